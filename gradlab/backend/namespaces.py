@@ -1,0 +1,143 @@
+"""Which array namespace an array belongs to, on which device it lies, and how it gets to another.
+
+Everything above this package asks `namespace_of[type(array)]` and writes `xp.…`; nothing else knows NumPy from CuPy.
+CuPy is imported when a GPU is first asked for, never before: it costs 0.6 s and most readers have none.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SCALARS = (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64)
+
+namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)   # 0-d ufuncs return scalars
+
+
+class device:  # noqa: N801  (torch's name)
+    """Where a tensor's memory lies: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`."""
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: str | device, index: int | None = None) -> None:
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        elif isinstance(type, str) and index is None and ":" in type:
+            type, _, number = type.partition(":")
+            if not number.isdecimal():
+                raise RuntimeError(f"Invalid device string: '{type}:{number}'. Write 'cpu', 'cuda' or 'cuda:0'.")
+            index = int(number)
+        if not isinstance(type, str):
+            raise TypeError(f"device(): expected a string such as 'cpu' or 'cuda:0', got {type!r}.")
+        if type not in ("cpu", "cuda"):
+            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {type}")
+        self.type, self.index = type, index
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}{'' if self.index is None else f', index={self.index}'})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> tuple[type[device], tuple[str, int | None]]:
+        return device, (self.type, self.index)
+
+
+CPU = device("cpu")
+_device_of: dict[type, Callable[[Any], device]] = {np.ndarray: lambda array: CPU}
+
+
+def register(array_type: type, namespace: Any, device_of: Callable[[Any], device]) -> None:
+    """Make arrays of a further type known: `namespace` speaks the NumPy names that the rules use."""
+    namespace_of[array_type] = namespace
+    _device_of[array_type] = device_of
+
+
+def device_of(array: Any) -> device:
+    """The device on which an array lies."""
+    return _device_of[type(array)](array)
+
+
+def wrap(result: Any) -> Any:
+    """An array, where NumPy's reductions and 0-d ufuncs return a scalar."""
+    return np.asarray(result) if isinstance(result, np.generic) else result
+
+
+def writable(view: Any, source: Any) -> Any:
+    """`view`, writable if its source is: NumPy hands some views out read-only that have no element twice."""
+    if type(view) is np.ndarray and source.flags.writeable:
+        view.flags.writeable = True
+    return view
+
+
+def is_writable(array: Any) -> bool:
+    """Whether the array may be written to, each element having a place of its own."""
+    alone = all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
+    return alone and getattr(array.flags, "writeable", True)
+
+
+def is_array(value: Any) -> bool:
+    """Whether `value` is an array of a known backend (a NumPy scalar is none)."""
+    return type(value) in _device_of
+
+
+# ---------------------------------------------------------------------------------------------------------------- CUDA
+class _Cuda:
+    """What is known of the GPU: asked once, the reason of a failure kept for the message."""
+
+    def __init__(self) -> None:
+        self.asked, self.cupy, self.reason, self.count = False, None, "", 0
+
+    def probe(self) -> bool:
+        if not self.asked:
+            self.asked = True
+            try:
+                import cupy
+
+                self.count = cupy.cuda.runtime.getDeviceCount()
+                if float((cupy.arange(3.0) * 2).sum()) != 6.0:             # forces a kernel to be compiled and run
+                    raise RuntimeError("a test kernel returned a wrong result")
+                register(cupy.ndarray, cupy, lambda array: device("cuda", array.device.id))
+                self.cupy = cupy
+            except Exception as error:  # noqa: BLE001  (ImportError, CUDARuntimeError, DynamicLibNotFoundError, …)
+                self.reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".strip(": ")
+        return self.cupy is not None
+
+
+cuda = _Cuda()
+
+
+def cupy_for(asked: device) -> Any:
+    """The cupy module, for a device that exists; else the error that says why there is none and what to do."""
+    if not cuda.probe():
+        raise RuntimeError(
+            f"device='{asked}' was asked for, but no CUDA GPU can be used here ({cuda.reason}). Use device='cpu', or "
+            "install the extra 'cuda' (pip install 'gradlab[cuda]') on a machine with an NVIDIA GPU and its driver.")
+    if asked.index is not None and not 0 <= asked.index < cuda.count:
+        raise RuntimeError(f"CUDA error: invalid device ordinal. '{asked}' was asked for; this machine has "
+                           f"{cuda.count} GPU{'s' if cuda.count != 1 else ''}, cuda:0 to cuda:{cuda.count - 1}.")
+    return cuda.cupy
+
+
+def namespace_on(where: device) -> Any:
+    """The namespace whose arrays lie on that device."""
+    return np if where.type == "cpu" else cupy_for(where)
+
+
+def moved(array: Any, where: device) -> Any:
+    """The array on another device; itself if it is there already."""
+    if where.type == "cpu":
+        return array if type(array) is np.ndarray else array.get()
+    cupy = cupy_for(where)
+    index = cupy.cuda.Device().id if where.index is None else where.index
+    if type(array) is cupy.ndarray and array.device.id == index:
+        return array
+    with cupy.cuda.Device(index):
+        return cupy.array(array)

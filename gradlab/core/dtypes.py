@@ -1,0 +1,113 @@
+"""Element types and how they are promoted.
+
+A `dtype` is gradlab's name for a NumPy dtype, printed as torch prints its own. Promotion is PyTorch's: the kind (bool,
+integer, float) is decided first, tensors with axes outrank 0-d tensors and those outrank Python numbers, and a float is
+not widened by an integer. It is settled before an operation runs: a forward sees one dtype.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class dtype:  # noqa: N801  (torch's name)
+    """An element type: `gradlab.float32`. Compare by `==` or `is`; there is one object for each."""
+
+    __slots__ = ("is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy")
+
+    def __init__(self, name: str, legacy: str) -> None:
+        self.name, self.legacy, self.numpy = name, legacy, np.dtype(name)
+        self.itemsize = self.numpy.itemsize
+        self.is_floating_point = self.numpy.kind == "f"
+        self.is_signed = self.numpy.kind in "if"
+        self.is_complex = False
+
+    def __repr__(self) -> str:
+        return f"gradlab.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+bool_ = dtype("bool", "BoolTensor")
+uint8, int8, int16 = dtype("uint8", "ByteTensor"), dtype("int8", "CharTensor"), dtype("int16", "ShortTensor")
+int32, int64 = dtype("int32", "IntTensor"), dtype("int64", "LongTensor")
+float16, float32, float64 = dtype("float16", "HalfTensor"), dtype("float32", "FloatTensor"), dtype("float64", "DoubleTensor")
+
+DTYPES = (bool_, uint8, int8, int16, int32, int64, float16, float32, float64)
+OF_NUMPY: dict[np.dtype, dtype] = {d.numpy: d for d in DTYPES}
+
+
+class _Default:
+    float = float32.numpy
+
+
+default = _Default()
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of a tensor made of Python floats; float32 unless changed."""
+    return OF_NUMPY[default.float]
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of tensors made of Python floats: float16, float32 or float64."""
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}.")
+    default.float = d.numpy
+
+
+def as_numpy_dtype(value: Any) -> np.dtype | None:
+    """The NumPy dtype that `dtype=` asks for: a gradlab dtype, or Python's `float`, `int`, `bool`; None stays None."""
+    if value is None:
+        return None
+    if isinstance(value, dtype):
+        return value.numpy
+    if value is float:
+        return default.float
+    if value is int:
+        return int64.numpy
+    if value is bool:
+        return bool_.numpy
+    raise TypeError(f"dtype must be a gradlab dtype such as gradlab.float32, not {value!r}.")
+
+
+def known_dtype(numpy_dtype: np.dtype) -> dtype:
+    """gradlab's name of a NumPy dtype; a TypeError says which exist."""
+    try:
+        return OF_NUMPY[numpy_dtype]
+    except KeyError:
+        raise TypeError(f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: "
+                        f"{', '.join(d.name for d in reversed(DTYPES))}, in native byte order.") from None
+
+
+CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
+
+
+def join(a: np.dtype, b: np.dtype) -> np.dtype:
+    """Two dtypes of one rank: NumPy's promotion, except that a float is not widened by an integer."""
+    if (a.kind == "f") == (b.kind == "f"):
+        return np.promote_types(a, b)
+    return a if a.kind == "f" else b
+
+
+def number_dtype(number: bool | int | float) -> np.dtype:
+    """The dtype a Python number counts as."""
+    return bool_.numpy if isinstance(number, bool) else int64.numpy if isinstance(number, int) else default.float
+
+
+def common_dtype(ranks: list[np.dtype | None]) -> np.dtype:
+    """The common dtype of [numbers, 0-d tensors, tensors with axes], each joined already: a lower rank counts only
+    where its kind is higher."""
+    result = None
+    for candidate in reversed(ranks):
+        if candidate is not None and (result is None or CATEGORY[candidate.kind] > CATEGORY[result.kind]):
+            result = candidate
+    assert result is not None
+    return result
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype that both can be promoted to, as `torch.promote_types`."""
+    return OF_NUMPY[join(a.numpy, b.numpy)]

@@ -1,0 +1,178 @@
+"""A primitive is one declaration, and everything else follows from it.
+
+    tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\\tanh {x}")
+
+A declaration names its kind, its forward (a NumPy ufunc serves CuPy too, and saves a Python call) and one rule for each
+differentiable argument. The *names* of a rule's parameters say what it needs, and therefore what a node saves: `g` (the
+cotangent; in a hand-written jvp `t`, the tangent), `out`, `xp` (the namespace), `lead` (the batch axes of the cotangent),
+an argument, `<its own argument>_shape`, `out_shape`, or metadata (the forward's keyword-only parameters). They are checked once, here.
+
+    elementwise   the Jacobian is diagonal: the rule is the partial derivative or, if it names g, a map (relu's `where`) that
+                  serves cotangents and tangents alike
+    linear        the rule is the transpose; the jvp is the op itself, its metadata shifted past the batch axes by `batch`
+    bilinear      one adjoint per side; the jvp is the op with that side swapped for its tangent
+    primitive     vjp and jvp by hand
+
+Further keywords: `view` (the result aliases its first argument where the library makes a view), `inplace` (the name of
+its in-place twin, made from the same rules), `reads` (which input elements an output element depends on: "own", "index",
+"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "float", "sum"), `node` (its
+graph node's name), `tex` (its notation), `formula` (LaTeX with its source, where the traced rule would not be read).
+
+The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core import generate
+from gradlab.core.errors import RuleError
+from gradlab.core.node import Node
+from gradlab.core.tensor import Tensor
+
+Rule = Callable[..., Any]
+Rules = Mapping[str, Rule]
+
+PRIMITIVES: dict[str, Primitive] = {}
+KINDS = ("elementwise", "linear", "bilinear", "primitive")
+RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
+READS = ("own", "index", "into", "axes", "all")
+
+
+def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
+    """The names of a function's positional parameters, of its keyword-only ones, and of its `*args`."""
+    positional, keywords, variadic = [], [], None
+    for p in signature(function).parameters.values():
+        if p.kind is Parameter.KEYWORD_ONLY:
+            keywords.append(p.name)
+        elif p.kind is Parameter.VAR_POSITIONAL:
+            variadic = p.name
+        else:
+            positional.append(p.name)
+    return positional, keywords, variadic
+
+
+class Primitive:
+    """What was declared, and the functions built from it. Called on a Tensor it records; on an array it just runs."""
+
+    def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
+                 node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
+                 inplace: str | None = None, reads: Any = "own", promote: str = "same",
+                 batch: Callable[..., dict[str, Any]] | None = None, explain: Callable[..., Exception | None] | None = None) -> None:
+        self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
+        self.tex, self.formula, self.view, self.inplace, self.reads = tex, formula, view, inplace, reads
+        self.promote, self.batch, self.explain = promote, batch, explain
+        self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
+        positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
+        self.call = positional                                     # what the forward is given, in order: xp and arguments
+        self.args = [p for p in positional if p != "xp"] + ([self.variadic] if self.variadic else [])
+        self._check_declaration()
+        self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
+        self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}                       # what each rule saves
+        if jvp:
+            for arg in vjp:
+                self.needs[arg] |= self._checked(arg, jvp[arg], "t")
+        if kind == "bilinear" and not jvp:
+            for arg in vjp:
+                self.needs[arg] |= set(self.args) - {arg}
+        self.saves = [n for n in (*self.args, "out") if any(n in needed for needed in self.needs.values())]
+        self._finish()
+        PRIMITIVES[name] = self
+
+    def _finish(self) -> None:
+        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph"})
+        self.record = generate.recording_function(self)
+
+    def named(self, node: str) -> Primitive:
+        """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`)."""
+        twin = object.__new__(Primitive)
+        twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.CALLERS}
+        twin.node_name = node
+        twin._finish()
+        return twin
+
+    def _derived_jvp(self, arg: str) -> Rule:
+        return self.rules[arg] if self.kind == "elementwise" else self.forward
+
+    def __getattr__(self, name: str) -> Any:
+        """The callers of the rules are generated when first asked for: compiling all of them would slow the import."""
+        if name not in generate.CALLERS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        caller = generate.rule_caller(self, name)
+        setattr(self, name, caller)
+        return caller
+
+    def _check_declaration(self) -> None:
+        if unknown := set(self.rules) - set(self.args):
+            raise RuleError(f"{self.name}: there is a rule for {sorted(unknown)}, but the arguments are {self.args}.")
+        if taken := set(self.args + self.meta) & RESERVED:
+            raise RuleError(f"{self.name}: {sorted(taken)} cannot be the name of an argument: rules use it for something else.")
+        if self.kind not in KINDS or not (callable(self.reads) or self.reads in READS):
+            raise RuleError(f"{self.name}: kind={self.kind!r}, reads={self.reads!r}. A kind is one of {KINDS}; reads is "
+                            f"one of {READS} or a function.")
+        if self.promote not in generate.PROMOTE_GUARDS:
+            raise RuleError(f"{self.name}: promote={self.promote!r} is none of {sorted(generate.PROMOTE_GUARDS)}.")
+
+    def _checked(self, arg: str, rule: Rule, incoming: str) -> set[str]:
+        allowed = {incoming, "xp", "lead", "out", "out_shape", f"{arg}_shape", *self.args, *self.meta}
+        if self.variadic:
+            allowed |= {"position"}
+        names = parameters(rule)[0]
+        if wrong := [n for n in names if n not in allowed]:
+            raise RuleError(f"{self.name}: the rule for {arg!r} names {', '.join(map(repr, wrong))}, which is nothing it can "
+                            f"be given. A rule may name: {', '.join(sorted(allowed))}.")
+        return {n for n in names if n in self.args or n == "out"}
+
+    def __call__(self, *args: Any, **meta: Any) -> Any:
+        if any(type(a) is Tensor for a in args):
+            return self.record(*args, **meta)
+        return self.forward(*self.forward_arguments(args), **meta)
+
+    def forward_arguments(self, args: tuple[Any, ...]) -> list[Any]:
+        """The forward's positional arguments: `args`, with the namespace of the first put in where it asks for `xp`."""
+        given = dict(zip(self.args, args, strict=False), xp=namespace_of[type(args[0])])
+        return [given[p] for p in self.call] + (list(args[len(self.args) - 1:]) if self.variadic else [])
+
+    def cotangent(self, arg: str, **given: Any) -> Any:
+        """The rule for `arg` on whatever is given: how formulas and sparsity patterns run the very same rule."""
+        names = parameters(self.rules[arg])[0]
+        result = self.rules[arg](*(given[p] for p in names))
+        return result if self.kind != "elementwise" or "g" in names else given["g"] * result
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} primitive {self.name}>"
+
+
+def elementwise(name: str, forward: Callable[..., Any], *, node: str | None = None, tex: str | None = None,
+                formula: str | None = None, inplace: str | None = None, promote: str = "same", **rules: Rule) -> Primitive:
+    """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
+    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, inplace=inplace,
+                     promote=promote)
+
+
+def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
+           formula: str | None = None, view: bool = False, inplace: str | None = None, promote: str = "same",
+           batch: Callable[..., dict[str, Any]] | None = None, **transposes: Rule) -> Primitive:
+    """A primitive linear in each argument taken together; each rule is a transpose.
+
+    `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal."""
+    return Primitive(name, "linear", forward, transposes, None, node=node, tex=tex, formula=formula, view=view,
+                     inplace=inplace, reads=reads, promote=promote, batch=batch)
+
+
+def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
+             jvp: Rules | None = None, explain: Callable[..., Exception | None] | None = None, **adjoints: Rule) -> Primitive:
+    """A primitive linear in each of its two arguments; each rule is the adjoint for its side."""
+    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, reads=reads, explain=explain)
+
+
+def primitive(name: str, forward: Callable[..., Any], *, vjp: Rules, jvp: Rules, reads: Any, node: str | None = None,
+              tex: str | None = None, formula: str | None = None, promote: str = "same",
+              explain: Callable[..., Exception | None] | None = None) -> Primitive:
+    """A primitive with both rules by hand."""
+    return Primitive(name, "primitive", forward, vjp, jvp, node=node, tex=tex, formula=formula, reads=reads,
+                     promote=promote, explain=explain)

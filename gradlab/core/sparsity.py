@@ -1,0 +1,95 @@
+"""Which entries of a Jacobian can be nonzero, from the recorded graph alone: no number is sampled.
+
+A declaration's `reads` says how an argument's elements reach the output:
+
+    "own"     output elements read the element at their own place, after broadcasting
+    "index"   each output element is one input element (views, joins, picks): the op itself runs on element numbers
+    "into"    each input element is added into one output element: the op's transpose runs on element numbers
+    "axes"    elements that agree outside the axes in the metadata read one another (reductions, softmax)
+    "all"     every output element reads every input element
+    function  (argument, its shape, output shape, metadata) -> (groups, source), as `flow` returns them
+
+One pass over the graph, oldest node first, carries for each node the sorted set of (element, input) pairs as integers
+element * n + input.
+"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.engine import reachable
+from gradlab.core.node import Node
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """The element numbers 0, 1, 2 … in a shape."""
+    return np.arange(prod(shape)).reshape(shape)
+
+
+def axis_groups(x_shape: tuple[int, ...], out_shape: tuple[int, ...], axis: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of elements that differ in the (negative) axes alone, and which group each output element reads."""
+    groups = numbered(tuple(1 if i - len(x_shape) in axis else n for i, n in enumerate(x_shape)))
+    source = np.broadcast_to(groups, out_shape) if out_shape == x_shape else groups.reshape(out_shape)
+    return np.broadcast_to(groups, x_shape), source
+
+
+def flow(node: Node, arg: str, position: int, edge: Node) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """How an argument's elements reach the output: merged into `groups` (None: each its own; -1: nowhere), of which each
+    output element reads one `source` (None: its own; -1: none)."""
+    op, shape = node.op, edge.shape
+    meta = dict(zip(op.meta, node.meta[1:] if op.variadic else node.meta, strict=True)) if op.meta else {}
+    if op.reads == "own":
+        return None, None if shape == node.shape else np.broadcast_to(numbered(shape), node.shape)
+    if op.reads == "index":
+        operands: list[Any] = [np.zeros(s, int) for s in node.meta[0]] if op.variadic else [None]
+        operands[position] = numbered(shape) + 1                          # 0 is what comes from elsewhere, or from nowhere
+        return None, np.asarray(op(*operands, **meta)) - 1
+    if op.reads == "into":
+        return op.cotangent(arg, g=numbered(node.shape), xp=np, lead=(), **{f"{arg}_shape": shape}, **meta), None
+    if op.reads == "axes":
+        return axis_groups(shape, node.shape, meta["axis"])
+    if op.reads == "all":
+        return np.zeros(shape, int), np.zeros(node.shape, int)
+    return op.reads(arg, shape, node.shape, meta)
+
+
+def pattern(output: Node, x: Node) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns), row-major, of the entries of d output / d x that can be nonzero."""
+    n = prod(x.shape)
+    sets: dict[Node, np.ndarray] = {x: np.arange(n) * (n + 1)}
+    for node in reversed(reachable([output])):
+        if node.op is None or node is x:
+            continue
+        parts = []
+        args = [node.op.variadic] * len(node.edges) if node.op.variadic else list(node.op.rules)
+        for position, (arg, edge) in enumerate(zip(args, node.edges, strict=True)):
+            if edge is None or edge not in sets:
+                continue
+            groups, source = flow(node, arg, position, edge)
+            keys = sets[edge]
+            if groups is not None:
+                into = np.asarray(groups).ravel()[keys // n]
+                keys = distinct((into * n + keys % n)[into >= 0])
+            parts.append(keys if source is None else gathered(keys, np.asarray(source).ravel(), n))
+        if parts:
+            sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
+    keys = sets.get(output, np.arange(0))
+    return keys // n, keys % n
+
+
+def distinct(keys: np.ndarray) -> np.ndarray:
+    """The keys sorted, each once."""
+    keys.sort()
+    return keys[np.append(True, keys[1:] != keys[:-1])] if keys.size else keys
+
+
+def gathered(keys: np.ndarray, source: np.ndarray, n: int) -> np.ndarray:
+    """Rows `source` of a pattern, one after the other; a row -1 is empty."""
+    start = np.searchsorted(keys, np.arange(source.max(initial=-1) + 2) * n)
+    first_of = np.where(source >= 0, start[source], 0)
+    count = np.where(source >= 0, start[source + 1] - first_of, 0)
+    first = np.cumsum(count) - count
+    at = np.arange(count.sum()) + np.repeat(first_of - first, count)
+    return np.repeat(np.arange(source.size), count) * n + keys[at] % n

@@ -1,0 +1,77 @@
+"""Memory that tensors share, and one logical clock for nodes and writes.
+
+The clock runs *down*: a node takes the next tick when it is recorded, a storage when it is written. So a node is always
+smaller (newer) than its inputs, and a min-heap on `order` is a topological order; and "was this saved array overwritten
+since it was saved?" is `storage.written < node.order`: one integer comparison, no version kept with each save.
+"""
+from __future__ import annotations
+
+import itertools
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+
+class Storage:
+    """Memory that views share: how often (`version`) and when (`written`, a tick) it was last overwritten, and which
+    differentiable views of it live, so that a write can give them new history."""
+
+    __slots__ = ("limit", "version", "views", "written")
+
+    def __init__(self) -> None:
+        self.version, self.written = 0, 1
+        self.views: list[weakref.ref[Any]] = []
+        self.limit = 8
+
+
+class View:
+    """How a tensor came out of its base: `base`, and the (primitive, metadata) steps from there to it."""
+
+    __slots__ = ("base", "refusal", "steps")
+
+    def __init__(self, base: Any, steps: tuple[tuple[Any, dict[str, Any]], ...], refusal: str) -> None:
+        self.base, self.steps, self.refusal = base, steps, refusal
+
+
+FRESH = Storage()           # stands for "never written, no view": a tensor gets its own storage when it first matters
+tick = itertools.count(0, -1).__next__                                         # atomic under the GIL, so thread-safe
+clock = SimpleNamespace(last_write=1)
+
+
+def own_storage(tensor: Any) -> Storage:
+    """The tensor's storage, made on first need; its node learns of it, so that a saved `out` is watched too."""
+    if tensor.storage is FRESH:
+        tensor.storage = Storage()
+        if tensor.node is not None:
+            tensor.node.storage = tensor.storage
+    return tensor.storage
+
+
+def wrote(tensor: Any) -> None:
+    """Every in-place operation calls this after writing."""
+    storage = own_storage(tensor)
+    storage.version += 1
+    storage.written = clock.last_write = tick()
+
+
+def view_of(tensor: Any) -> View | None:
+    """How the tensor came out of its base, or None if it is no view (the slot is set on views alone)."""
+    return getattr(tensor, "view_record", None)
+
+
+def remember_view(view: Any, source: Any, op: Any, meta: dict[str, Any], recording: bool) -> None:
+    """Note on a fresh result that it shares its source's memory, and how it came out of the base."""
+    storage = view.storage = own_storage(source)
+    if view.node is not None:
+        view.node.storage = storage
+    older = view_of(source)
+    refusal = "" if recording else "no_grad"
+    if older is None:
+        view.view_record = View(source, ((op, meta),), refusal)
+    else:
+        view.view_record = View(older.base, (*older.steps, (op, meta)), older.refusal or refusal)
+    views = storage.views
+    if len(views) >= storage.limit:                                   # forget the dead, now and then: amortised O(1)
+        views[:] = [ref for ref in views if ref() is not None]
+        storage.limit = 2 * len(views) + 8
+    views.append(weakref.ref(view))

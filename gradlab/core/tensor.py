@@ -1,0 +1,193 @@
+"""A tensor: an array, the node that made it, and its gradient.
+
+`node is None` means that no gradient is wanted; there is no second flag. A leaf that requires one holds an
+`AccumulateGrad`, so an edge of the graph is always a node. Operators and methods are in `gradlab.methods`: they belong to
+the public layer, and are attached when the package is imported.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import CPU, device, device_of, is_array
+from gradlab.core.dtypes import default, dtype, known_dtype
+from gradlab.core.errors import Size
+from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.storage import FRESH, own_storage, view_of
+
+if TYPE_CHECKING:
+    from gradlab.methods import Methods
+else:
+    Methods = object
+
+
+class Tensor(Methods):
+    """An n-dimensional array that can remember how it was made, so that its gradients can be computed.
+
+    `Tensor([[1, 2]])` makes a float32 tensor of the data, `Tensor(2, 3)` one of that shape with unset values. Prefer
+    `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
+    """
+
+    __slots__ = ("__weakref__", "array", "grad_slot", "node", "storage", "view_record")
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    array: Any
+    node: Node | None
+
+    def __init__(self, *data: Any) -> None:
+        if len(data) == 1 and not isinstance(data[0], int):
+            source = data[0]
+            array = source.array if isinstance(source, Tensor) else source
+            if not is_array(array):
+                array = np.array(array)
+                if array.dtype == object or array.dtype.kind not in "biuf":
+                    raise TypeError(f"new(): data must be a sequence of numbers, got {source!r}.")
+            self.array = array.astype(default.float)
+        elif all(isinstance(n, int) for n in data):
+            self.array = np.empty(data or (0,), default.float)
+        else:
+            raise TypeError("Tensor(): give one sequence of numbers, or the sizes of its axes as integers; got "
+                            f"{', '.join(type(x).__name__ for x in data)}.")
+        self.node, self.grad_slot, self.storage = None, None, FRESH
+
+    # ------------------------------------------------------------------------------------------ what a tensor holds
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history, and not watched: a write through it is invisible to autograd."""
+        return constant(self.array)
+
+    @data.setter
+    def data(self, new: Tensor) -> None:
+        if not isinstance(new, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}.")
+        self.array = new.array
+        if isinstance(self.node, AccumulateGrad):
+            self.node.shape, self.node.dtype = new.array.shape, new.array.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are wanted for this tensor. Can be set on leaves."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for gradients of this leaf (or no longer), in place. Only floating point tensors can have them."""
+        if requires_grad:
+            if self.node is None:
+                if self.array.dtype.kind != "f":
+                    raise RuntimeError(
+                        f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
+                        "write 1. and not 1, or call .float() first.")
+                self.node = AccumulateGrad(self)
+        elif isinstance(self.node, AccumulateGrad):
+            self.node = None
+        elif self.node is not None:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self.node is None or type(self.node) is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node of the operation that made this tensor; None for leaves."""
+        return None if type(self.node) is AccumulateGrad else self.node
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` accumulated here; None until then. A leaf has one, or a tensor that retains it."""
+        if self.grad_slot is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+                "you access the leaf Tensor instead.", UserWarning, stacklevel=2)
+        return self.grad_slot
+
+    @grad.setter
+    def grad(self, new: Tensor | None) -> None:
+        if new is not None:
+            if not isinstance(new, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(new).__name__}")
+            if new is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if new.array.shape != self.array.shape:
+                raise RuntimeError(f"attempting to assign a gradient of size '{list(new.array.shape)}' to a tensor of size "
+                                   f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same size")
+            if new.array.dtype != self.array.dtype:
+                raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype}' to a tensor with dtype "
+                                   f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype")
+        self.grad_slot = new
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad_slot = None
+
+    def detach(self) -> Tensor:
+        """The same memory without history. Writes through it are noticed by autograd."""
+        twin = constant(self.array)
+        twin.storage = own_storage(self)
+        return twin
+
+    # -------------------------------------------------------------------------------------------------- description
+    @property
+    def shape(self) -> Size:
+        """The sizes of the axes."""
+        return Size(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type, as `gradlab.float32`."""
+        return known_dtype(self.array.dtype)
+
+    @property
+    def device(self) -> device:
+        """Where the memory lies."""
+        return device_of(self.array)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory lies on a GPU."""
+        return self.device != CPU
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether this non-leaf's `.grad` will be populated."""
+        hooks = self.node.hooks if self.node is not None else None
+        return hooks is not None and hooks.retain is not None and hooks.retain() is self
+
+    @property
+    def _version(self) -> int:
+        return self.storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        view = view_of(self)
+        return None if view is None else view.base
+
+    def _is_view(self) -> bool:
+        return view_of(self) is not None
+
+    output_nr = 0
+
+
+def constant(array: Any) -> Tensor:
+    """`array` as a tensor without history, uncopied."""
+    tensor = Tensor.__new__(Tensor)
+    tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
+    return tensor

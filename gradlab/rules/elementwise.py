@@ -1,0 +1,65 @@
+"""Element by element: arithmetic, exponentials, activations. The Jacobian of each is diagonal, so a rule is a derivative.
+
+A rule that names `g` is a map, used where a product would turn an infinite cotangent into NaN (relu, where) or cost a
+pass (div, log). Python numbers are the only constants.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from gradlab.core.primitive import elementwise
+
+add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", inplace="add_")
+sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", inplace="sub_")
+rsub = elementwise("rsub", lambda a, b: b - a, a=lambda g: -g, b=lambda g: g, tex="{b} - {a}", node="RsubBackward1")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", inplace="mul_")
+div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, b, out: -g * out / b, tex=r"\frac{{{a}}}{{{b}}}",
+                  promote="float", inplace="div_")
+neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}", inplace="neg_")
+absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", inplace="abs_")
+reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float",
+                         inplace="reciprocal_")
+
+
+def power(x, exponent):
+    """x ** exponent. Small whole powers are products, as exact as the multiplication and far quicker than `pow`."""
+    if exponent == 3:
+        return x * x * x
+    return x ** exponent
+
+
+pow_scalar = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0",
+                         x=lambda x, exponent: 0.0 if exponent == 0 else exponent * power(x, exponent - 1),
+                         tex="{x}^{{{exponent}}}", inplace="pow_")
+pow_ = elementwise("pow", lambda a, b: a ** b, node="PowBackward1",
+                   a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
+                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
+
+exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float", inplace="exp_")
+log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float", inplace="log_")
+sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float", inplace="sqrt_")
+sin = elementwise("sin", np.sin, x=lambda xp, x: xp.cos(x), tex=r"\sin {x}", promote="float", inplace="sin_")
+cos = elementwise("cos", np.cos, x=lambda xp, x: -xp.sin(x), tex=r"\cos {x}", promote="float", inplace="cos_")
+tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\tanh {x}", promote="float", inplace="tanh_")
+
+
+def stable_sigmoid(xp, x):
+    """1 / (1 + e^-x) without overflow: the exponential is only ever taken of a number that is not positive."""
+    small = xp.exp(-xp.absolute(x))
+    return xp.where(x >= 0, 1, small) / (1 + small)
+
+
+sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float",
+                      inplace="sigmoid_")
+relu = elementwise("relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: xp.where(out > 0, g, 0),
+                   tex=r"\max({x}, 0)", inplace="relu_")
+
+where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, b),
+                    a=lambda xp, g, condition: xp.where(condition, g, 0), b=lambda xp, g, condition: xp.where(condition, 0, g),
+                    tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
+
+clone = elementwise("clone", lambda x: x.copy(), x=lambda g: g, tex="{x}")
+copy = clone.named("CopyBackwards")
+fill = elementwise("fill", lambda xp, x, *, value: xp.full_like(x, value), x=lambda xp, g: xp.zeros_like(g), tex="{value}",
+                   inplace="fill_")
+zero = fill.named("ZeroBackward0")
