@@ -1,0 +1,170 @@
+"""The random streams are PyTorch's."""
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradlab.backend.mersenne import MersenneTwister, _multiply_add
+
+RECORDED = json.loads((Path(__file__).parents[1] / "expected" / "random.json").read_text())["cases"]
+ULP = 8        # NumPy and torch each compute log, sin and cos within a few units in the last place, by machine
+
+
+def ulps(found: np.ndarray, expected: np.ndarray) -> int:
+    """The largest distance between two arrays of one float dtype, in representable numbers."""
+    integer = np.dtype(f"i{found.itemsize}")
+    order = [np.where(bits < 0, np.iinfo(integer).min - bits, bits).astype(object)
+             for bits in (np.ascontiguousarray(array).view(integer) for array in (found, expected))]
+    return int(np.abs(order[0] - order[1]).max()) if found.size else 0
+
+
+def draw(generator: MersenneTwister, name: str, arguments: list[Any], dtype: str) -> np.ndarray:
+    """The call recorded under torch's name."""
+    if name in ("rand", "randn"):
+        return (generator.uniform if name == "rand" else generator.normal)(tuple(arguments), dtype)
+    if name == "randint":
+        low, high, count = arguments
+        return generator.randint(low, high, (count,))
+    if name == "randperm":
+        return generator.randperm(*arguments)
+    if name == "bernoulli":
+        return generator.bernoulli(np.array(arguments[0], dtype)).astype(dtype)
+    if name == "bernoulli_":
+        return generator.bernoulli(arguments[0], (arguments[1],)).astype(dtype)
+    first, second, count = arguments
+    return (generator.uniform if name == "uniform_" else generator.normal)((count,), dtype, first, second)
+
+
+@pytest.mark.parametrize("title", RECORDED)
+def test_recorded(title: str) -> None:
+    case = RECORDED[title]
+    generator = MersenneTwister(case["seed"])
+    assert generator.initial_seed() == case["initial_seed"]
+    for name, arguments, dtype, expected in case["calls"]:
+        found, wanted = draw(generator, name, arguments, dtype), np.array(expected, dtype)
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        assert ulps(found, wanted) <= ULP if name in ("randn", "normal_") else np.array_equal(found, wanted)
+    state = generator.get_state()
+    assert state.dtype == np.uint8 and state.shape == (5056,)
+    assert hashlib.sha256(state.tobytes()).hexdigest() == case["state"]
+
+
+def test_state_continues_the_stream() -> None:
+    generator, other = MersenneTwister(5), MersenneTwister()
+    generator.normal((3,))                                      # leaves one normal for the next draw
+    other.set_state(generator.get_state())
+    assert other.initial_seed() == 5
+    assert np.array_equal(other.normal((2,)), generator.normal((2,)))
+    assert np.array_equal(other.uniform((700,)), generator.uniform((700,)))
+    assert np.array_equal(other.get_state(), generator.get_state())
+
+
+def test_manual_seed_starts_anew() -> None:
+    generator = MersenneTwister(5)
+    first = generator.normal((5,))
+    assert generator.manual_seed(5) is generator
+    assert np.array_equal(generator.normal((5,)), first)
+    assert generator.seed() == generator.initial_seed() != 5
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_seed_out_of_range(seed: int) -> None:
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        MersenneTwister(seed)
+
+
+def test_wrong_states() -> None:
+    generator = MersenneTwister(5)
+    before = generator.get_state()
+    with pytest.raises(TypeError, match=r"RNG state must be a gradlab\.ByteTensor"):
+        generator.set_state(np.zeros(5056))
+    with pytest.raises(RuntimeError, match=r"Expected a CPUGeneratorImplState of size 5056 but found .* to be 5"):
+        generator.set_state(np.zeros(5, np.uint8))
+    with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
+        generator.set_state(np.zeros(5056, np.uint8))
+    assert np.array_equal(generator.get_state(), before)
+
+
+def test_wrong_arguments() -> None:
+    generator = MersenneTwister(5)
+    with pytest.raises(RuntimeError, match="random_ expects 'from' to be less than 'to', but got from=7 >= to=5"):
+        generator.randint(7, 5, (2,))
+    with pytest.raises(RuntimeError, match=r"uniform_ expects to return a \[from, to\) range, but found from=2 > to=1"):
+        generator.uniform((2,), low=2, high=1)
+    with pytest.raises(RuntimeError, match=r"normal expects std >= 0.0, but found std -1"):
+        generator.normal((2,), std=-1)
+    with pytest.raises(RuntimeError, match="probabilities from 0 to 1"):
+        generator.bernoulli(np.array([0.5, np.nan]))
+    with pytest.raises(RuntimeError, match="negative dimension -1"):
+        generator.randperm(-1)
+    with pytest.raises(NotImplementedError, match="dtype int64"):
+        generator.normal((2,), np.int64)
+
+
+def test_uniforms_stay_below_the_upper_bound() -> None:
+    drawn = MersenneTwister(0).uniform((200_000,), np.float16)
+    assert drawn.max() < 1 and drawn.min() >= 0
+
+
+def test_multiply_add_rounds_once() -> None:
+    """Against exact rational arithmetic."""
+    from fractions import Fraction
+
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64):
+        x, (factor, summand) = rng.standard_normal(500).astype(dtype), rng.standard_normal(2).astype(dtype)
+        exact = [Fraction(float(v)) * Fraction(float(factor)) + Fraction(float(summand)) for v in x]
+        wanted = np.array([float(v) for v in exact]).astype(dtype)
+        assert np.array_equal(_multiply_add(x, factor, summand), wanted)
+
+
+KINDS = ("rand", "randn", "randint", "randperm", "bernoulli", "bernoulli_", "uniform_", "normal_")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", [0, 1, -1, 2**40 + 3, 2**64 - 1, *range(100, 120)])
+def test_mixed_calls_against_torch(seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(seed % 1000)
+    generator = MersenneTwister(seed)
+    before = torch.get_rng_state()
+    try:
+        torch.manual_seed(seed)
+        for _ in range(100):
+            kind, dtype = KINDS[rng.integers(len(KINDS))], ("float16", "float32", "float64")[rng.integers(3)]
+            shape = tuple(rng.integers(0, 9, rng.integers(4)).tolist())
+            count, of_torch = int(np.prod(shape)), getattr(torch, dtype)
+            if kind in ("rand", "randn"):
+                arguments = list(shape)
+                wanted = getattr(torch, kind)(shape, dtype=of_torch)
+            elif kind == "randint":
+                low = int(rng.integers(-(10**12), 10))
+                arguments = [low, low + int(10 ** rng.uniform(0.5, 15)), count]
+                wanted = torch.randint(*arguments[:2], (count,))
+            elif kind == "randperm":
+                arguments = [int(rng.integers(900))]
+                wanted = torch.randperm(*arguments)
+            elif kind == "bernoulli":
+                arguments = [rng.random(shape).astype(dtype).tolist()]
+                wanted = torch.bernoulli(torch.tensor(*arguments, dtype=of_torch))
+            else:
+                arguments = {"bernoulli_": [0.3], "uniform_": [-0.7, 1.9], "normal_": [2.0, 0.3]}[kind] + [count]
+                wanted = getattr(torch.empty(count, dtype=of_torch), kind)(*arguments[:-1])
+            found, wanted = draw(generator, kind, arguments, dtype), wanted.numpy()
+            assert found.shape == wanted.shape and found.dtype == wanted.dtype
+            if kind == "normal_":                               # the mean may cancel most digits of a normal number
+                assert np.allclose(found, wanted, rtol=0, atol=8 * np.finfo(dtype).eps)
+            else:
+                assert ulps(found, wanted) <= (ULP if kind == "randn" else 0), (kind, shape, dtype)
+        torch.set_rng_state(torch.from_numpy(generator.get_state()))
+        assert torch.initial_seed() == generator.initial_seed()
+        assert torch.rand(1).item() == generator.uniform((1,))[0]
+        generator.set_state(torch.get_rng_state().numpy())
+        assert torch.rand(1).item() == generator.uniform((1,))[0]
+    finally:
+        torch.set_rng_state(before)
