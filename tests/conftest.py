@@ -1,7 +1,35 @@
 """For every test: nothing is left behind. A test that leaks a mode, an observer or a changed default fails."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+
+def cupy_or_skip():
+    """CuPy's `asarray`, or a skip that says why there is no GPU."""
+    from gradlab import cuda
+
+    if not cuda.is_available():
+        pytest.skip(f"no GPU: {cuda.why_unavailable()}")
+    import cupy
+
+    return cupy.asarray
+
+
+def strict():
+    from strict import StrictArray, install
+
+    install()
+    return StrictArray
+
+
+BACKENDS = {"numpy": lambda: np.asarray, "strict": strict, "cupy": cupy_or_skip}
+
+
+@pytest.fixture(params=["numpy", "strict", pytest.param("cupy", marks=pytest.mark.gpu)])
+def backend(request):
+    """Makes an array of the backend under test out of NumPy data."""
+    return BACKENDS[request.param]()
 
 
 @pytest.fixture(autouse=True)

@@ -133,8 +133,10 @@ def namespace_on(where: device) -> Any:
 
 def moved(array: Any, where: device) -> Any:
     """The array on another device; itself if it is there already."""
+    if device_of(array) == where:
+        return array
     if where.type == "cpu":
-        return array if type(array) is np.ndarray else array.get()
+        return array.get()
     cupy = cupy_for(where)
     index = cupy.cuda.Device().id if where.index is None else where.index
     if type(array) is cupy.ndarray and array.device.id == index:

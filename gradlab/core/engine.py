@@ -16,9 +16,8 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import RuleError, graph_freed, overwritten
@@ -30,8 +29,7 @@ from gradlab.core.tensor import Tensor, constant
 LARGE = 4096                      # elements from which adding in place pays; on one-element arrays `+=` costs three times `+`
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """What an observer is told of a reverse sweep: the (node, cotangent) pairs it starts from, the batch axes, the wanted
     nodes (None: all leaves), and whether it writes `.grad`."""
 

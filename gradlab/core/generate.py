@@ -1,6 +1,6 @@
 """The functions that are generated from the declarations, and nothing else is generated anywhere.
 
-Each primitive gets one recording function and, when first needed, callers of its rules. They are written as source, the
+Each primitive gets one recording function and callers of its rules, when they are first needed. They are written as source, the
 way `dataclasses` does it, because what differs between primitives (how many arguments, what is saved, metadata, views) is
 then settled when the module loads: no loop over arguments, no `*args`, no dictionary on the hot path. That is three to
 four times quicker than one general function. The source is registered with `linecache`, so a traceback shows it.
@@ -22,7 +22,7 @@ from gradlab.core.tensor import Tensor, constant
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
-CALLERS = "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
+GENERATED = "record", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
 PROMOTE_GUARDS = {"same": None, "float": "{0}.array.dtype.kind != 'f'", "sum": "{0}.array.dtype.kind in 'bui'"}
 
 

@@ -5,6 +5,7 @@ stores only what differs from call to call and `type(y.grad_fn).__name__` is wha
 """
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -26,11 +27,14 @@ class Hooks:
         self.metadata: dict[Any, Any] = {}
 
 
+_handle_numbers = itertools.count()
+
+
 class RemovableHandle:
     """What `register_hook` returns: `remove()` takes the hook away, and so does leaving a `with` block over it."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self.id = id(self)
+        self.id = next(_handle_numbers)
         self._hooks = hooks
         hooks[self.id] = hook
 

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from gradlab.backend.namespaces import moved, writable
+from gradlab.backend.namespaces import moved, namespace_of, writable
 from gradlab.core.primitive import linear, primitive
 
 
@@ -136,9 +136,14 @@ def pick(x, steps, lead=()):
     return x
 
 
+def namespace_under(x):
+    """The array namespace that x lives in, be it an array or a Tensor."""
+    return namespace_of[type(getattr(x, "array", x))]
+
+
 def place(xp, part, steps, shape, lead=()):
     """Transpose of `pick`: zeros of lead + shape with `part` where the steps lead."""
-    probe, shapes = np.broadcast_to(0.0, shape), []
+    probe, shapes = namespace_under(part).zeros(shape, dtype=bool), []
     for op, meta in steps:
         shapes.append(probe.shape)
         probe = op(probe, **meta)
@@ -149,8 +154,7 @@ def place(xp, part, steps, shape, lead=()):
 
 def outside(xp, g, steps, shape):
     """g, but 0 where the steps lead. (Not `g - place(pick(g))`: that is NaN where g is infinite.)"""
-    ones = np.ones(pick(np.broadcast_to(0.0, shape), steps).shape)
-    return xp.where(xp.asarray(place(np, ones, steps, shape) != 0), 0, g)
+    return xp.where(overwritten(namespace_under(g).zeros(shape, dtype=bool), True, steps=steps), 0, g)
 
 
 def overwritten(base, patch, *, steps):

@@ -1,0 +1,151 @@
+"""The rule behind a node, as a formula: the very rule that runs, run on symbols.
+
+A `Formula` grows as a rule computes on it, just as an array or a Tensor would; `rank` says how tightly it binds, so that
+brackets appear where they are needed. It also keeps what was done, so that `evaluate` can compute it: a test holds every
+formula against its rule's numbers.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.primitive import PRIMITIVES, Primitive
+
+SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9
+
+
+class Formula:
+    """An expression: its LaTeX, how tightly it binds, and how its value follows from its parts."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, text: str, rank: int = ATOM, apply: Callable[..., Any] | None = None, *parts: Any) -> None:
+        self.text, self.rank, self.apply, self.parts = text, rank, apply, parts
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The number (or array) this stands for, given arrays for its symbols."""
+        if self.apply is None:
+            return values[self.text]
+        return self.apply(*(p.evaluate(values) if isinstance(p, Formula) else p for p in self.parts))
+
+    def within(self, rank: int) -> str:
+        return self.text if self.rank >= rank else rf"\left({self.text}\right)"
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_latex_(self) -> str:
+        return f"${self.text}$"
+
+    def __neg__(self) -> Formula:
+        return Formula(f"-{self.within(PRODUCT)}", SUM, np.negative, self)
+
+    def __getitem__(self, index: Any) -> Formula:                              # an axis of length 1 is no news in a formula
+        return Formula(self.text, self.rank, lambda x: x[index], self)
+
+    @property
+    def mT(self) -> Formula:  # noqa: N802  (the array API's name)
+        return Formula(rf"{self.within(POWER + 1)}^{{\top}}", POWER, lambda x: x.mT, self)
+
+
+def symbol(value: Any) -> Formula:
+    """A formula as it is, or a number as one."""
+    return value if isinstance(value, Formula) else Formula(f"{value:g}", ATOM if value >= 0 else SUM, lambda: value)
+
+
+def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, right: int) -> tuple[Any, Any]:
+    def build(a: Any, b: Any) -> Formula:
+        a, b = symbol(a), symbol(b)
+        return Formula(template.format(a.within(left), b.within(right)), rank, apply, a, b)
+    return (lambda self, other: build(self, other)), (lambda self, other: build(other, self))
+
+
+for _name, (_template, _rank, _apply, _left, _right) in {
+    "add": ("{} + {}", SUM, np.add, SUM, SUM), "sub": ("{} - {}", SUM, np.subtract, SUM, PRODUCT),
+    "mul": (r"{}\,{}", PRODUCT, np.multiply, PRODUCT, PRODUCT), "matmul": (r"{}\,{}", PRODUCT, np.matmul, PRODUCT, PRODUCT),
+    "truediv": (r"\frac{{{}}}{{{}}}", ATOM, np.divide, -ATOM, -ATOM), "pow": ("{}^{{{}}}", POWER, np.power, POWER + 1, -ATOM),
+    "gt": ("{} > {}", 0, np.greater, SUM, SUM), "ge": (r"{} \ge {}", 0, np.greater_equal, SUM, SUM),
+    "eq": ("{} = {}", 0, np.equal, SUM, SUM), "and": (r"{} \wedge {}", -1, np.logical_and, 0, 0),
+}.items():
+    _forward, _reflected = _operator(_template, _rank, _apply, _left, _right)
+    setattr(Formula, f"__{_name}__", _forward)
+    if _name not in ("gt", "ge", "eq", "and"):
+        setattr(Formula, f"__r{_name}__", _reflected)
+
+
+def _call(template: str, rank: int, apply: Callable[..., Any], inner: int = ATOM) -> Callable[..., Formula]:
+    return lambda x: Formula(template.format(symbol(x).within(inner)), rank, apply, x)
+
+
+def _where(condition: Formula, a: Any, b: Any) -> Formula:
+    """Iverson brackets; a branch that is the number 0 is left out."""
+    parts = [(f"[{condition.text}]", a), (rf"[\lnot({condition.text})]", b)]
+    text = " + ".join(rf"{mark}\,{symbol(v).within(PRODUCT)}" for mark, v in parts if isinstance(v, Formula) or v != 0)
+    return Formula(text, SUM if " + " in text else PRODUCT, np.where, condition, a, b)
+
+
+def _sum(x: Formula, axis: Any = None, keepdims: bool = False) -> Formula:
+    return Formula(rf"\textstyle\sum {x.within(PRODUCT)}", PREFIX, lambda v: np.sum(v, axis=axis, keepdims=keepdims), x)
+
+
+def _mean(x: Formula, axis: Any = None, keepdims: bool = False) -> Formula:
+    return Formula(rf"\overline{{{x.text}}}", ATOM, lambda v: np.mean(v, axis=axis, keepdims=keepdims), x)
+
+
+SYMBOLS = SimpleNamespace(                                                       # NumPy's names on formulas
+    log=_call(r"\log {}", PREFIX, np.log, PREFIX), exp=_call("e^{{{}}}", POWER, np.exp, -ATOM),
+    sin=_call(r"\sin {}", PREFIX, np.sin, PREFIX), cos=_call(r"\cos {}", PREFIX, np.cos, PREFIX),
+    sign=_call(r"\mathrm{{sgn}}\,{}", PREFIX, np.sign, PREFIX), zeros_like=lambda x: Formula("0", ATOM, np.zeros_like, x),
+    where=_where, sum=_sum, mean=_mean)
+
+
+class Rules(dict[str, Formula | str]):
+    """{argument: formula of its cotangent}; "out" is the operation's own notation. Displays as LaTeX."""
+
+    def __init__(self, name: str, rules: Mapping[str, Formula | str]) -> None:
+        super().__init__(rules)
+        self.name = name
+
+    def lines(self) -> list[str]:
+        """One line of LaTeX for the operation, then one for each argument that receives a gradient."""
+        ruled = [str(v) if isinstance(v, str) else rf"\bar{{{a}}} = {v.text}" for a, v in self.items() if a != "out"]
+        return [f"y = {self['out']}", *ruled]
+
+    def _repr_latex_(self) -> str:
+        return r"$$\begin{aligned}" + r" \\ ".join(line.replace("=", "&=", 1) for line in self.lines()) + r"\end{aligned}$$"
+
+    def __repr__(self) -> str:
+        return f"{self.name}: " + "; ".join(self.lines())
+
+
+def traceable(op: Primitive) -> bool:
+    """Whether the rules can be read as they stand: they move no elements and no formula is declared beside them."""
+    return op.formula is None and op.kind in ("elementwise", "bilinear") and op.name not in ("clone", "fill")
+
+
+def formula(what: Primitive | Any) -> Rules:
+    """The rules of an operation, given by its name ("tanh"), its primitive, or a node (`y.grad_fn`).
+
+    ȳ is the cotangent that arrives, x̄ the one that goes on to x. Where the rule that runs would not be read (it moves
+    elements about, or is a formula from a text), the declared formula stands in, else nothing but the notation.
+    """
+    op = PRIMITIVES.get(what) if isinstance(what, str) else what if isinstance(what, Primitive) else getattr(what, "op", None)
+    if op is None:
+        raise ValueError(f"formula() takes a primitive's name ({', '.join(sorted(PRIMITIVES))}) or a node; got {what!r}.")
+    meta: dict[str, Any] = {}
+    if op.meta and not isinstance(what, (str, Primitive)) and not op.variadic:
+        meta = dict(zip(op.meta, what.meta, strict=True))
+    shown = {k: f"{v:g}" if isinstance(v, (int, float)) else str(k) for k, v in ({k: k for k in op.meta} | meta).items()}
+    notation = (op.tex or rf"\mathrm{{{op.name}}}({', '.join(op.args)})").format(**{a: a for a in op.args}, **shown)
+    rules: dict[str, Formula | str] = {"out": notation}
+    if traceable(op):
+        symbols = {a: Formula(a) for a in op.args}
+        given = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
+        for arg in op.rules:
+            rules[arg] = symbol(op.cotangent(arg, g=Formula(r"\bar{y}"), out=Formula("y"), xp=SYMBOLS, lead=(), **given))
+    elif op.formula:
+        rules["formula"] = op.formula
+    return Rules(op.node_name, rules)

@@ -1,0 +1,280 @@
+"""The sweeps, the graph's life, hooks and observers."""
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.core.engine import observing
+from gradlab.core.errors import RuleError
+from gradlab.core.primitive import elementwise
+
+
+def test_gradients_accumulate_and_share_no_memory():
+    x, y = (gl.ones(10_000, requires_grad=True) for _ in range(2))
+    v = gl.ones(10_000)
+    z = (x + y + x) * 1.0
+    for _ in range(2):
+        z.backward(v, retain_graph=True)
+    arrays = x.grad.array, y.grad.array, v.array
+    assert [a[0] for a in arrays] == [4, 2, 1]
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+
+
+def test_fan_out_adds_up_also_where_the_sum_is_made_in_place():
+    x = gl.linspace(0, 1, 5_000, dtype=gl.float64).requires_grad_()
+    y = x * 2
+    (y * 3 + y * 4 + y * 5 + y * y).sum().backward()
+    np.testing.assert_allclose(x.grad.array, 2 * (12 + 2 * 2 * x.array.copy()))
+
+
+def test_a_chain_of_100_000_needs_no_recursion():
+    x = gl.ones(2, requires_grad=True)
+    z = x
+    for _ in range(100_000):
+        z = z * 1.0 + x
+    z.sum().backward()
+    assert x.grad.tolist() == [100_001, 100_001]
+    del z                                                                           # nor does giving it back
+
+
+def test_a_graph_is_freed_without_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        x = gl.randn(3, 3, requires_grad=True)
+        y = ((x @ x).tanh().exp() + x).softmax(1) * 2
+        y.diagonal().add_(1)
+        alive = [weakref.ref(y.grad_fn), weakref.ref(y)]
+        y.sum().backward()
+        del y
+        assert [ref() for ref in alive] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_freed_graph_says_which_operation_was_freed():
+    x = gl.tensor(2.0, requires_grad=True)
+    y = x.exp()
+    y.backward()
+    with pytest.raises(RuntimeError, match=r"^Trying to backward through the graph a second time.*What ExpBackward0 had saved"):
+        y.backward()
+
+
+def test_a_graph_of_sums_may_run_twice():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = (x + x).sum()
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [4, 4]
+
+
+def test_only_what_a_rule_needs_is_saved():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2                                                                       # needs 2, not x
+    with gl.no_grad():
+        x.mul_(10)
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_an_overwritten_save_is_refused_by_name():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    h = x * 1
+    y = h.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[gradlab.FloatTensor \[2\]\], which is output 0 of"):
+        y.sum().backward()
+    h = x * 1
+    y = h * h
+    h[0] = 3.0
+    with pytest.raises(RuntimeError, match="MulBackward0 saved it"):
+        y.sum().backward()
+
+
+def test_a_write_to_what_nobody_saved_is_not_in_the_way():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    h = x.exp()
+    y = h + 1
+    y.mul_(2)
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.array, 2 * np.exp([1.0, 2.0]), rtol=1e-6)
+
+
+def test_higher_order():
+    x = gl.tensor(2.0, requires_grad=True)
+    g = x ** 4
+    for want in (32.0, 48.0, 48.0, 24.0, 0.0):
+        (g,) = gl.autograd.grad(g, x, create_graph=True, materialize_grads=True)
+        assert g.item() == pytest.approx(want)
+        if not g.requires_grad:
+            break
+
+
+def test_hooks_run_in_order_and_can_replace():
+    seen = []
+    x = gl.tensor(3.0, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: seen.append("first") or g * 10)
+    handle = y.register_hook(lambda g: seen.append("removed"))
+    y.grad_fn.register_prehook(lambda g: seen.append("before the node"))
+    y.grad_fn.register_hook(lambda into, out: seen.append("after the node"))
+    x.register_hook(lambda g: seen.append("at the leaf"))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(f"written {t.grad.item()}"))
+    handle.remove()
+    (y * 1).backward()
+    assert seen == ["first", "before the node", "after the node", "at the leaf", "written 20.0"]
+    assert y.grad.item() == 10
+
+
+def test_a_hook_that_keeps_the_gradient_keeps_it():
+    kept = []
+    x = gl.ones(5_000, requires_grad=True)
+    y = x * 1
+    y.register_hook(kept.append)
+    (y * 2).sum().backward()
+    x.grad.zero_()
+    assert kept[0].array[0] == 2
+
+
+def test_an_observer_sees_each_node_and_is_gone_after():
+    class Watch:
+        def __init__(self):
+            self.seen = []
+
+        def begin(self, sweep):
+            self.seen.append(("begin", sweep.accumulates))
+
+        def visit(self, node, g, cotangents):
+            self.seen.append((node.name(), float(g)))
+
+        def end(self, sweep, error):
+            self.seen.append(("end", error))
+
+    x = gl.tensor(3.0, requires_grad=True)
+    with observing(Watch()) as watch:
+        (x * x + x).backward()
+    assert watch.seen == [("begin", True), ("AddBackward0", 1.0), ("MulBackward0", 1.0), ("end", None)]
+    y = x.exp()
+    y.backward()
+    with pytest.raises(RuntimeError), observing(Watch()) as watch:
+        y.backward()
+    assert isinstance(watch.seen[-1][1], RuntimeError)
+
+
+def test_modes_are_per_thread_and_restored_after_an_error():
+    result = {}
+    with gl.no_grad():
+        thread = threading.Thread(target=lambda: result.update(grad=gl.is_grad_enabled()))
+        thread.start()
+        thread.join()
+        assert not gl.is_grad_enabled()
+    assert result == {"grad": True}
+    with pytest.raises(KeyboardInterrupt), gl.no_grad():
+        raise KeyboardInterrupt
+    assert gl.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError):
+        x = gl.tensor(1.0, requires_grad=True)
+        x.register_hook(lambda g: 1 / 0)
+        (x * 2).backward()
+    assert gl.is_grad_enabled()
+
+
+def test_no_grad_as_a_decorator_on_functions_and_generators():
+    @gl.no_grad()
+    def plain():
+        return gl.is_grad_enabled()
+
+    @gl.no_grad
+    def bare():
+        return gl.is_grad_enabled()
+
+    @gl.no_grad()
+    def generator():
+        got = yield gl.is_grad_enabled()
+        yield got, gl.is_grad_enabled()
+
+    assert not plain()
+    assert not bare()
+    steps = generator()
+    assert next(steps) is False
+    assert gl.is_grad_enabled()
+    assert steps.send("sent") == ("sent", False)
+    assert gl.is_grad_enabled()
+
+
+def test_in_place_through_a_view_is_what_the_out_of_place_program_computes():
+    """The Barlow Twins idiom, against the same loss written without writing."""
+    rng = np.random.default_rng(0)
+    x = gl.tensor(rng.standard_normal((4, 4)), requires_grad=True)
+    c = x @ x
+    kept = c.diagonal()
+    gl.diagonal(c).add_(-1).pow_(2)
+    assert kept.grad_fn is not None
+    (c.sum() + kept.sum()).backward()
+    w = gl.tensor(x.array, requires_grad=True)
+    c = w @ w
+    on = (c.diagonal() - 1) ** 2
+    (c.sum() - c.diagonal().sum() + 2 * on.sum()).backward()
+    np.testing.assert_allclose(x.grad.array, w.grad.array, rtol=1e-12)
+
+
+def test_writing_into_a_constant_makes_it_part_of_the_graph():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    z = gl.zeros(2, 2)
+    row = z[0]
+    row.copy_(x * 3)
+    assert z.requires_grad and z.grad_fn.name() == "CopySlices"
+    (z * gl.tensor([[1.0, 10.0], [5.0, 5.0]])).sum().backward()
+    assert x.grad.tolist() == [3, 30]
+
+
+def test_views_of_a_long_lived_tensor_are_forgotten():
+    w = gl.randn(3, 3, requires_grad=True)
+    for _ in range(1000):
+        w.T  # noqa: B018
+    assert len(w.storage.views) < 40
+
+
+@pytest.mark.parametrize(("declare", "words"), [
+    (lambda: elementwise("sine", np.sin, x=lambda g, y: g * y), "names 'y', which is nothing it can be given"),
+    (lambda: elementwise("sine", lambda x: x, z=lambda g: g), "there is a rule for"),
+    (lambda: elementwise("sine", lambda g: g, g=lambda g: g), "cannot be the name of an argument"),
+    (lambda: elementwise("sine", np.sin, x=lambda g: g, promote="up"), "promote='up' is none of"),
+])
+def test_a_wrong_declaration_fails_with_a_sentence(declare, words):
+    with pytest.raises(RuleError, match=words):
+        declare()
+
+
+def test_generated_code_shows_in_tracebacks():
+    import traceback
+
+    with pytest.raises(RuntimeError) as caught:
+        gl.ones(3) + gl.ones(4)
+    assert "r = forward(x_a, x_b)" in "".join(traceback.format_exception(caught.value))
+
+
+def test_threads_may_run_backward_at_once():
+    w = gl.randn(50, 50, dtype=gl.float64)
+    found = {}
+
+    def work(i):
+        x = gl.full((50,), float(i), dtype=gl.float64).requires_grad_()
+        for _ in range(50):
+            x.grad = None
+            ((w @ x) * x).sum().backward()
+        found[i] = x.grad.array
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for i, g in found.items():
+        np.testing.assert_allclose(g, (w.array + w.array.T) @ np.full(50, float(i)), rtol=1e-9)

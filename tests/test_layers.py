@@ -1,0 +1,84 @@
+"""The layers: imports point down only, and `import gradlab` loads NumPy and the standard library, nothing more."""
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradlab
+
+PACKAGE = Path(gradlab.__file__).parent
+LAYERS = ("backend", "core", "rules", "public", "explore", "notebook")
+OWN = {"explore": "explore", "notebook": "notebook", "backend": "backend", "core": "core", "rules": "rules"}
+HEAVY = ("cupy", "scipy", "IPython", "ipywidgets", "anywidget", "matplotlib", "torch", "resvg_py", "traitlets")
+
+
+def layer_of(module: str) -> int:
+    parts = module.split(".")
+    name = parts[1] if len(parts) > 1 else ""
+    return LAYERS.index(OWN.get(name, "public"))
+
+
+def imports_of(path: Path) -> list[tuple[str, bool]]:
+    """(module, at import time?) of each import; those under TYPE_CHECKING do not count."""
+    tree = ast.parse(path.read_text())
+    skipped = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+               for n in ast.walk(node)}
+    top = {id(n) for n in tree.body}
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(
+            node, ast.ImportFrom) and node.module and not node.level else []
+        if isinstance(node, ast.ImportFrom) and node.module == "gradlab":
+            names = [f"gradlab.{a.name}" for a in node.names]
+        found += [(name, id(node) in top) for name in names]
+    return found
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    module = "gradlab." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    if module in ("gradlab.__init__", "gradlab.cli"):
+        return
+    for name, at_import in imports_of(path):
+        if name.startswith("gradlab."):
+            assert layer_of(name) <= layer_of(module), f"{module} imports {name}, which is above it"
+        elif at_import and name.split(".")[0] in HEAVY:
+            assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name} when it is loaded"
+        if name.split(".")[0] in ("IPython", "ipywidgets", "anywidget"):
+            assert layer_of(module) == LAYERS.index("notebook"), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_module_over_600_lines(path):
+    assert len(path.read_text().splitlines()) <= 600
+
+
+def test_import_loads_numpy_and_the_standard_library_only():
+    code = ("import sys, numpy; before = set(sys.modules); import gradlab; print(' '.join(sorted("
+            "{m.split('.')[0] for m in set(sys.modules) - before})))")
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    foreign = [m for m in loaded if m not in sys.stdlib_module_names and m not in ("gradlab", "numpy")
+               and not m.startswith(("_distutils", "__editable", "_virtualenv"))]
+    assert foreign == []
+
+
+def test_code_is_generated_in_one_module_only():
+    """And evaluated in one other: the options of the user's own cell, in the user's own namespace."""
+    for path in MODULES:
+        calls = [n.func.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        allowed = {"generate.py": {"exec"}, "magics.py": {"eval"}}.get(path.name, set())
+        assert not {"exec", "eval"} & set(calls) - allowed, f"{path.name} calls exec or eval"
+
+
+def test_names_that_are_missing_say_so():
+    with pytest.raises(AttributeError, match="not a name of torch's that gradlab has yet"):
+        gradlab.fft  # noqa: B018
