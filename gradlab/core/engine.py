@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
 
-from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, graph_freed, overwritten
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
@@ -31,12 +31,13 @@ LARGE = 4096                      # elements from which adding in place pays; on
 
 class Sweep(NamedTuple):
     """What an observer is told of a reverse sweep: the (node, cotangent) pairs it starts from, the batch axes, the wanted
-    nodes (None: all leaves), and whether it writes `.grad`."""
+    nodes (None: all leaves), whether it writes `.grad`, and the tensors that `backward` was called on, where it was."""
 
     roots: tuple[tuple[Node, Any], ...]
     lead: tuple[int, ...]
     wanted: frozenset[Node] | None
     accumulates: bool
+    outputs: tuple[Tensor, ...] = ()
 
 
 class Observer(Protocol):
@@ -92,11 +93,12 @@ def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
 
 
 def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, wanted: Iterable[Node] | None = None,
-              traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True) -> dict[Node, Any]:
+              traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True,
+              outputs: Sequence[Tensor] = ()) -> dict[Node, Any]:
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
-    saved; `hooks=False` leaves the user's hooks out; `accumulates` tells observers whether `.grad` will be written.
+    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will be written, and the tensors swept from.
     """
     before = mode.grad
     mode.grad = traced
@@ -104,7 +106,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, ())
-        sweep = Sweep(tuple(roots), lead, None if wanted is None else frozenset(wanted), accumulates)
+        sweep = Sweep(tuple(roots), lead, None if wanted is None else frozenset(wanted), accumulates, tuple(outputs))
         error: BaseException | None = None
         for observer in watching:
             observer.begin(sweep)
@@ -174,7 +176,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
                 c = fit(c, edge, lead, node)
             if edge not in pending:
                 pending[edge] = c
-                if c is g or traced or c.base is not None:
+                if traced or not owned(c, g, node, edges, borrowed):
                     borrowed.add(edge)
                 heappush(heap, (edge.order, edge))
             else:
@@ -187,6 +189,19 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
         if op.saves and not retain:
             node.saved = None
     return found
+
+
+def owned(c: Any, g: Any, node: Node, edges: Sequence[Node | None], borrowed: set[Node]) -> bool:
+    """Whether the sweep alone holds the memory of the cotangent `c` that `node` made of `g`.
+
+    A rule is linear in g, so what it returns is new memory or a view of g. A view of g is ours if g was, and no other edge
+    was given one; and a view is only taken whole (a broadcast one has elements that share a place)."""
+    base = c.base
+    if base is None and c is not g:
+        return True
+    if (c is g or base is g or base is g.base) and (node in borrowed or len(edges) - edges.count(None) > 1):
+        return False
+    return base is None or (base.size == c.size and is_writable(c))
 
 
 def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> Any:

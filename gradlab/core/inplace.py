@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradlab.backend.namespaces import is_writable
 from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import leaf_in_place
@@ -48,12 +50,29 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     first = op.args[0]
     saves_target = any(first in op.needs[arg] for arg in op.rules)
     wanted = mode.grad and (target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others))
+    if not wanted and written_directly(op, target.array, others, meta):
+        wrote(target)
+        return target
     others = tuple(shadow(x, saves_target) if x is target else x for x in others)
     result = op.record(shadow(target, copied=saves_target and wanted), *others, **meta)
     if result is NotImplemented:
         raise TypeError(f"{op.name}_(): unsupported operand types: {', '.join(type(x).__name__ for x in others)}.")
     store(target, result)
     return target
+
+
+def written_directly(op: Any, array: Any, others: tuple[Any, ...], meta: dict[str, Any]) -> bool:
+    """Let a ufunc write into the memory itself where no history is wanted and the operands are of one dtype: an optimizer's
+    `p -= …` in one pass instead of two. Whether it was done."""
+    if not isinstance(op.forward, np.ufunc) or meta or array.dtype.kind != "f" or not is_writable(array):
+        return False
+    operands = [x.array if isinstance(x, Tensor) else x for x in others]
+    for x in operands:
+        if type(x) not in (float, int) and (getattr(x, "dtype", None) != array.dtype or np.broadcast_shapes(
+                x.shape, array.shape) != array.shape):
+            return False
+    op.forward(array, *operands, out=array)
+    return True
 
 
 def store(target: Tensor, value: Tensor) -> None:

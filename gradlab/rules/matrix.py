@@ -1,7 +1,8 @@
 """Products of matrices and vectors. Each is linear in either side; the adjoints are products again.
 
 `a @ x` with a 1-D x is its own primitive: as a matmul with (n, 1) a batch of cotangents would be a loop of small products
-instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then made in the product's own memory.
+instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then made in the product's own memory; as w is mostly the transpose
+of a layer's weight, its cotangent is made as a transpose too, and reaches the weight in the weight's own memory order.
 """
 from __future__ import annotations
 
@@ -62,6 +63,6 @@ def affine(xp, bias, x, w):
 
 
 addmm = primitive("addmm", affine, reads=addmm_groups, tex=r"{bias} + {x}\,{w}", node="AddmmBackward0",
-                  vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: x.mT @ g},
+                  vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
                   jvp={"bias": lambda t: t[..., None, :], "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
                   explain=lambda bias, x, w: misfit(x, w))
