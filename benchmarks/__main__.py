@@ -26,7 +26,8 @@ class Worker:
                                         stdout=subprocess.PIPE, text=True, env=None, cwd=HERE.parent)
 
     def time(self, name: str) -> float:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -40,7 +41,8 @@ def import_time(rounds: int) -> None:
     """`import gradlab` beyond NumPy's own import."""
     def seconds(statement: str) -> float:
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE.parent).stdout)
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE.parent)
+        return float(ran.stdout)
 
     beyond = [seconds("import numpy, gradlab") - seconds("import numpy") for _ in range(max(rounds, 5))]
     print(f"{'import gradlab, beyond NumPy':32s} {median(beyond) * 1e3:9.1f} ms")

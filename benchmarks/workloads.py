@@ -6,6 +6,7 @@ square), each on the result before it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 SIZES = (1, 100, 10_000, 1_000_000)
@@ -45,8 +46,9 @@ def chain(size: int, backward: bool) -> Any:
 
 
 OPERATIONS = {
-    "add": lambda lib, x, y: x + y, "mul": lambda lib, x, y: x * y, "div": lambda lib, x, y: x / y, "scale": lambda lib, x, y: x * 2.0,
-    "pow2": lambda lib, x, y: x ** 2, "exp": lambda lib, x, y: x.exp(), "log": lambda lib, x, y: x.log(), "tanh": lambda lib, x, y: x.tanh(),
+    "add": lambda lib, x, y: x + y, "mul": lambda lib, x, y: x * y, "div": lambda lib, x, y: x / y,
+    "scale": lambda lib, x, y: x * 2.0, "pow2": lambda lib, x, y: x ** 2, "exp": lambda lib, x, y: x.exp(),
+    "log": lambda lib, x, y: x.log(), "tanh": lambda lib, x, y: x.tanh(),
     "sigmoid": lambda lib, x, y: x.sigmoid(), "relu": lambda lib, x, y: x.relu(), "sum": lambda lib, x, y: x.sum(),
     "mean": lambda lib, x, y: x.mean(), "max": lambda lib, x, y: x.max(), "reshape": lambda lib, x, y: x.reshape(-1, 1),
     "slice": lambda lib, x, y: x[1:], "where": lambda lib, x, y: lib.where(x > y, x, y), "cat": lambda lib, x, y: lib.cat([x, y]),
@@ -78,7 +80,7 @@ def layers(lib: Any) -> list[Any]:
     lib.manual_seed(0)
     sizes = (784, 256, 256, 10)
     made = []
-    for n, m in zip(sizes, sizes[1:], strict=False):
+    for n, m in pairwise(sizes):
         made += [(lib.randn(m, n) / n ** 0.5).requires_grad_(), lib.zeros(m).requires_grad_()]
     return made
 
@@ -109,7 +111,7 @@ def mlp_by_hand() -> Callable[[], Any]:
 
     rng = np.random.default_rng(0)
     sizes = (784, 256, 256, 10)
-    ws = [(rng.standard_normal((m, n)) / n ** 0.5).astype(np.float32) for n, m in zip(sizes, sizes[1:], strict=False)]
+    ws = [(rng.standard_normal((m, n)) / n ** 0.5).astype(np.float32) for n, m in pairwise(sizes)]
     bs = [np.zeros(m, np.float32) for m in sizes[1:]]
     x, y, rows = rng.standard_normal((64, 784)).astype(np.float32), rng.integers(0, 10, 64), np.arange(64)
 

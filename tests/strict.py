@@ -70,8 +70,8 @@ for _name in ("reshape", "sum", "mean", "max", "min", "argmax", "argmin", "all",
     def _method(self, *args, name=_name, **kwargs):
         return behind(getattr(self._host, name)(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
     setattr(StrictArray, _name, _method)
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "rpow", "rmatmul", "eq", "ne", "lt",
-              "le", "gt", "ge", "and", "or", "xor"):
+for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "rpow", "rmatmul", "eq", "ne",
+              "lt", "le", "gt", "ge", "and", "or", "xor"):
     def _operator(self, other, name=f"__{_name}__"):
         return behind(getattr(self._host, name)(*opened((other,))))
     setattr(StrictArray, f"__{_name}__", _operator)

@@ -98,7 +98,8 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
-    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will be written, and the tensors swept from.
+    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
+    be written, and the tensors swept from.
     """
     before = mode.grad
     mode.grad = traced

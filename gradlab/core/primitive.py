@@ -5,7 +5,8 @@
 A declaration names its kind, its forward (a NumPy ufunc serves CuPy too, and saves a Python call) and one rule for each
 differentiable argument. The *names* of a rule's parameters say what it needs, and therefore what a node saves: `g` (the
 cotangent; in a hand-written jvp `t`, the tangent), `out`, `xp` (the namespace), `lead` (the batch axes of the cotangent),
-an argument, `<its own argument>_shape`, `out_shape`, or metadata (the forward's keyword-only parameters). They are checked once, here.
+an argument, `<its own argument>_shape`, `out_shape`, or metadata (the forward's keyword-only parameters). They are checked
+once, here.
 
     elementwise   the Jacobian is diagonal: the rule is the partial derivative or, if it names g, a map (relu's `where`) that
                   serves cotangents and tangents alike
@@ -57,7 +58,8 @@ class Primitive:
     def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
                  inplace: str | None = None, reads: Any = "own", promote: str = "same",
-                 batch: Callable[..., dict[str, Any]] | None = None, explain: Callable[..., Exception | None] | None = None) -> None:
+                 batch: Callable[..., dict[str, Any]] | None = None,
+                 explain: Callable[..., Exception | None] | None = None) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.inplace, self.reads = tex, formula, view, inplace, reads
         self.promote, self.batch, self.explain = promote, batch, explain

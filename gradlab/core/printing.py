@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.namespaces import CPU, moved, namespace_of
+from gradlab.backend.namespaces import CPU, moved, namespace_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,12 @@ PROFILES = {
     "short": PrintOptions(precision=2, edgeitems=2),
     "full": PrintOptions(threshold=math.inf),
 }
-_options = PROFILES["default"]
+
+
+class _Current:
+    options = PROFILES["default"]
+
+
 
 
 def set_printoptions(
@@ -67,7 +72,6 @@ def set_printoptions(
     sci_mode : bool
         Force (True) or forbid (False) scientific notation. None decides by the magnitudes.
     """
-    global _options
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(map(repr, PROFILES))}, got {profile!r}.")
     given: dict[str, Any] = {
@@ -75,38 +79,37 @@ def set_printoptions(
     for name, value in given.items():
         if value is not None and not (isinstance(value, (int, float)) and value >= 0):
             raise ValueError(f"{name} must be a number not below 0, got {value!r}.")
-    base = _options if profile is None else PROFILES[profile]
-    _options = replace(base, sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
+    base = _Current.options if profile is None else PROFILES[profile]
+    _Current.options = replace(base, sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
 
 
 def get_printoptions() -> dict[str, Any]:
     """The current options, as keywords for `set_printoptions`."""
-    return asdict(_options)
+    return asdict(_Current.options)
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
     """Set print options (as `set_printoptions`) for the extent of a `with` block."""
-    global _options
-    before = _options
+    before = _Current.options
     set_printoptions(**options)
     try:
         yield
     finally:
-        _options = before
+        _Current.options = before
 
 
 # ------------------------------------------------------------------------------------------------------------ elements
 def _fixed_or_scientific(values: Sequence[float]) -> tuple[str, str]:
     """The format specification for these finite nonzero floats, and what is appended to each number."""
     integral = all(value.is_integer() for value in values)
-    scientific = _options.sci_mode
+    scientific = _Current.options.sci_mode
     if scientific is None:
         largest, smallest = max(map(abs, values)), min(map(abs, values))
         scientific = largest / smallest > 1000 or largest > 1e8 or smallest < 1e-4
     if scientific:
-        return f".{_options.precision}e", ""
-    return (".0f", ".") if integral else (f".{_options.precision}f", "")
+        return f".{_Current.options.precision}e", ""
+    return (".0f", ".") if integral else (f".{_Current.options.precision}f", "")
 
 
 def _cells(block: np.ndarray) -> tuple[list[str], int]:
@@ -163,14 +166,14 @@ def format_array(array: Any, *, indent: int = 7) -> str:
     if array.size == 0:
         return "[]"
     cut = [False] * array.ndim
-    if array.size > _options.threshold and array.ndim:
-        if not _options.edgeitems:
+    if array.size > _Current.options.threshold and array.ndim:
+        if not _Current.options.edgeitems:
             return "[...]"
-        block, cut = _crop(array, _options.edgeitems)
+        block, cut = _crop(array, _Current.options.edgeitems)
     else:
         block = moved(array, CPU)
     cells, width = _cells(block)
-    per_line = max(1, (_options.linewidth - indent - block.ndim + 1) // (width + 2))
+    per_line = max(1, (_Current.options.linewidth - indent - block.ndim + 1) // (width + 2))
     for axis in reversed(range(block.ndim)):
         innermost = axis == block.ndim - 1
         newline = "\n" * (1 if innermost else block.ndim - 1 - axis) + " " * (indent + axis + 1)
@@ -219,7 +222,7 @@ def tensor_repr(
     if array.size == 0:
         shows_shape, inferred = array.ndim != 1, {default_dtype_name}
     else:
-        shows_shape, inferred = not _options.edgeitems, {default_dtype_name, "int64", "bool"}
+        shows_shape, inferred = not _Current.options.edgeitems, {default_dtype_name, "int64", "bool"}
     if shows_shape:
         suffixes.append(f"size={tuple(array.shape)}")
     if dtype_name not in inferred:
@@ -235,7 +238,7 @@ def tensor_repr(
     column = len(text) - text.rfind("\n") + 1         # PyTorch's count; one or two more than the line is long
     for suffix in suffixes:
         length = len(suffix.replace("gradlab.", "torch."))
-        if column + length + 2 > _options.linewidth:
+        if column + length + 2 > _Current.options.linewidth:
             text += ",\n" + " " * len(prefix) + suffix
             column = len(prefix) + length
         else:

@@ -123,7 +123,8 @@ class Tensor(Methods):
                 raise RuntimeError("can't assign Variable as its own grad")
             if new.array.shape != self.array.shape:
                 raise RuntimeError(f"attempting to assign a gradient of size '{list(new.array.shape)}' to a tensor of size "
-                                   f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same size")
+                                   f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same "
+                                   "size")
             if new.array.dtype != self.array.dtype:
                 raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype}' to a tensor with dtype "
                                    f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype")

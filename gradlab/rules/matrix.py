@@ -1,8 +1,9 @@
 """Products of matrices and vectors. Each is linear in either side; the adjoints are products again.
 
 `a @ x` with a 1-D x is its own primitive: as a matmul with (n, 1) a batch of cotangents would be a loop of small products
-instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then made in the product's own memory; as w is mostly the transpose
-of a layer's weight, its cotangent is made as a transpose too, and reaches the weight in the weight's own memory order.
+instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then made in the product's own memory; as w is
+mostly the transpose of a layer's weight, its cotangent is made as a transpose too, and reaches the weight in the weight's own
+memory order.
 """
 from __future__ import annotations
 

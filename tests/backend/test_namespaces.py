@@ -14,7 +14,7 @@ def test_devices_are_parsed_and_compared():
     assert repr(gl.device("cuda:1")) == "device(type='cuda', index=1)"
     assert gl.device("cuda", 1) == gl.device("cuda:1") != gl.device("cuda")
     assert str(gl.device("cpu")) == "cpu"
-    assert pickle.loads(pickle.dumps(gl.device("cuda:2"))) == gl.device("cuda:2")  # noqa: S301
+    assert pickle.loads(pickle.dumps(gl.device("cuda:2"))) == gl.device("cuda:2")
     with pytest.raises(RuntimeError, match="Expected one of cpu, cuda device type"):
         gl.device("tpu")
     with pytest.raises(RuntimeError, match="Invalid device string"):

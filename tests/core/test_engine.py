@@ -87,7 +87,7 @@ def test_an_overwritten_save_is_refused_by_name():
     h = x * 1
     y = h.exp()
     y.add_(1)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[gradlab.FloatTensor \[2\]\], which is output 0 of"):
+    with pytest.raises(RuntimeError, match=r"inplace operation: \[gradlab.FloatTensor \[2\]\], which is output 0 of"):
         y.sum().backward()
     h = x * 1
     y = h * h
@@ -178,9 +178,9 @@ def test_modes_are_per_thread_and_restored_after_an_error():
     with pytest.raises(KeyboardInterrupt), gl.no_grad():
         raise KeyboardInterrupt
     assert gl.is_grad_enabled()
+    x = gl.tensor(1.0, requires_grad=True)
+    x.register_hook(lambda g: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        x = gl.tensor(1.0, requires_grad=True)
-        x.register_hook(lambda g: 1 / 0)
         (x * 2).backward()
     assert gl.is_grad_enabled()
 
