@@ -1,0 +1,340 @@
+"""Fewer nodes for a large graph: what repeats is drawn once, what is a straight chain becomes one box.
+
+Folding puts groups of nodes in the place of one node each. It starts only when a graph has more nodes than may be
+seen, and ends as soon as it has no more; each step is tried only when those before it were not enough:
+
+1. repeats    a segment that follows itself is kept once, and its further copies become one box, "again × 11"
+2. chains     operations that hand one tensor on, with their own parameters, longest chain first
+3. parts      what belongs to the same part of a model by its parameters' names; failing names, equal shares
+
+The nodes stand in the spine-first order of `reading`: each after its inputs, the deepest input first. So an
+operation's parameters come just before it, the layers of a network are intervals one after another, and putting an
+interval in the place of one node never makes a cycle: what an interval is computed from comes before it, what is
+computed from it comes after it.
+
+A repeat is found without search for subgraphs. Give each node a token: what it is, and how far back each of its
+inputs stands. Two intervals with equal tokens are then isomorphic and equally connected to what is before them, so
+that repeated segments are the runs of equal tokens at a distance p. What is used all over the graph (the weights of a
+recurrent network) stands outside and is told in a token by its own number instead.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened
+from gradlab.explore.reading import GraphEdge, GraphNode, inputs_of, renumbered
+from gradlab.explore.words import count
+
+Nodes = Sequence[GraphNode]
+Edges = Sequence[GraphEdge]
+
+PERIODS = 12                                              # distances that are looked at closely
+COMPARISONS = 8_000_000                                   # of tokens, to choose them: 100 000 nodes at 80
+LEAST_SAVED = 3                                           # nodes that a fold must take away
+PIECES = 12                                               # boxes that one long chain becomes
+SHARES = (48, 24, 12, 6, 3)                               # boxes into which a graph without any structure is cut
+DENSE = 3                                                 # edges for each box, above which nobody can follow them
+MANY_OUTPUTS = 24
+
+
+def fold(nodes: Nodes, edges: Edges, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+    """A graph of at most `limit` nodes that says the same with less detail; the graph itself if it has no more.
+
+    The nodes are numbered spine first, as `read` does.
+    """
+    if len(nodes) <= limit:
+        return tuple(nodes), tuple(edges)
+    whole = nodes, edges = _outputs_folded(nodes, edges, limit)
+    steps: list[Callable[[Nodes, Edges, int], list[_Group]]] = [
+        lambda nodes, edges, limit: _repeats(nodes, edges, shapes=True),
+        lambda nodes, edges, limit: _repeats(nodes, edges, shapes=False),
+        _chains,
+    ]
+    for step in steps:
+        while len(nodes) > limit:
+            groups = step(nodes, edges, limit)
+            if not groups:
+                break
+            nodes, edges = _contracted(nodes, edges, groups)
+    if len(nodes) > limit:
+        for start, step in ((whole, _parts), ((nodes, edges), _parts), ((nodes, edges), _shares)):
+            groups = step(*start, limit)
+            if groups:
+                nodes, edges = _contracted(*start, groups)
+                break
+    return tuple(nodes), tuple(edges)
+
+
+# ---------------------------------------------------------------------------------------------------------- contraction
+class _Group(NamedTuple):
+    """Nodes, and the node to be put in their place."""
+
+    members: Sequence[int]
+    node: GraphNode
+
+
+def _contracted(nodes: Nodes, edges: Edges, groups: Sequence[_Group]) -> tuple[list[GraphNode], list[GraphEdge]]:
+    """The graph with one node in the place of each group, which stands where the last of its members stood."""
+    place = list(range(len(nodes)))
+    changed = list(nodes)
+    for members, node in groups:
+        last = max(members)
+        changed[last] = node
+        for member in members:
+            place[member] = last
+    kept = [i for i in range(len(nodes)) if place[i] == i]
+    grouped = {max(members) for members, _ in groups}
+    merged: dict[tuple[int, int, int], GraphEdge] = {}
+    for edge in edges:
+        source, target = place[edge.source], place[edge.target]
+        if source == target:
+            continue
+        argument = 0 if source in grouped or target in grouped else edge.argument
+        merged[source, target, argument] = GraphEdge(source, target, edge.argument, edge.shape)
+    return renumbered({i: changed[i] for i in kept}, list(merged.values()), kept)
+
+
+def _folded(nodes: Nodes, members: Sequence[int], label: str = "", detail: str = "") -> _Group:
+    """The group of `members`, named after their parameters or their operations."""
+    inside = [nodes[member] for member in members]
+    leaves = [node for node in inside if node.kind == "leaf"]
+    operations = [node for node in inside if node.kind != "leaf"]
+    many, names = sum(node.count for node in inside), tuple(name for node in inside for name in _names(node))
+    if not operations:
+        label = label or f"{count(many, 'leaf', 'leaves')}"
+        return _Group(members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names))
+    parts = part_of_model(names)
+    signs = [node.label.partition("(")[0] for node in operations]
+    said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
+    return _Group(members, GraphNode("folded", label or parts or shortened(said, 30), shape=inside[-1].shape,
+                                     detail=detail or count(many, "node"), count=many, inside=names))
+
+
+def _names(node: GraphNode) -> tuple[str, ...]:
+    return (node.name,) if node.kind == "leaf" and node.name else node.inside
+
+
+def _listed(leaves: Sequence[GraphNode]) -> str:
+    return shortened(", ".join(leaf.label for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""), 32)
+
+
+def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edges]:
+    """One node for all outputs, where there are more than a reader tells apart."""
+    outputs = [i for i, node in enumerate(nodes) if node.kind == "output"]
+    if len(outputs) <= min(MANY_OUTPUTS, limit // 4):
+        return nodes, edges
+    detail = _listed([nodes[i] for i in outputs])
+    many = GraphNode("output", count(len(outputs), "output"), detail=detail, count=len(outputs))
+    return _contracted(nodes, edges, [_Group(outputs, many)])
+
+
+# -------------------------------------------------------------------------------------------------------------- repeats
+class _Arrays(NamedTuple):
+    """The edges by columns, and for each node the first and the last node that it is an input of."""
+
+    source: np.ndarray
+    target: np.ndarray
+    argument: np.ndarray
+    first_use: np.ndarray
+    last_use: np.ndarray
+
+
+def _arrays(nodes: Nodes, edges: Edges) -> _Arrays:
+    columns = np.array([(edge.source, edge.target, edge.argument) for edge in edges], dtype=np.int64).reshape(-1, 3)
+    source, target, argument = columns.T
+    first, last = np.full(len(nodes), len(nodes)), np.arange(len(nodes))
+    np.minimum.at(first, source, target)
+    np.maximum.at(last, source, target)
+    return _Arrays(source, target, argument, first, last)
+
+
+def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[_Group]:
+    """The further copies of segments that repeat at the one distance that saves most."""
+    kinds, arrays = _kinds(nodes, shapes), _arrays(nodes, edges)
+    leaf = np.array([node.kind == "leaf" for node in nodes])
+    best: tuple[int, int, np.ndarray, list[tuple[int, int]]] = (0, 0, leaf, [])
+    for period in _likely_periods(kinds):
+        # what is used further apart than one period belongs to no segment
+        shared = leaf & (arrays.last_use - arrays.first_use > period)
+        sequence = np.flatnonzero(~shared)
+        tokens = _tokens(kinds, arrays, shared, sequence, period)
+        runs = [run for run in _runs(tokens, period) if (run[1] // period) * period - 1 >= LEAST_SAVED]
+        saved = sum((length // period) * period - 1 for _, length in runs)
+        if saved > best[0]:
+            best = (saved, period, sequence, runs)
+    _, period, sequence, runs = best
+    groups = []
+    for start, length in runs:
+        times = length // period
+        start = period + _best_start(nodes, arrays, sequence, start, length % period)
+        groups.append(_again(nodes, sequence[start:start + times * period].tolist(), period, times))
+    return groups
+
+
+def _best_start(nodes: Nodes, arrays: _Arrays, sequence: np.ndarray, start: int, slack: int) -> int:
+    """Where to begin a run that is longer than its segments: where fewest tensors pass and names differ most."""
+
+    def preference(cut: int) -> tuple[int, int, int]:
+        passing = int(((sequence[:cut] < sequence[cut]) & (arrays.last_use[sequence[:cut]] >= sequence[cut])).sum())
+        before = next((_names(nodes[i])[-1] for i in reversed(sequence[:cut].tolist()) if _names(nodes[i])), "")
+        after = next((_names(nodes[i])[0] for i in sequence[cut:].tolist() if _names(nodes[i])), "")
+        return passing, common_parts(before, after), -cut
+
+    return min(range(start, start + slack + 1), key=preference) if slack else start
+
+
+def _again(nodes: Nodes, copies: Sequence[int], period: int, times: int) -> _Group:
+    size = sum(nodes[member].count for member in copies) // times
+    what = f"{nodes[copies[0]].label} alike" if period == 1 else f"{count(size, 'node')} each, as above"
+    return _folded(nodes, copies, f"again × {times:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"), what)
+
+
+def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
+    """A number for each node, equal for nodes that are equal but for their names."""
+    numbers: dict[object, int] = {}
+    found: list[int] = []
+    for node in nodes:
+        label = "" if node.kind == "leaf" and node.count == 1 else node.label
+        kind = (node.kind, label, node.operation, node.shape if shapes else None, node.count)
+        found.append(numbers.setdefault((len(found), kind) if node.kind == "output" else kind, len(numbers)))
+    return np.array(found, dtype=np.uint64)
+
+
+def _likely_periods(kinds: np.ndarray) -> list[int]:
+    """The distances at which most nodes find one of their kind."""
+    longest = min(len(kinds) // 2, max(1, COMPARISONS // len(kinds)))
+    matches = [int((kinds[:-period] == kinds[period:]).sum()) for period in range(1, longest + 1)]
+    order = sorted(range(longest), key=lambda i: -matches[i])
+    return [i + 1 for i in order[:PERIODS] if matches[i]]
+
+
+def _tokens(kinds: np.ndarray, arrays: _Arrays, shared: np.ndarray, sequence: np.ndarray, period: int) -> np.ndarray:
+    """For each node of the sequence a 64-bit number made of its kind, and of where each of its inputs is."""
+    position = np.full(len(kinds), -1)
+    position[sequence] = np.arange(len(sequence))
+    source, target, argument = arrays[:3]
+    back = position[target] - position[source]
+    near = ~shared[source] & (back <= 2 * period)
+    where = np.where(near, back, len(kinds) + source).astype(np.uint64)
+    tokens = _mixed(kinds)
+    np.add.at(tokens, target, _mixed(where * np.uint64(0x9E3779B97F4A7C15) + argument.astype(np.uint64)))
+    chosen: np.ndarray = tokens[sequence]
+    return chosen
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """The numbers with all bits mixed, so that sums of them tell sets apart (the finaliser of splitmix64)."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    numbers ^= numbers >> np.uint64(31)
+    return numbers
+
+
+def _runs(tokens: np.ndarray, period: int) -> Iterator[tuple[int, int]]:
+    """(start, length) of each stretch of at least `period` tokens that equal those `period` further on; no overlaps."""
+    same = np.concatenate(([False], tokens[:-period] == tokens[period:], [False]))
+    starts, ends = np.flatnonzero(same[1:] & ~same[:-1]), np.flatnonzero(~same[1:] & same[:-1])
+    free = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        start = max(start, free)
+        if end - start >= period:
+            yield start, end - start
+            free = end + period
+
+
+# --------------------------------------------------------------------------------------------------------------- chains
+def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+    """Straight chains of operations with their own parameters, the longest first, as many as need be."""
+    inputs = inputs_of(nodes, edges)
+    uses = Counter(edge.source for edge in edges)
+    own = [False] * len(nodes)                                             # a parameter, or its transpose, used once
+    for i, node in enumerate(nodes):
+        single = inputs[i][0] if len(inputs[i]) == 1 else None
+        transposed = single is not None and nodes[single].kind == "leaf" and own[single]
+        own[i] = uses[i] == 1 and (node.kind == "leaf" or transposed)
+    chain_of: dict[int, list[list[int]]] = {}                              # by its last; a link: parameters, operation
+    for i, node in enumerate(nodes):
+        if node.kind in ("leaf", "output") or own[i]:
+            continue
+        main = [source for source in inputs[i] if not own[source]]
+        chain = chain_of.pop(main[0], None) if len(main) == 1 and uses[main[0]] == 1 else None
+        if chain is None:
+            chain_of[i] = [[i]]
+            continue
+        parameters = [member for source in inputs[i] if own[source] for member in (*inputs[source], source)]
+        chain.append([*parameters, i])
+        chain_of[i] = chain
+    needed = len(nodes) - limit
+    groups: list[_Group] = []
+    for chain in sorted(chain_of.values(), key=lambda chain: (-sum(map(len, chain)), chain[-1])):
+        length = sum(map(len, chain))
+        if needed <= 0 or length - 1 < LEAST_SAVED:
+            break
+        pieces = max(1, min(PIECES, len(chain) // 3, length - needed))
+        cuts = [len(chain) * piece // pieces for piece in range(pieces + 1)]
+        groups += [_folded(nodes, [member for link in chain[a:b] for member in link]) for a, b in pairwise(cuts)]
+        needed -= length - pieces
+    return groups
+
+
+# ------------------------------------------------------------------------------------------------------------- segments
+def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+    """Intervals that belong to one part of a model by their parameters' names, as small parts as there is room for."""
+    inner = _inner(nodes)
+    paths: list[list[str]] = []                                            # an operation's is its parameters'
+    path: list[str] = []
+    for node in nodes[:inner]:
+        names = _names(node)
+        paths.append(module_path(names[0]) if names else path)
+        path = module_path(names[-1]) if names else path
+    arrays = _arrays(nodes, edges)
+    for depth in range(max(map(len, paths), default=0), 0, -1):
+        starts = [i for i in range(inner) if not i or paths[i][:depth] != paths[i - 1][:depth]]
+        if 2 <= len(starts) <= limit - (len(nodes) - inner) and _density(starts, arrays) <= DENSE:
+            return _intervals(nodes, starts)
+    return []
+
+
+def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+    """About equal intervals, cut where the fewest tensors pass; the fewer, the more of these there are."""
+    inner = _inner(nodes)
+    arrays = _arrays(nodes, edges)
+    passing = np.zeros(len(nodes) + 1, dtype=np.int64)                     # how many pass a cut before each node
+    np.add.at(passing, np.arange(len(nodes)) + 1, 1)
+    np.add.at(passing, arrays.last_use + 1, -1)
+    passing = np.cumsum(passing)
+    starts = [0]
+    for shares in SHARES:
+        if shares > limit - (len(nodes) - inner):
+            continue
+        leeway = inner // shares // 3
+        starts = [0]
+        for share in range(1, shares):
+            first = inner * share // shares - leeway
+            starts.append(first + int(np.argmin(passing[first:first + 2 * leeway + 1])))
+        if _density(starts, arrays) <= DENSE:
+            break
+    return _intervals(nodes, starts)
+
+
+def _inner(nodes: Nodes) -> int:
+    """How many nodes there are before the outputs."""
+    return next((i for i, node in enumerate(nodes) if node.kind == "output"), len(nodes))
+
+
+def _intervals(nodes: Nodes, starts: Sequence[int]) -> list[_Group]:
+    intervals = [range(start, end) for start, end in pairwise([*starts, _inner(nodes)])]
+    return [_folded(nodes, interval) for interval in intervals if len(interval) > 1]
+
+
+def _density(starts: Sequence[int], arrays: _Arrays) -> float:
+    """How many edges there are for each interval, when the nodes from each of `starts` to the next become one."""
+    source, target = (np.searchsorted(starts, column, side="right") for column in (arrays.source, arrays.target))
+    pairs = np.unique(np.stack((source, target)), axis=1)
+    return float((pairs[0] != pairs[1]).sum()) / len(starts)

@@ -1,0 +1,109 @@
+"""What a node is called: what the user wrote (`×`, `mean(0)`, `.T`), told from the node's name and its arguments.
+
+gradlab and PyTorch name their nodes alike (`MulBackward0`), so one table serves both. What is not in the table is
+called by its name in Python's spelling (`LogSoftmaxBackward0`: `log_softmax`), and a function of the user's own as
+the user called it.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+SIGNS = {
+    "Add": "+", "Sub": "−", "Rsub": "−", "Mul": "×", "Div": "÷", "Pow": "**", "Remainder": "%", "Fmod": "fmod",
+    "Mm": "@", "Bmm": "@", "Mv": "@", "Dot": "@", "Matmul": "@", "UnsafeMatmul": "@", "Addmm": "@ +", "Addmv": "@ +",
+    "Baddbmm": "@ +", "Addbmm": "@ +", "T": ".T", "Mt": ".mT", "Neg": "neg", "Reciprocal": "1 ÷",
+    "Index": "[…]", "Slice": "[…]", "Select": "[…]", "CopySlices": "[…] =", "IndexPut": "[…] =",
+    "UnsafeView": "view", "ReshapeAlias": "reshape", "ToCopy": "to", "Fill": "fill_", "Zero": "zero_",
+    "NativeLayerNorm": "layer_norm", "NativeBatchNorm": "batch_norm", "CudnnBatchNorm": "batch_norm",
+    "NativeGroupNorm": "group_norm", "NativeDropout": "dropout", "FusedDropout": "dropout",
+    "Convolution": "conv", "ConvolutionOverrideable": "conv", "MkldnnConvolution": "conv", "SlowConv2D": "conv2d",
+    "MaxPool2DWithIndices": "max_pool2d", "MaxPool3DWithIndices": "max_pool3d", "NllLoss2D": "nll_loss",
+    "NllLossNd": "nll_loss", "NllLoss": "nll_loss", "AccumulateGrad": "leaf",
+}
+REDUCTIONS = ("sum", "mean", "std", "var", "max", "min", "amax", "amin", "prod", "logsumexp")
+
+_BACKWARD = re.compile(r"(?:Backward\d*)+$")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def sign(node_name: str) -> str:
+    """What a user writes for the operation of a node: "×" for "MulBackward0"."""
+    name = _BACKWARD.sub("", node_name)
+    if name in SIGNS:
+        return SIGNS[name]
+    if name == node_name or node_name.endswith("Backward"):                # no digit: the user's own Function
+        return name or node_name
+    return _WORD.sub("_", name).lower()
+
+
+def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
+    """What a user writes for the operation, with what is known of its settings: "mean(0)", "** 3", "permute(0, 2, 1)".
+
+    Parameters
+    ----------
+    node_name : str
+        As "MeanBackward1".
+    settings : dict
+        Any of exponent; axis, axes (gradlab); dim, dims, dim0 and dim1 (PyTorch), as the node keeps them.
+    rank : int or None
+        The number of axes of the operation's argument, to count axes from the left; None if it is not known.
+    """
+    label = sign(node_name)
+    if label == "**":
+        return f"** {settings['exponent']:g}" if "exponent" in settings else label
+    if not label.isidentifier() or label == "diagonal":
+        return label
+    keys = ("dim0", "dim1") if "dim0" in settings else ("dim", "dims", "axis", "axes")
+    given = [settings[key] for key in keys if key in settings]
+    axes = [axis for value in given for axis in (value if isinstance(value, tuple) else (value,))]
+    if rank is not None:
+        room = rank + (label in ("unsqueeze", "stack"))
+        axes = [axis + room if axis < 0 else axis for axis in axes]
+    if label == "transpose" and "axes" in settings:                        # gradlab keeps the whole permutation
+        axes = [place for place, axis in enumerate(axes) if axis != place]
+    if label in ("permute", "transpose") and rank == 2 and (label == "transpose" or axes == [1, 0]):
+        return ".T"
+    if not axes or (label in REDUCTIONS and axes == list(range(rank or 0))):
+        return label                                                       # over all axes
+    return f"{label}({', '.join(map(str, axes))})"
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text` with its middle left out where it is longer than `limit` characters; the ends tell names apart."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) // 3
+    return f"{text[:head]}…{text[head + 1 - limit:]}"
+
+
+def part_of_model(names: Sequence[str]) -> str:
+    """The part of a model that parameters belong to: "net[3]" for "net[3].weight" and "net[3].bias".
+
+    It is "" if they have nothing in common. Parameters of several parts give the first and the last: "net[0] … net[8]".
+    """
+    if not names:
+        return ""
+    first, last = module_path(names[0]), module_path(names[-1])
+    shared = min(common_parts(names[0], name) for name in names)
+    ends = ["".join(parts[:shared + 1]) for parts in (first, last)]
+    if len(first) == len(last) == shared or ends[0] == ends[1]:
+        return "".join(first[:shared])
+    return f"{ends[0]} … {ends[1]}"
+
+
+def common_parts(one: str, other: str) -> int:
+    """How many steps two names' paths begin with in common."""
+    shared = 0
+    for a, b in zip(module_path(one), module_path(other), strict=False):
+        if a != b:
+            break
+        shared += 1
+    return shared
+
+
+def module_path(name: str) -> list[str]:
+    """The steps to where a parameter belongs: "net", "[0]" for "net[0].weight" and for "net[0]"; none for "weight"."""
+    steps = re.split(r"(?=[.\[])", name)
+    return steps if steps[-1].startswith("[") else steps[:-1]

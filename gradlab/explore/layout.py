@@ -1,0 +1,389 @@
+"""A layered drawing of a directed acyclic graph: boxes in rows, every edge downwards, few crossings, straight spines.
+
+Autograd graphs are long and thin, so the classical steps (K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual
+understanding of hierarchical system structures", IEEE Trans. SMC 11(2), 1981) do, each in its simplest form:
+
+1. layers    by longest path; then a box with no more inputs than uses is lowered to just above its nearest use, and
+             so is what hangs on a long edge alone: a parameter, a whole weight-normalising branch
+2. lanes     an edge over several layers gets a place in each; all long edges from one box share their lane, for they
+             carry the same tensor
+3. order     first by depth-first search from the results along their arguments, so that left and right agree with
+             what was written; then barycentre sweeps, of which the one with the fewest crossings is kept
+4. x         sweeps of isotonic regression (pool adjacent violators): in each row the places that are nearest to where
+             the neighbours want the boxes, without overlap. A box wants to be below its deepest argument rather than
+             below a parameter, so the spine of a deep network stays straight, and a weak pull to the middle keeps it
+             from drifting. Last, each lane is given one x as far as its neighbours leave room
+5. y         row under row, with more space where an edge has far to go sideways
+
+No step recurses; each is linear in the number of boxes and lane places but for logarithms.
+"""
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+
+Point = tuple[float, float]
+
+GAP_X, GAP_Y = 18.0, 20.0                           # least space between neighbours in a row, and between rows
+STEEPEST = 0.09                                     # further space between rows per pixel that an edge goes sideways
+MOST_GAP_Y = 64.0
+LANE = 10.0                                         # the width of a lane
+SWEEPS = 12                                         # ordering sweeps, down and up in turn
+SETTLED = 4                                         # sweeps without fewer crossings after which ordering ends
+PLACEMENTS = 10                                     # placing sweeps
+MIDDLE = 0.02                                       # how much the middle pulls; an edge from a parameter: 1
+STRAIGHT, DEEP = 512.0, 7                           # the pull within a lane; from which depth on a box pulls as much
+LOWERED = 400                                       # boxes in a branch that is lowered as a whole
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is.
+
+    Attributes
+    ----------
+    boxes : list of (x, y)
+        The middle of each box's upper side.
+    routes : list of list of (x, y)
+        For each edge the points it passes: the middle of the lower side of its source, then the upper and the lower end
+        of its lane in each row between, then the middle of the upper side of its target. Edges from one source share
+        points.
+    layers : list of int
+        The row of each box.
+    crossings : int
+        How many pairs of edges cross.
+    width, height : float
+        The size of the whole; its upper left corner is (0, 0).
+    """
+
+    boxes: list[Point]
+    routes: list[list[Point]]
+    layers: list[int]
+    crossings: int
+    width: float
+    height: float
+
+
+def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Lay out boxes and edges.
+
+    Parameters
+    ----------
+    sizes : sequence of (width, height)
+        One for each box.
+    edges : sequence of (source, target)
+        Indices into `sizes`; for each target in the order of its arguments. An edge may be there more than once.
+
+    Raises
+    ------
+    ValueError
+        If the edges make a cycle.
+    """
+    if not sizes:
+        return Layout([], [], [], 0, 0.0, 0.0)
+    rows = _Rows(sizes, edges)
+    rows.order()
+    x = rows.place()
+    left = min(x[item] - rows.widths[item] / 2 for item in range(len(x)))
+    x = [position - left for position in x]
+    tops, bottoms = _row_ends(rows, sizes, x)
+    routes = []
+    for edge, lane in enumerate(rows.lanes):
+        source, target = edges[edge]
+        points = [(x[source], tops[rows.layer[source]] + sizes[source][1])]
+        for place in lane:
+            points += [(x[place], tops[rows.layer[place]]), (x[place], bottoms[rows.layer[place]])]
+        routes.append([*points, (x[target], tops[rows.layer[target]])])
+    boxes = [(x[box], tops[rows.layer[box]]) for box in range(len(sizes))]
+    width = max(x[item] + rows.widths[item] / 2 for item in range(len(x)))
+    return Layout(boxes, routes, rows.layer[:len(sizes)], rows.crossings(), width, bottoms[-1])
+
+
+# --------------------------------------------------------------------------------------------------------------- layers
+def assign_layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """The layer of each box: every edge goes to a higher number, by 1 where it can."""
+    sources, targets = _neighbours(count, edges)
+    topological = _topological(sources, targets)
+    layer = [0] * count
+    for box in topological:
+        layer[box] = max((layer[source] + 1 for source in sources[box]), default=0)
+    for box in reversed(topological):
+        if 0 < len(targets[box]) >= len(sources[box]):                     # for each longer edge a shorter one
+            layer[box] = min(layer[target] for target in targets[box]) - 1
+    for box in topological:
+        for source in sources[box]:
+            if layer[box] - layer[source] > 1:
+                _lower(source, layer, sources, targets)
+    lowest = min(layer)
+    return [number - lowest for number in layer]
+
+
+def _lower(box: int, layer: list[int], sources: list[list[int]], targets: list[list[int]]) -> None:
+    """Lower a box with all that it is computed from, until one of the edges that leave this set has length 1.
+
+    No edge enters the set, so every such move makes edges shorter and none longer.
+    """
+    moved, waiting = {box}, [box]
+    while waiting:
+        for source in sources[waiting.pop()]:
+            if source not in moved:
+                moved.add(source)
+                waiting.append(source)
+        if len(moved) > LOWERED:
+            return
+    leaving = [(member, target) for member in moved for target in targets[member] if target not in moved]
+    slack = min(layer[target] - layer[member] - 1 for member, target in leaving)
+    for member in moved:
+        layer[member] += slack
+
+
+def _neighbours(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list[int]], list[list[int]]]:
+    """The sources and the targets of each box, each once, in the order of the edges."""
+    sources: list[list[int]] = [[] for _ in range(count)]
+    targets: list[list[int]] = [[] for _ in range(count)]
+    for source, target in dict.fromkeys(edges):
+        sources[target].append(source)
+        targets[source].append(target)
+    return sources, targets
+
+
+def _topological(sources: list[list[int]], targets: list[list[int]]) -> list[int]:
+    missing = [len(each) for each in sources]
+    ordered = [box for box, count in enumerate(missing) if not count]
+    for box in ordered:                                                    # grows while it is read
+        for target in targets[box]:
+            missing[target] -= 1
+            if not missing[target]:
+                ordered.append(target)
+    if len(ordered) < len(sources):
+        raise ValueError("the edges make a cycle; only an acyclic graph can be laid out in layers")
+    return ordered
+
+
+# --------------------------------------------------------------------------------------------------- order and position
+class _Rows:
+    """The boxes and lane places in rows. An item is a box (below `count`) or a lane place (from `count` on)."""
+
+    def __init__(self, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> None:
+        self.count = len(sizes)
+        self.layer = assign_layers(self.count, edges)
+        self.widths = [width for width, _ in sizes]
+        self.above: list[list[int]] = [[] for _ in sizes]                  # in the row above, in argument order
+        self.below: list[list[int]] = [[] for _ in sizes]
+        self.lanes: list[list[int]] = []                                   # of each edge, from its source to its target
+        self.depth = [0] * self.count                                      # how many operations lie behind an item
+        self._lay_lanes(edges)
+        self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
+        for item in sorted(range(len(self.layer)), key=self.layer.__getitem__):
+            self.depth[item] = max((self.depth[source] + (item < self.count) for source in self.above[item]), default=0)
+        for item in self._depth_first():
+            self.rows[self.layer[item]].append(item)
+
+    def _lay_lanes(self, edges: Sequence[tuple[int, int]]) -> None:
+        lane_of: list[list[int]] = [[] for _ in range(self.count)]         # the lane of each source, from its row down
+        linked: set[tuple[int, int]] = set()
+        for source, target in edges:
+            lane = lane_of[source]
+            length = self.layer[target] - self.layer[source] - 1
+            while len(lane) < length:
+                place = len(self.layer)
+                self.layer.append(self.layer[source] + len(lane) + 1)
+                self.widths.append(LANE)
+                self.depth.append(0)
+                self.above.append([])
+                self.below.append([])
+                self._link(lane[-1] if lane else source, place)
+                lane.append(place)
+            last = lane[length - 1] if length else source
+            if (last, target) not in linked:
+                linked.add((last, target))
+                self._link(last, target)
+            self.lanes.append(lane[:length])
+
+    def _link(self, upper: int, lower: int) -> None:
+        self.below[upper].append(lower)
+        self.above[lower].append(upper)
+
+    def _depth_first(self) -> list[int]:
+        """All items, results first, each before its arguments and these from left to right."""
+        found, seen = [], [False] * len(self.layer)
+        for end in range(len(self.layer)):
+            waiting = [] if self.below[end] else [end]
+            while waiting:
+                item = waiting.pop()
+                if not seen[item]:
+                    seen[item] = True
+                    found.append(item)
+                    waiting += reversed(self.above[item])
+        return found
+
+    def crossings(self) -> int:
+        """How many pairs of edges between neighbouring rows cross."""
+        total = 0
+        for upper, lower in pairwise(self.rows):
+            position = {item: i for i, item in enumerate(lower)}
+            passed: list[int] = []
+            for item in upper:
+                ends = sorted(position[end] for end in self.below[item])
+                total += sum(len(passed) - bisect_right(passed, end) for end in ends)
+                for end in ends:
+                    insort(passed, end)
+        return total
+
+    def order(self) -> None:
+        """Order each row so that few edges cross: from the order of the search, downwards first and upwards first."""
+        start = best = [list(row) for row in self.rows]
+        fewest = self.crossings()
+        for first in (0, 1):
+            self.rows, idle = [list(row) for row in start], 0
+            for sweep in range(first, first + SWEEPS):
+                if not fewest or idle == SETTLED:
+                    break
+                down = sweep % 2 == 0
+                for row in range(1, len(self.rows)) if down else range(len(self.rows) - 2, -1, -1):
+                    if idle:
+                        self.rows[row].reverse()                           # equal barycentres, so the other way round
+                    self._by_barycentre(row, self.above if down else self.below)
+                self._swap_neighbours()
+                found, idle = self.crossings(), idle + 1
+                if found < fewest:
+                    best, fewest, idle = [list(row) for row in self.rows], found, 0
+        self.rows = best
+
+    def _by_barycentre(self, row: int, neighbours: list[list[int]]) -> None:
+        other = self.rows[row - 1] if neighbours is self.above else self.rows[row + 1]
+        position = {item: i for i, item in enumerate(other)}
+        key = {}
+        for i, item in enumerate(self.rows[row]):
+            near = neighbours[item]
+            key[item] = sum(position[end] for end in near) / len(near) if near else float(i)
+        self.rows[row].sort(key=key.__getitem__)
+
+    def _swap_neighbours(self) -> None:
+        """Swap two neighbours in a row wherever that takes crossings away, until it takes no more away."""
+        for _ in range(SETTLED):
+            improved = False
+            for number, row in enumerate(self.rows):
+                around = [{item: i for i, item in enumerate(self.rows[n])} if 0 <= n < len(self.rows) else {}
+                          for n in (number - 1, number + 1)]
+                ends = {item: ([around[0][end] for end in self.above[item]],
+                               [around[1][end] for end in self.below[item]]) for item in row}
+                for i in range(len(row) - 1):
+                    a, b = ends[row[i]], ends[row[i + 1]]
+                    if sum(_inversions(a[side], b[side]) - _inversions(b[side], a[side]) for side in (0, 1)) > 0:
+                        row[i], row[i + 1] = row[i + 1], row[i]
+                        improved = True
+            if not improved:
+                return
+
+    # --------------------------------------------------------------------------------------------------------- position
+    def place(self) -> list[float]:
+        """The x of the middle of each item."""
+        x = [0.0] * len(self.layer)
+        for row in self.rows:
+            at = 0.0
+            for item in row:
+                x[item] = at + self.widths[item] / 2
+                at += self.widths[item] + GAP_X
+            for item in row:
+                x[item] -= (at - GAP_X) / 2
+        for sweep in range(PLACEMENTS):
+            down = sweep % 2 == 0
+            sides = (self.above, self.below) if sweep >= PLACEMENTS - 2 else (self.above,) if down else (self.below,)
+            for row in self.rows if down else reversed(self.rows):
+                self._place_row(row, sides, x)
+        self._straighten_lanes(x)
+        return x
+
+    def _straighten_lanes(self, x: list[float]) -> None:
+        """Give each lane as few bends as its neighbours leave room for: one x as far down as there is one."""
+        beside: dict[int, tuple[int | None, int | None]] = {}
+        for row in self.rows:
+            around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
+            beside |= {item: (left, right) for item, left, right in around if item >= self.count}
+        longest: dict[int, list[int]] = {}
+        for lane in self.lanes:
+            if lane and len(lane) > len(longest.get(lane[0], ())):
+                longest[lane[0]] = lane
+        for lane in longest.values():
+            rooms = [self._room(place, *beside[place], x) for place in lane]
+            start = 0
+            while start < len(lane):
+                end, (low, high) = start + 1, rooms[start]
+                while end < len(lane) and max(low, rooms[end][0]) <= min(high, rooms[end][1]):
+                    low, high = max(low, rooms[end][0]), min(high, rooms[end][1])
+                    end += 1
+                wanted = sum(x[place] for place in lane[start:end]) / (end - start)
+                for place in lane[start:end]:
+                    x[place] = min(max(wanted, low), high)
+                start = end
+
+    def _room(self, item: int, left: int | None, right: int | None, x: Sequence[float]) -> tuple[float, float]:
+        """Between which x an item may be moved."""
+        return (-inf if left is None else x[left] + (self.widths[left] + self.widths[item]) / 2 + GAP_X,
+                inf if right is None else x[right] - (self.widths[right] + self.widths[item]) / 2 - GAP_X)
+
+    def _place_row(self, row: list[int], sides: Sequence[list[list[int]]], x: list[float]) -> None:
+        wanted, weights = [], []
+        for item in row:
+            total = weight = 0.0
+            for side in sides:
+                for end in side[item]:
+                    pull = self._pull(item, end)
+                    total += pull * x[end]
+                    weight += pull
+            if not weight:                                                 # nothing on this side: stay, unless pushed
+                total, weight = MIDDLE * x[item], MIDDLE
+            weight += MIDDLE                                               # the middle is at 0
+            wanted.append(total / weight)
+            weights.append(weight)
+        gaps = [(self.widths[a] + self.widths[b]) / 2 + GAP_X for a, b in pairwise(row)]
+        for item, position in zip(row, isotonic(wanted, weights, gaps), strict=True):
+            x[item] = position
+
+    def _pull(self, a: int, b: int) -> float:
+        """How much two linked items want to be one below the other: lanes most, parameters least."""
+        if a >= self.count and b >= self.count:
+            return STRAIGHT
+        return float(1 + min(self.depth[a if self.layer[a] < self.layer[b] else b], DEEP)) ** 3
+
+
+def isotonic(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[float]) -> list[float]:
+    """The positions p that minimise sum(weights * (p - wanted)**2) subject to p[i + 1] - p[i] >= gaps[i].
+
+    Pool adjacent violators: after subtracting the gaps it is isotonic regression.
+    """
+    offsets = [0.0]
+    for gap in gaps:
+        offsets.append(offsets[-1] + gap)
+    pools: list[tuple[float, float, int]] = []                             # mean, weight, how many
+    for position, weight, offset in zip(wanted, weights, offsets, strict=True):
+        mean, many = position - offset, 1
+        while pools and pools[-1][0] > mean:
+            other, its_weight, its_many = pools.pop()
+            mean = (mean * weight + other * its_weight) / (weight + its_weight)
+            weight, many = weight + its_weight, many + its_many
+        pools.append((mean, weight, many))
+    means = [mean for mean, _, many in pools for _ in range(many)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def _inversions(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many edges cross between an item and its right neighbour, given where their edges end."""
+    return sum(a > b for a in left for b in right)
+
+
+# ------------------------------------------------------------------------------------------------------------------- y
+def _row_ends(rows: _Rows, sizes: Sequence[tuple[float, float]], x: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The y of the upper and of the lower side of each row."""
+    tops, bottoms, y = [], [], 0.0
+    for row in rows.rows:
+        height = max((sizes[item][1] for item in row if item < rows.count), default=0.0)
+        tops.append(y)
+        bottoms.append(y + height)
+        sideways = max((abs(x[end] - x[item]) for item in row for end in rows.below[item]), default=0.0)
+        y += height + min(MOST_GAP_Y, GAP_Y + STEEPEST * sideways)
+    return tops, bottoms

@@ -1,0 +1,119 @@
+"""The graph as text: an indented listing for terminals, diffs and screen readers, and Graphviz's language.
+
+The listing goes from each output back to the leaves, as a gradient flows. What a node is computed from stands below
+it: its only input at the same indentation, several behind `├─` and `└─`; and where all inputs but one are mere
+parameters these hang off to the side and the line goes on with the other, so that a deep network is a column and not
+a staircase. What is used more than once stands once, as a section of its own, and is marked `[1]` wherever it is
+used.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gradlab.explore.drawing import INK, LINE, PANEL, PAPER, VALUE, VALUE_PANEL, clean
+from gradlab.explore.labels import shortened
+from gradlab.explore.reading import GraphEdge, GraphNode
+from gradlab.explore.words import count, shape_text
+
+DEEP = 12                                                 # levels of indentation, beyond which a section begins
+SIDE = 4                                                  # lines of an input that may hang off to the side
+NAMED = 6                                                 # leaves that the heading names
+
+
+def heading(nodes: Sequence[GraphNode]) -> str:
+    """"loss (scalar −0.2749): 15 operations on 2 leaves, a and b"."""
+    outputs = [node for node in nodes if node.kind == "output"]
+    leaves = [node for node in nodes if node.kind == "leaf"]
+    operations = sum(node.kind == "operation" for node in nodes)
+    said = ", ".join(f"{node.label} ({node.detail})" for node in outputs[:NAMED])
+    said += f" and {len(outputs) - NAMED} more" if len(outputs) > NAMED else ""
+    names = [node.label for node in leaves]
+    named = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) if len(names) <= NAMED \
+        else f"{', '.join(names[:NAMED - 1])} and {len(names) - NAMED + 1} more"
+    return clean(f"{said}: {count(operations, 'operation')} on {count(len(leaves), 'leaf', 'leaves')}, {named}")
+
+
+def listing(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
+    """The whole graph, one line for each use of a node."""
+    inputs: list[list[int]] = [[] for _ in nodes]
+    for edge in sorted(edges, key=lambda edge: (edge.target, edge.argument)):
+        inputs[edge.target].append(edge.source)
+    uses = Counter(edge.source for edge in edges)
+    marks: dict[int, int] = {}
+    sections = [i for i, node in enumerate(nodes) if node.kind == "output"]
+
+    def shared(node: int) -> bool:
+        return bool(inputs[node]) and (uses[node] > 1 or node in marks)
+
+    size: list[int] = []                                                   # lines of a node and all below it
+    for i in range(len(nodes)):                                            # numbers are topological
+        size.append(1 if shared(i) else 1 + sum(1 if shared(source) else size[source] for source in inputs[i]))
+
+    def slight(node: int) -> bool:
+        return shared(node) or size[node] <= SIDE
+
+    lines = []
+    for head in sections:                                                  # grows while it is read
+        lines.append("")
+        waiting = [(head, "", "", 0)]
+        while waiting:
+            node, first, rest, level = waiting.pop()
+            if node != head and (shared(node) or (level > DEEP and not slight(node))):
+                if node not in marks:
+                    marks[node] = len(marks) + 1
+                    sections.append(node)
+                lines.append(f"{first}[{marks[node]}] {_title(nodes[node])}, see below")
+                continue
+            lines.append(first + (f"[{marks[node]}] " if node in marks else "") + _line(nodes[node]))
+            weighty = [source for source in inputs[node] if not slight(source)]
+            onward = inputs[node] if len(inputs[node]) == 1 else weighty if len(weighty) == 1 else []
+            below = [(source, f"{rest}├─ ", f"{rest}│  ", level + 1) for source in inputs[node] if source not in onward]
+            if onward:
+                below.append((onward[0], rest, rest, level))
+            elif below:
+                below[-1] = (below[-1][0], f"{rest}└─ ", f"{rest}   ", level + 1)
+            waiting += reversed(below)
+    return clean(heading(nodes) + "\n" + "\n".join(lines))
+
+
+def _title(node: GraphNode) -> str:
+    return f"{node.name} = {node.label}" if node.kind == "operation" and node.name else node.label
+
+
+def _line(node: GraphNode) -> str:
+    facts = (_title(node), node.operation if node.kind == "operation" else "", node.detail,
+             shape_text(node.shape) if node.shape is not None and node.kind != "output" else "")
+    return "  ".join(fact for fact in facts if fact)
+
+
+def bounded(text: str, characters: int) -> str:
+    """The first lines of `text`, and how many more there are."""
+    if len(text) <= characters:
+        return text
+    lines = text.split("\n")
+    kept = text[:characters].count("\n")
+    return "\n".join([*lines[:kept], f"… and {count(len(lines) - kept, 'more line')}"])
+
+
+# ------------------------------------------------------------------------------------------------------------- Graphviz
+def dot(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
+    """The graph in Graphviz's DOT language."""
+    looks = {"leaf": f'style="rounded,filled" color="{VALUE}" fillcolor="{VALUE_PANEL}"',
+             "output": f'style="rounded,filled" color="{INK}" fillcolor="{INK}" fontcolor="{PAPER}"'}
+    lines = ["digraph {", f'  node [shape=box style=filled color="{LINE}" fillcolor="{PANEL}" fontcolor="{INK}"]']
+    for i, node in enumerate(nodes):
+        small = node.operation if node.kind == "operation" else node.detail or (
+            shape_text(node.shape) if node.shape is not None else "")
+        look = " " + looks[node.kind] if node.kind in looks else ""
+        lines.append(f"  n{i} [label={_quoted(_title(node), small)}{look}]")
+    for edge in edges:
+        shape = f" [label={_quoted(shape_text(edge.shape))}]" if edge.shape is not None else ""
+        lines.append(f"  n{edge.source} -> n{edge.target}{shape}")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(*lines: str) -> str:
+    """A DOT string of some lines, in which nothing is special."""
+    plain = (shortened(clean(line).replace("\n", " "), 200) for line in lines if line)
+    return '"' + "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in plain) + '"'

@@ -1,0 +1,69 @@
+"""The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
+
+A namespace is searched two steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
+what a model's `named_parameters()` says. Nothing else is looked into: reading attributes of unknown objects may run code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from types import ModuleType
+from typing import Any
+
+from gradlab.explore.libraries import library_of
+
+HELD = 1000  # how many items of one container are looked at
+
+
+def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
+    """{name: tensor}, one name for each tensor.
+
+    A plain name is preferred to `params[0]`, one of `first` to any other, an earlier binding to a later. Names that start
+    with an underscore (IPython keeps results under such) are not the user's.
+    """
+    wanted = [name for name in first if name in namespace]
+    order = [*wanted, *(name for name in list(namespace) if name not in set(wanted))]
+    order = [name for name in order if isinstance(name, str) and not name.startswith("_") and name not in ("In", "Out")]
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+
+    def add(name: str, value: Any) -> None:
+        if id(value) not in seen and library_of(value) is not None:
+            seen.add(id(value))
+            found[name] = value
+
+    for name in order:
+        add(name, namespace[name])
+    for name in order:
+        for label, value in _held(name, namespace[name]):
+            add(label, value)
+    return found
+
+
+def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    if type(value) in (list, tuple):
+        return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
+    if type(value) is dict:
+        return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if isinstance(key, (str, int))]
+    if isinstance(value, (type, ModuleType)) or not callable(getattr(type(value), "named_parameters", None)):
+        return []
+    try:
+        parameters = list(islice(value.named_parameters(), HELD))
+    except Exception:  # noqa: BLE001  (a model of the user's that is not finished: it then has no names for us)
+        return []
+    return [(_attribute(name, path), parameter) for path, parameter in parameters if isinstance(path, str)]
+
+
+def _attribute(name: str, path: str) -> str:
+    """ "0.weight" of `net` as `net[0].weight`, for sequences of layers."""
+    for part in path.split("."):
+        name += f"[{part}]" if part.isdecimal() else f".{part}"
+    return name
+
+
+def caller_names(depth: int = 1) -> dict[str, Any]:
+    """The names of the frame `depth` above the function that calls this: its locals, then its globals."""
+    frame = sys._getframe(depth + 1)
+    return names_in({**frame.f_globals, **frame.f_locals}, first=frame.f_locals)

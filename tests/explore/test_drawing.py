@@ -1,0 +1,192 @@
+"""Drawings: valid and inert SVG, measured text, colours for both themes, bounded bitmaps, one bundle."""
+from __future__ import annotations
+
+import base64
+import html.parser
+import struct
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gradlab.explore import drawing as drawing_module
+from gradlab.explore.drawing import Drawing, above, beside, escape, text_width, tidy
+
+SVG = "{http://www.w3.org/2000/svg}"
+MALICE = "<script>alert(1)</script> ]]> \" ' & $x$ \\ \x00 \x1b[31m \u202e \ud800 &lt; {{7*7}}"
+
+
+def square(size=40.0, colour="#2f7cc3", text="a square", alt="A square."):
+    return Drawing(f'<rect width="{size}" height="{size}" fill="{colour}"/>', size, size, text, alt)
+
+
+def noise(side):
+    rng = np.random.default_rng(0)
+    body = "".join(f'<rect x="{x}" y="{y}" width="1" height="1" fill="#{rng.integers(1 << 24):06x}"/>'
+                   for x in range(side) for y in range(side))
+    return Drawing(body, side, side, "", "")
+
+
+def png_size(picture):
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", picture[16:24])
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.found.append(("text", data))
+
+
+# -------------------------------------------------------------------------------------------------------------- the SVG
+def test_document_is_valid_and_has_nothing_that_runs_or_is_shared():
+    root = ET.fromstring(above(beside(square(), square()), square()).svg())
+    assert root.tag == f"{SVG}svg" and root.get("role") == "img"
+    assert {element.tag for element in root.iter()} <= {f"{SVG}{name}" for name in ("svg", "g", "rect")}
+    assert not [element for element in root.iter() if {"id", "style", "class"} & set(element.attrib)]
+
+
+def test_label_is_the_first_line_of_the_alternative_text():
+    assert ET.fromstring(square(alt="First <&> line.\nSecond.").svg()).get("aria-label") == "First <&> line."
+
+
+@pytest.mark.parametrize("where", ["content", "attribute"])
+def test_what_a_user_wrote_is_text_and_nothing_else(where):
+    said = escape(MALICE)
+    element = ET.fromstring(f"<t>{said}</t>" if where == "content" else f'<t a="{said}"/>')
+    read = element.text if where == "content" else element.get("a")
+    assert not list(element)
+    forbidden = "\x00\x1b\u202e\ud800"
+    assert read == "".join("\ufffd" if character in forbidden else character for character in MALICE)
+
+
+def test_line_ends_survive_in_attributes():
+    assert ET.fromstring(f'<t a="{escape("one" + chr(10) + "two" + chr(9) + "x")}"/>').get("a") == "one\ntwo\tx"
+
+
+@pytest.mark.parametrize(("number", "said"), [(1.0, "1"), (-0.04, "0"), (2.24, "2.2"), (2.36, "2.4"), (-3.0, "-3"),
+                                              (1e5, "100000")])
+def test_coordinates_are_short(number, said):
+    assert tidy(number) == said
+
+
+# ------------------------------------------------------------------------------------------------------------- measures
+def test_text_is_measured_as_the_font_measures_it():
+    from matplotlib import get_data_path
+    from matplotlib.ft2font import FT2Font
+
+    for name, mono in (("DejaVuSans.ttf", False), ("DejaVuSansMono.ttf", True)):
+        font = FT2Font(str(Path(get_data_path()) / "fonts" / "ttf" / name))
+        for text in ("MulBackward0", "model.layers[3].weight  64×32", "iiii.WWWW", "z1 = (a - a.mean(0)) / 'x~'"):
+            advance = sum(font.load_char(ord(c)).linearHoriAdvance for c in text) / 65536
+            font.set_size(12, 72)
+            advance = sum(font.load_char(ord(c)).linearHoriAdvance for c in text) / 65536
+            assert text_width(text, 12, mono=mono) == pytest.approx(advance, rel=0.02)
+
+
+def test_wide_characters_are_measured_wide():
+    assert text_width("損失", 10) == 20 and text_width("損失", 10, mono=True) > text_width("ab", 10, mono=True)
+
+
+# -------------------------------------------------------------------------------------------------------------- colours
+def contrast(one, other):
+    """WCAG 2.2, relative luminance and contrast ratio."""
+    def luminance(colour):
+        channels = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", ["VALUE", "GRADIENT", "DIM", "EDGE"])
+@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
+    assert contrast(getattr(drawing_module, name), ground) >= 3
+
+
+@pytest.mark.parametrize(("text", "panel"), [
+    ("INK", "PANEL"), ("INK", "VALUE_PANEL"), ("INK", "GRADIENT_PANEL"), ("QUIET", "PANEL"), ("QUIET", "VALUE_PANEL"),
+    ("QUIET", "PAPER"), ("PAPER", "INK"), ("LINE", "INK")])
+def test_text_on_panels_is_read_easily(text, panel):
+    assert contrast(getattr(drawing_module, text), getattr(drawing_module, panel)) >= 4.5
+
+
+# ------------------------------------------------------------------------------------------------------------ composing
+def test_composing_places_and_sizes():
+    row = beside(square(40), square(10), gap=5)
+    assert (row.width, row.height) == (55, 40)
+    column = above(row, square(20), gap=7)
+    assert (column.width, column.height) == (55, 67)
+    moves = [group.get("transform") for group in ET.fromstring(column.svg()).iter(f"{SVG}g")]
+    assert moves == ["translate(0,0)", "translate(0,0)", "translate(45,0)", "translate(0,47)"]
+    assert column.text == "a square\n\na square\n\na square" and column.alt == "A square.\n\nA square.\n\nA square."
+
+
+def test_composing_nothing_and_one():
+    assert (above().width, above().height, above().body) == (0, 0, "")
+    assert (beside(square()).width, beside(square()).height) == (40, 40)
+    ET.fromstring(above().svg())
+
+
+# -------------------------------------------------------------------------------------------------------------- bitmaps
+def test_bitmap_is_bounded_in_pixels():
+    pytest.importorskip("resvg_py")
+    assert png_size(square(40).png()) == (80, 80)
+    assert png_size(square(4000).png()) == (1200, 1200)
+    assert png_size(square(4000).png(max_side=300)) == (300, 300)
+    tall = Drawing(square(10).body, 100, 3000, "", "")
+    assert png_size(tall.png()) == (40, 1200)
+
+
+def test_bitmap_is_bounded_in_bytes_and_left_out_where_it_cannot_be():
+    pytest.importorskip("resvg_py")
+    drawing = noise(60)
+    whole = len(drawing.png())
+    assert 0 < len(drawing.png(max_bytes=whole // 3)) <= whole // 3
+    assert drawing.png(max_bytes=100) is None
+    assert "image/png" not in Drawing(square().body, 100, 60_000, "", "").bundle()
+
+
+def test_bitmap_has_a_transparent_ground_and_shows_text_without_a_system_font():
+    pytest.importorskip("resvg_py")
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    def pixels(text, family=drawing_module.SANS):
+        body = f'<text x="5" y="20" font-family="{family}" fill="#2f7cc3">{text}</text>'
+        return imread(BytesIO(Drawing(body, 100, 30, "", "").png()), format="png")
+    assert pixels("")[..., 3].max() == 0
+    assert pixels("÷")[..., 3].max() > 0.9
+    assert (pixels("iiii")[..., 3].sum() < pixels("WWWW")[..., 3].sum())
+    assert not np.array_equal(pixels("iW"), pixels("iW", drawing_module.MONO))
+
+
+def test_no_bitmap_where_resvg_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert square().png() is None
+    assert set(square().bundle()) == {"text/html", "text/plain"}
+
+
+# --------------------------------------------------------------------------------------------------------------- bundle
+def test_bundle_is_one_image_a_bitmap_and_a_text():
+    pytest.importorskip("resvg_py")
+    drawing = square(alt='Alt <b>&"x"</b>\nline two')
+    bundle = drawing._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "image/png", "text/plain"}
+    [(tag, attributes)] = Tags(bundle["text/html"]).found
+    assert tag == "img" and attributes["alt"] == drawing.alt
+    kind, _, data = attributes["src"].partition(",")
+    assert kind == "data:image/svg+xml;base64" and base64.b64decode(data).decode() == drawing.svg()
+    assert png_size(base64.b64decode(bundle["image/png"])) == (80, 80)
+    assert bundle["text/plain"] == "a square"
