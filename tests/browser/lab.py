@@ -1,0 +1,265 @@
+"""A real JupyterLab in a headless Chromium, for tests.
+
+    def test_something(open_notebook):                       # the fixture of conftest.py
+        page = open_notebook(["import gradlab as gl", "x = gl.tensor(1.)\\nx"], theme="light")
+        page.run_cell(0)                                     # runs it and waits until the kernel has finished it
+        page.run_cell(1)
+        assert "tensor(1.)" in page.text(1)                  # the text of the cell's outputs
+        page.output(1).locator("img")                        # a Playwright locator inside the cell's outputs
+        page.evaluate("1 + 1")                               # "2": an expression's repr from the notebook's kernel
+        page.screenshot("x.png", cell=1)                     # to look at
+        page.page                                            # Playwright's own page
+
+Server, kernel and front end keep all their files in a folder of pytest's. Nothing outside the machine is asked for: a
+request to another host is refused and noted in `page.requests_outside`. Keys reach JupyterLab only once its session is
+ready, and the busy indicator says "idle" before there is a kernel; so cells are run through JupyterLab's own commands,
+and waited for by their execution promise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+from typing import Any
+
+try:
+    from playwright.sync_api import expect
+except ImportError:                                 # the fixture `browser` skips or fails, and says why
+    expect = None
+
+START = 90  # seconds for a server or a kernel to come up on a busy machine
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+PANEL = """const panel = [...jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.content.widgets);"""
+RUN = f"""async i => {{ {PANEL}
+  await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;
+  panel.content.activeCellIndex = i; panel.content.deselectAll();
+  await jupyterapp.commands.execute('notebook:run-cell'); }}"""
+STATE = f"""() => {{ {PANEL} return panel.sessionContext.session?.kernel?.status; }}"""
+EVALUATE = f"""async code => {{ {PANEL}
+  const kernel = panel.sessionContext.session.kernel;
+  const future = kernel.requestExecute(
+    {{code: '', silent: true, store_history: false, user_expressions: {{answer: code}}}});
+  const reply = await future.done;
+  const answer = reply.content.user_expressions.answer;
+  return answer.status === 'ok' ? answer.data['text/plain'] : 'error: ' + answer.ename + ': ' + answer.evalue; }}"""
+
+
+def find_chromium() -> str | None:
+    """A system Chromium, or None. Playwright's own is found by Playwright."""
+    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"):
+        path = shutil.which(name)
+        if path:
+            return path
+    return None
+
+
+def launch(playwright: Any) -> Any:
+    """A headless Chromium: the system's, else Playwright's own. Raises what Playwright raises if there is neither."""
+    return playwright.chromium.launch(executable_path=find_chromium(), args=ARGUMENTS)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """os.environ with every Jupyter and IPython folder under `folder`, and this checkout's gradlab for the kernel."""
+    import gradlab
+
+    places = {
+        name: str(folder / name.lower())
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "IPYTHONDIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+            "MPLCONFIGDIR",
+        )
+    }
+    return {
+        **os.environ,
+        **places,
+        "JUPYTER_PLATFORM_DIRS": "0",
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(Path(gradlab.__file__).parents[1]), os.environ.get("PYTHONPATH")])
+        ),
+    }
+
+
+class Server:
+    """A JupyterLab server on a free port. `url`, `token`, `root` (the folder of its notebooks)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "notebooks"
+        self.root.mkdir()
+        self.token = secrets.token_hex(16)
+        settings = (
+            folder
+            / "jupyterlab_settings_dir"
+            / "@jupyterlab"
+            / "apputils-extension"
+            / "notification.jupyterlab-settings"
+        )
+        settings.parent.mkdir(parents=True)  # no pop-up that offers news
+        settings.write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = (folder / "server.log").open("wb")
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                "--no-browser",
+                "--allow-root",
+                "--ip=127.0.0.1",
+                f"--port={port}",
+                "--ServerApp.port_retries=0",
+                f"--IdentityProvider.token={self.token}",
+                f"--ServerApp.root_dir={self.root}",
+                "--LabApp.news_url=None",
+                "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+                "--LabApp.expose_app_in_browser=True",
+            ],
+            env=environment(folder),
+            cwd=self.root,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        deadline = time.monotonic() + START
+        while True:
+            try:
+                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=5):
+                    return
+            except OSError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise RuntimeError(
+                        f"JupyterLab did not start:\n{(folder / 'server.log').read_text(errors='replace')[-3000:]}"
+                    ) from None
+                time.sleep(0.2)
+
+    def stop(self) -> None:
+        self._process.terminate()  # the server ends its kernels
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+class NotebookPage:
+    """A notebook that is open in JupyterLab."""
+
+    def __init__(
+        self,
+        server: Server,
+        browser: Any,
+        cells: list[str],
+        *,
+        theme: str = "light",
+        width: int = 1280,
+        height: int = 1000,
+        name: str = "",
+    ) -> None:
+        name = name or f"t{uuid.uuid4().hex[:8]}.ipynb"
+        (server.root / name).write_text(
+            json.dumps(
+                {
+                    "nbformat": 4,
+                    "nbformat_minor": 5,
+                    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+                    "cells": [
+                        {
+                            "cell_type": "code",
+                            "id": f"c{k}",
+                            "metadata": {},
+                            "execution_count": None,
+                            "outputs": [],
+                            "source": source,
+                        }
+                        for k, source in enumerate(cells)
+                    ],
+                }
+            )
+        )
+        self.path = server.root / name
+        self.requests_outside: list[str] = []
+        self.errors: list[str] = []
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+        self.context.set_default_timeout(START * 1000)
+        self.context.route("**/*", self._route(server.url))
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(f"{server.url}/lab/tree/{name}?token={server.token}&reset")
+        self.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
+        wanted = "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"
+        self.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", wanted)
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light", arg=str(theme != "dark").lower()
+        )
+        self.page.evaluate("() => jupyterapp.shell.collapseLeft()")
+
+    def _route(self, url: str) -> Any:
+        def route(route: Any) -> None:
+            target = route.request.url
+            if target.startswith((url, "data:", "blob:")):
+                route.continue_()
+            else:
+                self.requests_outside.append(target)
+                route.abort()
+
+        return route
+
+    def run_cell(self, i: int) -> None:
+        """Run cell `i` as a user does, and wait until the kernel has finished with it."""
+        self.page.evaluate(RUN, i)
+
+    def cell(self, i: int) -> Any:
+        """The locator of cell `i`."""
+        return self.page.locator(".jp-NotebookPanel .jp-Cell").nth(i)
+
+    def output(self, i: int) -> Any:
+        """The locator of the outputs of cell `i`."""
+        return self.cell(i).locator(".jp-Cell-outputWrapper")
+
+    def text(self, i: int) -> str:
+        """The visible text of the outputs of cell `i`."""
+        return self.output(i).inner_text()
+
+    def evaluate(self, expression: str) -> str:
+        """The repr of a Python expression in the notebook's kernel; "error: ..." if it raises."""
+        return self.page.evaluate(EVALUATE, expression)
+
+    def save(self) -> dict[str, Any]:
+        """Save the notebook and return what is in the file."""
+        self.page.evaluate(f"async () => {{ {PANEL} await panel.context.save(); }}")
+        return json.loads(self.path.read_text())
+
+    def screenshot(self, path: str | Path, cell: int | None = None) -> None:
+        """A picture of the page, or of one cell."""
+        (self.page if cell is None else self.cell(cell)).screenshot(path=str(path))
+
+    def close(self) -> None:
+        """Shut the notebook's kernel down and close the page."""
+        self.page.evaluate(f"async () => {{ {PANEL} await panel?.sessionContext.shutdown(); }}")
+        self.context.close()

@@ -1,0 +1,194 @@
+"""The heat map: its colours, its honesty about what it left out, its labels, its safety."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import struct
+import xml.etree.ElementTree as ET
+import zlib
+
+import numpy as np
+import pytest
+
+from gradlab.explore.heat import bins, colour, heatmap, matrix_of, number, pool
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def tree(drawing):
+    return ET.fromstring(drawing.svg())
+
+
+def cells(drawing):
+    """The filled cells' colours, in order."""
+    return [rect.get("fill") for rect in tree(drawing).iter(f"{SVG}rect") if rect.get("rx") == "3" and rect.get("fill")]
+
+
+def texts(drawing):
+    return ["".join(node.itertext()) for node in tree(drawing).iter(f"{SVG}text")]
+
+
+def rgb(text):
+    return np.array(list(bytes.fromhex(text[1:])), int)
+
+
+def test_colour_side_is_the_sign_and_strength_the_size():
+    assert colour(-2.0, 2.0) == "#5e3c99" and colour(0.0, 2.0) == "#f6f4f3" and colour(2.0, 2.0) == "#d55e00"
+    white = rgb(colour(0, 1))
+    for sign in (-1, 1):
+        away = [np.abs(rgb(colour(sign * t, 1)) - white).sum() for t in np.linspace(0, 1, 20)]
+        assert all(a < b for a, b in itertools.pairwise(away))
+    half = rgb(colour(0.5, 1))
+    assert np.abs(half - (white + rgb(colour(1, 1))) / 2).max() <= 1, "the scale is linear"
+
+
+def test_cells_follow_the_values_and_the_scale_is_symmetric():
+    drawing = heatmap([[1.0, -4.0], [0.0, 2.0]], title="w.grad")
+    assert cells(drawing) == [colour(1, 4), colour(-4, 4), colour(0, 4), colour(2, 4)]
+    shown = texts(drawing)
+    assert {"w.grad", "−4", "+4", "least −4 · greatest +2"} <= set(shown)
+    assert drawing.text.splitlines()[0] == "w.grad" and re.search(r"0 +1 +−4", drawing.text)
+
+
+def test_nonfinite_cells_are_marked_by_form_and_counted():
+    drawing = heatmap([[np.nan, np.inf, -np.inf, 1.0]])
+    paths = [path.get("d") for path in tree(drawing).iter(f"{SVG}path")]
+    assert len(paths) == 3 and len({re.sub(r"[\d. -]", "", path) for path in paths}) == 3, "three forms"
+    assert "1 NaN (marked ×), 1 +inf (marked +), 1 −inf (marked −)" in drawing.text
+    assert cells(drawing)[1:3] == [colour(1, 1), colour(-1, 1)] and cells(drawing)[3] == colour(1, 1)
+    assert heatmap([[np.nan, np.nan]]).svg() and "least 0" in heatmap([[np.nan]]).text
+
+
+def test_unfilled_cells_are_outlined():
+    drawing = heatmap(np.ones((3, 2)), filled=[True, False, True])
+    outlines = [group for group in tree(drawing).iter(f"{SVG}g") if group.get("stroke-dasharray")]
+    assert len(cells(drawing)) == 4 and [len(group) for group in outlines] == [2]
+    assert "2 of 6 cells not computed yet" in drawing.text
+    assert drawing.text.count("·") == 2
+    corner = heatmap(np.ones((3, 2)), filled=[[True, False], [False, False], [False, False]])
+    assert "5 of 6 cells" in corner.text
+    assert "not computed" not in heatmap(np.ones((3, 2)), filled=np.ones(3, bool)).text
+    hidden = heatmap([[1.0, 100.0]], filled=[[True, False]])
+    assert "greatest 1" in hidden.text and "100" not in hidden.text, "an unfilled value is not looked at"
+
+
+def test_pooling_keeps_the_largest_magnitude_with_its_sign():
+    values = np.random.default_rng(0).normal(size=(130, 70))
+    values[7, 9], values[100, 3], values[50, 50] = -50.0, np.nan, np.inf
+    starts = bins([("", 130)], 64), bins([("", 70)], 64)
+    assert [len(s) for s in starts] == [64, 64] and starts[0][0] == 0
+    pooled, shown = pool(values, *starts)
+    edges = np.append(starts[0], 130), np.append(starts[1], 70)
+    for i in range(64):
+        for j in range(64):
+            block = values[edges[0][i] : edges[0][i + 1], edges[1][j] : edges[1][j + 1]].ravel()
+            want = np.nan if np.isnan(block).any() else block[np.argmax(np.abs(block))]
+            np.testing.assert_equal(pooled[i, j], want)
+    assert shown.all()
+    text = heatmap(values).text
+    assert "130 × 70 pooled to 64 × 64" in text and "least −50" in text
+    assert "pooled" not in heatmap(values[:64, :64]).text
+
+
+def test_bins_do_not_cross_blocks():
+    starts = bins([("x", 150), ("", 0), ("w", 49), ("b", 1)], 64)
+    assert len(starts) <= 64 and {0, 150, 199} <= set(starts.tolist()) and (np.diff(starts) > 0).all()
+    assert len(bins([(str(k), 2) for k in range(500)], 64)) == 64
+    np.testing.assert_array_equal(bins([("x", 3), ("y", 2)], 64), range(5))
+
+
+def decode(drawing):
+    """The pixels (as RGBA) of the one embedded bitmap."""
+    (image,) = tree(drawing).iter(f"{SVG}image")
+    data = base64.b64decode(image.get("href").partition(",")[2])
+    chunks, at = {}, 8
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + length]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0]
+        chunks[kind], at = body, at + 12 + length
+    width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
+    index = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)[:, 1:]
+    palette = np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)
+    return np.concatenate([palette[index], np.frombuffer(chunks[b"tRNS"], np.uint8)[index][..., None]], axis=2).astype(
+        int
+    )
+
+
+def test_a_large_map_is_one_small_bitmap_of_the_same_colours():
+    values = np.random.default_rng(1).uniform(-1, 1, (40, 50))
+    values[0, 0], values[0, 1], values[0, 2], values[0, 3] = 1, np.nan, np.inf, -np.inf
+    filled = np.ones(40, bool)
+    filled[-1] = False
+    drawing = heatmap(values, filled=filled)
+    pixels = decode(drawing)
+    assert pixels.shape == (320, 400, 4)
+    middle = pixels[::8][:, ::8][:, :, :3]
+    for i, j in [(0, 0), (3, 4), (38, 49), (20, 20)]:
+        assert np.abs(middle[i, j] - rgb(colour(values[i, j], 1))).max() <= 2
+    tiles = [pixels[:8, 8 * j : 8 * j + 8, :3].reshape(-1, 3) for j in (1, 2, 3)]
+    assert all(len(np.unique(tile, axis=0)) == 2 for tile in tiles), "each has a mark in it"
+    assert (pixels[-8:, :, 3] == 0).any() and (pixels[:-8, :, 3] == 255).all(), "unfilled cells are see-through"
+    full = heatmap(np.random.default_rng(2).normal(size=(64, 64)))
+    assert len(full.svg()) < 20_000
+    assert full.png() is None or len(full.png()) > 1000
+
+
+def test_labels_thin_out_and_never_touch():
+    from gradlab.explore.drawing import text_width
+
+    for n, name in ((5, "x[{}]"), (64, "x[{}]"), (1000, "weight[{},3]"), (30, "a_rather_long_name[{}]")):
+        drawing = heatmap(np.ones((2, n)), columns=[name.format(k) for k in range(n)])
+        placed = [
+            (float(t.get("x")), t.text)
+            for t in tree(drawing).iter(f"{SVG}text")
+            if t.get("text-anchor") == "middle" and t.text != "0" and not t.get("transform")
+        ]
+        for (x0, a), (x1, b) in itertools.pairwise(placed):
+            assert x1 - x0 >= (text_width(a, 10.5) + text_width(b, 10.5)) / 2
+        ends = [
+            float(t.get("x"))
+            + text_width(t.text, float(t.get("font-size"))) * {"middle": 0.5, "end": 0.0}.get(t.get("text-anchor"), 1.0)
+            for t in tree(drawing).iter(f"{SVG}text")
+            if t.text and not t.get("transform")
+        ]
+        assert max(ends) <= drawing.width + 2, "nothing is clipped at the right"
+
+
+def test_names_are_inert():
+    evil = '"]]></svg><script>alert(1)</script>$\\'
+    drawing = heatmap([[1.0]], title=evil, rows=[evil], columns=[evil], remark=evil, blocks=[(evil, 1)])
+    assert all(node.tag != f"{SVG}script" for node in tree(drawing).iter()) and "<script" not in drawing.svg()
+
+
+def test_vectors_numbers_and_refusals():
+    assert matrix_of([1, 2, 3]).shape == (1, 3) and matrix_of(5.0).shape == (1, 1)
+    assert matrix_of(np.zeros((2, 2), np.float16)).dtype == np.float32
+    assert "all 0" in texts(heatmap([[0.0, 0.0]]))
+    assert "nothing to show" in heatmap(np.zeros((0, 3))).text
+    assert number(-0.012345) == "−0.0123" and number(2.0, sign=True) == "+2" and number(-0.0) == "0"
+    with pytest.raises(ValueError, match=r"one or two axes; got shape \(2, 2, 2\)"):
+        heatmap(np.zeros((2, 2, 2)))
+    with pytest.raises(TypeError, match="real numbers; got dtype complex128"):
+        heatmap(np.zeros((2, 2), complex))
+    with pytest.raises(ValueError, match="got 3 labels for 2 rows"):
+        heatmap(np.zeros((2, 2)), rows=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"filled has shape \(3,\)"):
+        heatmap(np.zeros((2, 2)), filled=[True, True, True])
+    with pytest.raises(ValueError, match="blocks of"):
+        heatmap(np.zeros((2, 2)), blocks=[("x", 3)])
+
+
+def test_highlight_outlines_one_row():
+    def outline(drawing):
+        return [
+            (float(r.get("y")), float(r.get("height")))
+            for r in tree(drawing).iter(f"{SVG}rect")
+            if r.get("stroke-width") == "2.2"
+        ]
+
+    first, third = outline(heatmap(np.ones((5, 3)), highlight=0)), outline(heatmap(np.ones((5, 3)), highlight=2))
+    assert len(first) == len(third) == 1 and third[0][0] - first[0][0] == pytest.approx(60)
+    assert outline(heatmap(np.ones((5, 3)))) == []
