@@ -19,10 +19,12 @@ class device:  # noqa: N801  (torch's name)
     """Where a tensor's memory lies: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`."""
 
     __slots__ = ("index", "type")
+    type: str
+    index: int | None
 
     def __init__(self, type: str | device, index: int | None = None) -> None:
         if isinstance(type, device):
-            type, index = type.type, type.index
+            index, type = type.index, type.type
         elif isinstance(type, str) and index is None and ":" in type:
             type, _, number = type.partition(":")
             if not number.isdecimal():
@@ -46,7 +48,7 @@ class device:  # noqa: N801  (torch's name)
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
-    def __reduce__(self) -> tuple[type[device], tuple[str, int | None]]:
+    def __reduce__(self) -> tuple[Any, tuple[str, int | None]]:
         return device, (self.type, self.index)
 
 

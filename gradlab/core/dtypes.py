@@ -14,10 +14,11 @@ import numpy as np
 class dtype:  # noqa: N801  (torch's name)
     """An element type: `gradlab.float32`. Compare by `==` or `is`; there is one object for each."""
 
-    __slots__ = ("is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy")
+    __slots__ = ("c_name", "is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy", "word")
 
-    def __init__(self, name: str, legacy: str) -> None:
-        self.name, self.legacy, self.numpy = name, legacy, np.dtype(name)
+    def __init__(self, name: str, word: str, c_name: str) -> None:
+        self.name, self.word, self.c_name, self.numpy = name, word, c_name, np.dtype(name)     # torch's errors use all three
+        self.legacy = f"{word}Tensor"
         self.itemsize = self.numpy.itemsize
         self.is_floating_point = self.numpy.kind == "f"
         self.is_signed = self.numpy.kind in "if"
@@ -30,10 +31,11 @@ class dtype:  # noqa: N801  (torch's name)
         return self.name
 
 
-bool_ = dtype("bool", "BoolTensor")
-uint8, int8, int16 = dtype("uint8", "ByteTensor"), dtype("int8", "CharTensor"), dtype("int16", "ShortTensor")
-int32, int64 = dtype("int32", "IntTensor"), dtype("int64", "LongTensor")
-float16, float32, float64 = dtype("float16", "HalfTensor"), dtype("float32", "FloatTensor"), dtype("float64", "DoubleTensor")
+bool_ = dtype("bool", "Bool", "bool")
+uint8, int8 = dtype("uint8", "Byte", "unsigned char"), dtype("int8", "Char", "signed char")
+int16, int32, int64 = dtype("int16", "Short", "short int"), dtype("int32", "Int", "int"), dtype("int64", "Long", "long int")
+float16, float32 = dtype("float16", "Half", "c10::Half"), dtype("float32", "Float", "float")
+float64 = dtype("float64", "Double", "double")
 
 DTYPES = (bool_, uint8, int8, int16, int32, int64, float16, float32, float64)
 OF_NUMPY: dict[np.dtype, dtype] = {d.numpy: d for d in DTYPES}
@@ -59,18 +61,19 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def as_numpy_dtype(value: Any) -> np.dtype | None:
-    """The NumPy dtype that `dtype=` asks for: a gradlab dtype, or Python's `float`, `int`, `bool`; None stays None."""
+    """The NumPy dtype that `dtype=` asks for: a gradlab dtype, or Python's `float` (float64), `int`, `bool`; None stays
+    None."""
     if value is None:
         return None
     if isinstance(value, dtype):
         return value.numpy
     if value is float:
-        return default.float
+        return float64.numpy
     if value is int:
         return int64.numpy
     if value is bool:
         return bool_.numpy
-    raise TypeError(f"dtype must be a gradlab dtype such as gradlab.float32, not {value!r}.")
+    raise TypeError(f"argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write gradlab.float32 and the like.")
 
 
 def known_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -78,8 +81,11 @@ def known_dtype(numpy_dtype: np.dtype) -> dtype:
     try:
         return OF_NUMPY[numpy_dtype]
     except KeyError:
-        raise TypeError(f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: "
-                        f"{', '.join(d.name for d in reversed(DTYPES))}, in native byte order.") from None
+        if not numpy_dtype.isnative:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
+                             "orders is currently not supported. Call array.astype(array.dtype.newbyteorder('=')).") from None
+        raise TypeError(f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
+                        f"{', '.join(d.name for d in reversed(DTYPES))}.") from None
 
 
 CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}

@@ -289,7 +289,7 @@ def check_unwritten(node: Node) -> None:
         if storage.written < node.order:
             kept = constant(saved) if name == "out" else saved
             maker = node if name == "out" else saved.grad_fn
-            producer = "a leaf" if maker is None else f"output 0 of {maker.name().rstrip('0123456789').removesuffix('Backward')}"
+            producer = None if maker is None else f"output 0 of {maker.name().rstrip('0123456789').removesuffix('Backward')}"
             raise overwritten(f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name())
 
 

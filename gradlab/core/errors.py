@@ -33,6 +33,9 @@ class Size(tuple[int, ...]):
     def __add__(self, other: Any) -> Size:
         return Size(tuple(self) + tuple(other))
 
+    def __mul__(self, times: Any) -> Size:
+        return Size(tuple(self) * times)
+
 
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
     return RuntimeError(
@@ -57,11 +60,11 @@ def graph_freed(name: str) -> RuntimeError:
         f"after calling backward. What {name} had saved is freed: give retain_graph=True to the earlier call.")
 
 
-def overwritten(type_name: str, shape: tuple[int, ...], producer: str, version: int, user: str) -> RuntimeError:
+def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str) -> RuntimeError:
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_name} {list(shape)}], which is {producer}, is at version {version}; expected an earlier version instead. "
-        f"Hint: {user} saved it for its gradient. Write to a copy (x = x + 1 rather than x += 1), or after backward().")
+        f"[{type_name} {list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected "
+        f"{'version 0' if version == 1 else 'an earlier version'} instead. Hint: {user} saved it for its gradient. Write to a copy (x = x + 1 rather than x += 1), or after backward().")
 
 
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:
@@ -86,6 +89,11 @@ def leaf_in_place() -> RuntimeError:
         "make a new tensor (x = x + 1).")
 
 
+def view_of_leaf_in_place() -> RuntimeError:
+    return RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside "
+                        "`with no_grad():`, or make a new tensor.")
+
+
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
     """Torch's error for shapes that do not broadcast, or None if they do."""
     for back in range(1, min(len(a), len(b)) + 1):
@@ -94,6 +102,20 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
                 f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
                 f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}.")
     return None
+
+
+def no_bool(name: str, both: bool = False) -> Exception:
+    """Torch's refusal of an operation that has no meaning for bools."""
+    instead = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+    if name == "sub":
+        return RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                            "`logical_xor()` operator instead." if both else
+                            f"Subtraction, the `-` operator, with a bool tensor is not supported. {instead}")
+    if name == "neg":
+        return RuntimeError(f"Negation, the `-` operator, on a bool tensor is not supported. {instead}")
+    if name == "relu":
+        return RuntimeError("Boolean inputs not supported for relu. Call .float() first.")
+    return NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'. Call .int() or .float() first.")
 
 
 def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...]) -> Exception:
@@ -107,6 +129,10 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...]) -> Except
                 for second in range(first + 1, len(shapes)):
                     if better := broadcast_mismatch(shapes[first], shapes[second]):
                         return better
+        if op.kind == "bilinear" and (better := broadcast_mismatch(*(shape[:-2] for shape in shapes))):
+            return better
+    if isinstance(error, TypeError) and all(a.dtype.kind == "b" for a in arrays):
+        return no_bool(op.name, both=True)
     if isinstance(error, (ValueError, IndexError)):
         return type(error)(f"{op.name}: {error} (shapes {', '.join(map(str, shapes))})")
     return error

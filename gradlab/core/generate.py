@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
 GENERATED = "record", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
-PROMOTE_GUARDS = {"same": None, "float": "{0}.array.dtype.kind != 'f'", "sum": "{0}.array.dtype.kind in 'bui'"}
+PROMOTE_GUARDS = {"same": None, "number": "{0}.array.dtype.kind == 'b'", "float": "{0}.array.dtype.kind != 'f'",
+                  "sum": "{0}.array.dtype.kind in 'bui'"}
 
 
 def promote(op: Primitive, *operands: Any) -> Any:
@@ -200,7 +201,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
 def variadic_caller_source(op: Primitive, name: str) -> str:
     from gradlab.core.primitive import parameters
 
-    xs = op.variadic
+    xs = op.variadic or ""
     unpack = f"shapes, {''.join(f'{k}, ' for k in op.meta)}= node.meta"
     if "jvp" in name:
         meta = f"**batch(lead, {', '.join(op.meta)})" if op.batch else ", ".join(f"{k}={k}" for k in op.meta)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable
 from gradlab.core.dtypes import CATEGORY
-from gradlab.core.errors import leaf_in_place
+from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.primitive import PRIMITIVES
@@ -30,8 +30,7 @@ def check_writable(tensor: Tensor) -> None:
         raise leaf_in_place()
     if view is not None and view.base.node is not None:
         if type(view.base.node) is AccumulateGrad:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. Update "
-                               "it inside `with no_grad():`, or make a new tensor.")
+            raise view_of_leaf_in_place()
         if view.refusal == "no_grad":
             raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make "
                                "the view outside no_grad(), or write inside it.")
@@ -79,8 +78,8 @@ def store(target: Tensor, value: Tensor) -> None:
     """Copy a freshly computed `value` into `target`'s memory and give `target` its history."""
     have, new = target.array, value.array
     if CATEGORY[new.dtype.kind] > CATEGORY[have.dtype.kind]:
-        raise RuntimeError(f"result type {value.dtype.legacy.removesuffix('Tensor')} can't be cast to the desired output type "
-                           f"{target.dtype.legacy.removesuffix('Tensor')}. Use the operation that makes a new tensor.")
+        raise RuntimeError(f"result type {value.dtype.word} can't be cast to the desired output type "
+                           f"{target.dtype.word}. Use the operation that makes a new tensor.")
     if new.shape != have.shape:
         raise RuntimeError(f"output with shape {list(have.shape)} doesn't match the broadcast shape {list(new.shape)}. An "
                            "in-place operation cannot make its tensor larger.")
@@ -91,13 +90,13 @@ def store(target: Tensor, value: Tensor) -> None:
     commit(target, (), value)
 
 
-def store_region(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor) -> None:
+def store_region(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor, op: Any) -> None:
     """Give history to a write of `value` into the part of `target` that the (primitive, metadata) steps pick; the memory
-    is written already. This is how `x[index] = value` works for every index."""
-    commit(target, region, value)
+    is written already. This is how `x[index] = value` works for every index. `op` is `overwrite`, under torch's name."""
+    commit(target, region, value, op)
 
 
-def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor) -> None:
+def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor, op: Any = None) -> None:
     """Note that `target` (or its `region`) was overwritten by `value`, and record what follows from it."""
     wrote(target)
     if not mode.grad:
@@ -111,14 +110,13 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     base, steps = (target, region) if view is None else (view.base, (*view.steps, *region))
     if value.node is None and base.node is None:
         return
-    own_history(base, overwriting_node(base, steps, value))
+    own_history(base, overwriting_node(base, steps, value, PRIMITIVES["overwrite"] if op is None or view is not None else op))
     refresh_views(base)
 
 
-def overwriting_node(base: Tensor, steps: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor) -> Any:
+def overwriting_node(base: Tensor, steps: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor, overwrite: Any) -> Any:
     """The node that says: the base as it was, but with `value` where the steps lead. Its memory is already so."""
-    overwrite = PRIMITIVES["overwrite"]
-    node = overwrite.node_class.__new__(overwrite.node_class)
+    node: Any = object.__new__(overwrite.node_class)
     node.edges, node.saved, node.meta, node.hooks = (base.node, value.node), (), (steps,), None
     node.shape, node.dtype, node.storage, node.order = base.array.shape, base.array.dtype, base.storage, tick()
     return node

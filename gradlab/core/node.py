@@ -58,6 +58,9 @@ class Node:
     edges: tuple[Node | None, ...]
     hooks: Hooks | None
     order: int
+    dtype: Any                                                           # NumPy's
+    meta: tuple[Any, ...]
+    storage: Any
     saved: tuple[Any, ...] | None
     shape: tuple[int, ...]
 

@@ -16,7 +16,7 @@ once, here.
 
 Further keywords: `view` (the result aliases its first argument where the library makes a view), `inplace` (the name of
 its in-place twin, made from the same rules), `reads` (which input elements an output element depends on: "own", "index",
-"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "float", "sum"), `node` (its
+"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "number", "float", "sum"), `node` (its
 graph node's name), `tex` (its notation), `formula` (LaTeX with its source, where the traced rule would not be read).
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
@@ -83,11 +83,12 @@ class Primitive:
     def _finish(self) -> None:
         self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph"})
 
-    def named(self, node: str) -> Primitive:
-        """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`)."""
+    def named(self, node: str, view: bool | None = None) -> Primitive:
+        """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
+        view=False its results are not noted as views: their memory is nobody else's."""
         twin = object.__new__(Primitive)
         twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED}
-        twin.node_name = node
+        twin.node_name, twin.view = node, self.view if view is None else view
         twin._finish()
         return twin
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
+from gradlab.core.errors import no_bool
 from gradlab.core.tensor import Tensor, constant
 
 
@@ -46,6 +47,15 @@ def agree_on_sum(op: Any, x: Any) -> Any:
     return (cast(x, np.dtype(np.int64)) if x.array.dtype.kind in "bui" else x),
 
 
+def agree_on_number(op: Any, x: Any) -> Any:
+    """Bools are refused."""
+    if not isinstance(x, Tensor):
+        raise expected_tensor(op, x)
+    if x.array.dtype.kind == "b":
+        raise no_bool(op.name)
+    return x,
+
+
 def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
     ranks: list[np.dtype | None] = [None, None, None]                         # numbers, 0-d tensors, tensors with axes
     like = None
@@ -63,6 +73,8 @@ def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
         ranks[rank] = dtype if known is None else join(known, dtype)
     if like is None:
         raise expected_tensor(op, operands[0])
+    if op.name == "sub" and any(isinstance(x, bool) or getattr(x, "array", like).dtype.kind == "b" for x in operands):
+        raise no_bool("sub")
     dtype = common_dtype(ranks)
     if floating and dtype.kind != "f":
         dtype = default.float
@@ -76,5 +88,5 @@ def expected_tensor(op: Any, x: Any) -> TypeError:
     return TypeError(f"{op.name}(): argument must be Tensor, not {type(x).__name__}.{hint}")
 
 
-PROMOTIONS = {"same": agree, "float": agree_on_float, "sum": agree_on_sum}
+PROMOTIONS = {"same": agree, "number": agree_on_number, "float": agree_on_float, "sum": agree_on_sum}
 

@@ -15,7 +15,7 @@ from gradlab.backend.namespaces import CPU, device, device_of, is_array
 from gradlab.core.dtypes import default, dtype, known_dtype
 from gradlab.core.errors import Size
 from gradlab.core.node import AccumulateGrad, Node
-from gradlab.core.storage import FRESH, own_storage, view_of
+from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 
 if TYPE_CHECKING:
     from gradlab.methods import Methods
@@ -36,16 +36,23 @@ class Tensor(Methods):
 
     array: Any
     node: Node | None
+    grad_slot: Tensor | None
+    storage: Storage
 
     def __init__(self, *data: Any) -> None:
         if len(data) == 1 and not isinstance(data[0], int):
             source = data[0]
-            array = source.array if isinstance(source, Tensor) else source
-            if not is_array(array):
-                array = np.array(array)
-                if array.dtype == object or array.dtype.kind not in "biuf":
-                    raise TypeError(f"new(): data must be a sequence of numbers, got {source!r}.")
-            self.array = array.astype(default.float)
+            if isinstance(source, float):
+                raise TypeError("new(): data must be a sequence (got float). gradlab.tensor takes a number.")
+            if isinstance(source, Size):
+                self.array = np.empty(source, default.float)
+            elif isinstance(source, Tensor):
+                self.array = source.array
+            else:
+                array = source if is_array(source) else np.array(source)
+                if array.dtype.kind not in "biuf":
+                    raise TypeError(f"new(): data must be a sequence of numbers, got {source!r:.200}.")
+                self.array = array.astype(default.float)
         elif all(isinstance(n, int) for n in data):
             self.array = np.empty(data or (0,), default.float)
         else:
@@ -74,6 +81,9 @@ class Tensor(Methods):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if wanted and self.node is None and self.array.dtype.kind != "f":
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients. This one has dtype "
+                               f"{self.dtype}: write 1. and not 1, or call .float() first.")
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -126,8 +136,8 @@ class Tensor(Methods):
                                    f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same "
                                    "size")
             if new.array.dtype != self.array.dtype:
-                raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype}' to a tensor with dtype "
-                                   f"'{self.dtype}'. Please ensure that the gradient and the tensor have the same dtype")
+                raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype.c_name}' to a tensor with grad_dtype "
+                                   f"'{self.dtype.word}'. Give one of the tensor's dtype: grad.to(x.dtype).")
         self.grad_slot = new
 
     @grad.deleter

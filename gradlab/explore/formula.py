@@ -60,7 +60,7 @@ def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, ri
     def build(a: Any, b: Any) -> Formula:
         a, b = symbol(a), symbol(b)
         return Formula(template.format(a.within(left), b.within(right)), rank, apply, a, b)
-    return (lambda self, other: build(self, other)), (lambda self, other: build(other, self))
+    return build, lambda a, b: build(b, a)
 
 
 for _name, (_template, _rank, _apply, _left, _right) in {

@@ -25,7 +25,8 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
     """
     wanted = [name for name in first if name in namespace]
     order = [*wanted, *(name for name in list(namespace) if name not in set(wanted))]
-    order = [name for name in order if isinstance(name, str) and not name.startswith("_") and name not in ("In", "Out")]
+    order = [name for name in order if isinstance(name, str) and name.isidentifier()]
+    order = [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
     found: dict[str, Any] = {}
     seen: set[int] = set()
 

@@ -5,18 +5,22 @@ pass (div, log). Python numbers are the only constants.
 """
 from __future__ import annotations
 
+from math import inf, nan
+from math import log as log_of
+
 import numpy as np
 
 from gradlab.core.primitive import elementwise
 
 add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", inplace="add_")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", inplace="sub_")
-rsub = elementwise("rsub", lambda a, b: b - a, a=lambda g: -g, b=lambda g: g, tex="{b} - {a}", node="RsubBackward1")
+rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", inplace="mul_")
 div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, b, out: -g * out / b, tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float", inplace="div_")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}", inplace="neg_")
-absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", inplace="abs_")
+absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", promote="number",
+                       inplace="abs_")
 reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float",
                          inplace="reciprocal_")
 
@@ -34,6 +38,17 @@ pow_scalar = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent)
 pow_ = elementwise("pow", lambda a, b: a ** b, node="PowBackward1",
                    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
                    b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
+
+
+def base_power_slope(xp, g, x, out, base):
+    """d base^x / dx = base^x log(base); 0 where base and base^x are, as PyTorch does, and NaN for a negative base."""
+    if base == 0:
+        return xp.where(x >= 0, 0, g * out * -inf)
+    return g * out * (log_of(base) if base > 0 else nan)
+
+
+rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
+                          tex="{base}^{{{x}}}")
 
 exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float", inplace="exp_")
 log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float", inplace="log_")
@@ -64,11 +79,22 @@ def kept(xp, mask, g):
 
 
 relu = elementwise("relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: kept(xp, out > 0, g),
-                   tex=r"\max({x}, 0)", inplace="relu_")
+                   tex=r"\max({x}, 0)", promote="number", inplace="relu_")
 
 where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, b),
                     a=lambda xp, g, condition: kept(xp, condition, g), b=lambda xp, g, condition: xp.where(condition, 0, g),
                     tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
+
+
+def larger(xp, g, won, tied):
+    """The cotangent of the one of two numbers that was chosen: all of it, half where they are equal."""
+    return xp.where(tied, g * 0.5, xp.where(won, g, 0))
+
+
+maximum = elementwise("maximum", np.maximum, a=lambda xp, g, a, b: larger(xp, g, a > b, a == b),
+                      b=lambda xp, g, a, b: larger(xp, g, b > a, a == b), tex=r"\max({a}, {b})")
+minimum = elementwise("minimum", np.minimum, a=lambda xp, g, a, b: larger(xp, g, a < b, a == b),
+                      b=lambda xp, g, a, b: larger(xp, g, b < a, a == b), tex=r"\min({a}, {b})")
 
 clone = elementwise("clone", lambda x: x.copy(), x=lambda g: g, tex="{x}")
 copy = clone.named("CopyBackwards")

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from gradlab.backend.namespaces import moved, namespace_of, writable
-from gradlab.core.primitive import linear, primitive
+from gradlab.core.primitive import Primitive, linear, primitive
 
 
 def under(lead, axes):
@@ -25,7 +25,7 @@ def inverse(axes):
 
 reshape = linear("reshape", lambda x, *, shape: x.reshape(shape), reads="index", view=True, node="ViewBackward0", tex="{x}",
                  x=lambda g, lead, x_shape: g.reshape(lead + x_shape), batch=lambda lead, shape: {"shape": lead + shape})
-permute = linear("permute", lambda xp, x, *, axes: xp.permute_dims(x, axes), reads="index", view=True, tex=r"{x}^{{\top}}",
+permute: Primitive = linear("permute", lambda xp, x, *, axes: xp.permute_dims(x, axes), reads="index", view=True, tex=r"{x}^{{\top}}",
                  x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))),
                  batch=lambda lead, axes: {"axes": under(lead, axes)})
 
@@ -52,14 +52,14 @@ def set_diagonal(xp, x, *, shape, offset, axes):
     return total
 
 
-fill_diagonal = linear("fill_diagonal", set_diagonal, x=lambda g, offset, axes: diagonal(g, offset=offset, axes=axes),
-                       reads="index", tex=r"\mathrm{{diag}}({x})",
+fill_diagonal: Primitive = linear("fill_diagonal", set_diagonal, x=lambda g, offset, axes: diagonal(g, offset=offset, axes=axes),
+                       reads="index", node="DiagEmbedBackward0", tex=r"\mathrm{{diag}}({x})",
                        batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
 
 
 # ------------------------------------------------------------------------------------------------------------- indexing
 def is_basic(index):
-    return all(i is None or isinstance(i, (slice, int)) for i in index)
+    return all(i is None or i is Ellipsis or isinstance(i, (slice, int)) for i in index)
 
 
 def take(xp, x, *, index, skip):
@@ -87,17 +87,25 @@ def spread(xp, x, *, shape, index, skip):
 getitem = linear("getitem", take, reads="index", view=True, node="IndexBackward0", tex="{x}_{{i}}",
                  batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
                  x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip))
-scatter = linear("scatter", spread, reads="into", node="IndexPutBackward0", tex=r"\mathrm{{scatter}}({x})",
+scatter: Primitive = linear("scatter", spread, reads="into", node="IndexPutBackward0", tex=r"\mathrm{{scatter}}({x})",
                  batch=lambda lead, shape, index, skip: {"shape": lead + shape, "index": index, "skip": len(lead) + skip},
                  x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip))
 
-gather = linear("gather", lambda xp, x, *, axis, indices: xp.take_along_axis(x, along(xp, x, indices), axis=axis), reads="index",
-                node="GatherBackward0", tex="{x}_{{i}}",
-                x=lambda g, lead, x_shape, axis, indices: put_along(g, shape=lead + x_shape, axis=axis, indices=indices))
-put_along = linear("put_along", lambda xp, x, *, shape, axis, indices: added_along(xp, x, shape, axis, indices), reads="into",
-                   node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
-                   batch=lambda lead, shape, axis, indices: {"shape": lead + shape, "axis": axis, "indices": indices},
-                   x=lambda g, axis, indices: gather(g, axis=axis, indices=indices))
+def taken_along(xp, x, *, axis, indices, keepdims):
+    """What x holds at the indices along a negative axis; without keepdims (one index each) that axis is dropped."""
+    out = xp.take_along_axis(x, along(xp, x, indices), axis=axis)
+    return out if keepdims else out.squeeze(axis)
+
+
+gather = linear("gather", taken_along, reads="index", node="GatherBackward0", tex="{x}_{{i}}",
+                x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
+                    g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims))
+put_along: Primitive = linear("put_along", lambda xp, x, *, shape, axis, indices, keepdims: added_along(
+                       xp, x if keepdims else xp.expand_dims(x, axis), shape, axis, indices),
+                   reads="into", node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
+                   batch=lambda lead, shape, axis, indices, keepdims: {
+                       "shape": lead + shape, "axis": axis, "indices": indices, "keepdims": keepdims},
+                   x=lambda g, axis, indices, keepdims: gather(g, axis=axis, indices=indices, keepdims=keepdims))
 
 
 def along(xp, x, indices):

@@ -16,7 +16,6 @@ import gradlab as gl
 from gradlab.core.tensor import constant
 from gradlab.nn import functional as F  # noqa: N812
 from gradlab.rules import matrix, reductions, shapes
-from gradlab.rules.elementwise import rsub
 from gradlab.rules.softmax import nll_entries
 
 
@@ -47,6 +46,7 @@ def like(x: Any, array: np.ndarray) -> Any:
 ROWS = np.array([2, 0, 2])
 MASK = np.arange(12).reshape(3, 4) % 3 > 0
 TARGET = np.array([1, 0, 3])
+PIXELS = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
 
 
 def written(x, y):
@@ -57,11 +57,19 @@ def written(x, y):
     return z * z
 
 
+def entries(total):
+    def run(x):
+        weights = like(x, np.array([1.0, 2.0, 0.5], x.array.dtype)).array
+        index = like(x, np.arange(3)).array, like(x, TARGET).array
+        return nll_entries.record(x, shape=(3, 4), index=index, weights=weights, total=total)
+    return run
+
+
 CASES = [
     case("add", lambda a, b: a + b, (3, 4), (4,)),
     case("add", lambda a, b: a + b, (), (2, 1)),
     case("sub", lambda a, b: a - b, (3, 1), (3, 4)),
-    case("rsub", rsub.record, (3, 1), (3, 4)),
+    case("rsub", lambda x: 2.5 - x, (3, 4)),
     case("mul", lambda a, b: a * b, (3, 4), (2, 1, 4)),
     case("mul", lambda a: a * 2.5, (3,)),
     case("div", lambda a, b: a / b, (4,), (3, 4)),
@@ -72,6 +80,9 @@ CASES = [
     case("pow_scalar", lambda x: x ** 3, (3,)),
     case("pow_scalar", lambda x: x ** -1.5, (2, 2)),
     case("pow_scalar", lambda x: x ** 2, ()),
+    case("rpow_scalar", lambda x: 2.5 ** x, (3,)),
+    case("maximum", gl.maximum, (3, 4), (4,), coincidence=True),
+    case("minimum", gl.minimum, (2, 1), (2, 3), coincidence=True),
     case("exp", gl.exp, (3,)),
     case("log", gl.log, (3,)),
     case("sqrt", gl.sqrt, (3, 2)),
@@ -108,7 +119,9 @@ CASES = [
     case("gather", lambda x: x.max(1).values, (3, 4)),
     case("gather", lambda x: x.min(0, keepdim=True).values, (3, 3)),
     case("put_along", lambda x: shapes.put_along.record(
-        x, shape=(3, 4), axis=-1, indices=like(x, np.array([[1, 1], [0, 3], [2, 2]])).array), (3, 2)),
+        x, shape=(3, 4), axis=-1, indices=like(x, np.array([[1, 1], [0, 3], [2, 2]])).array, keepdims=True), (3, 2)),
+    case("put_along", lambda x: shapes.put_along.record(
+        x, shape=(3, 4), axis=-2, indices=like(x, np.array([[2, 0, 0, 1]])).array, keepdims=False), (4,)),
     case("reshape", lambda x: x.reshape(2, -1), (3, 4)),
     case("permute", lambda x: x.permute(2, 0, 1), (2, 3, 4)),
     case("permute", lambda x: x.mT, (2, 3, 3)),
@@ -131,7 +144,9 @@ CASES = [
     case("log_softmax", lambda x: gl.log_softmax(x, 0), (3, 2)),
     case("nll_loss", lambda x: F.nll_loss(x, like(x, TARGET)), (3, 4)),
     case("nll_loss", lambda x: F.cross_entropy(x, like(x, TARGET)), (3, 4)),
-    case("nll_entries", lambda x: nll_entries.record(
-        x, shape=(3, 4), rows=like(x, np.arange(3)).array, classes=like(x, TARGET).array,
-        weights=like(x, np.array([1.0, 2.0, 0.5], x.array.dtype)).array, total=3.5), (), coincidence=True),
+    case("nll_loss", lambda x: F.nll_loss(x, like(x, TARGET), reduction="none"), (3, 4)),
+    case("nll_loss", lambda x: F.nll_loss(x, like(x, PIXELS), ignore_index=2), (2, 3, 4)),
+    case("nll_loss", lambda x: F.cross_entropy(x, like(x, TARGET), label_smoothing=0.25), (3, 4)),
+    case("nll_entries", entries(3.5), ()),
+    case("nll_entries", entries(None), (3,)),
 ]

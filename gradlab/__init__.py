@@ -1,0 +1,162 @@
+"""gradlab: see a derivative. PyTorch's names for tensors and autograd, on NumPy and CuPy, and explorers for notebooks."""
+from __future__ import annotations
+
+import warnings as _warnings
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+# NumPy warns of 1/0 and log(0); torch computes inf and nan in silence, and so do we. Only for our own modules.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")
+
+from gradlab import autograd, cuda, nn
+from gradlab.backend.namespaces import device
+from gradlab.core.dtypes import (
+    bool_ as bool,
+)
+from gradlab.core.dtypes import (
+    dtype,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+)
+from gradlab.core.errors import Size
+from gradlab.core.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from gradlab.core.printing import set_printoptions
+from gradlab.core.tensor import Tensor
+from gradlab.creation import (
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    arange,
+    as_tensor,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from gradlab.functions import (
+    abs,
+    add,
+    all,
+    allclose,
+    any,
+    argmax,
+    argmin,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    broadcast_to,
+    cat,
+    clone,
+    cos,
+    diag,
+    diagonal,
+    div,
+    dot,
+    eq,
+    equal,
+    exp,
+    flatten,
+    ge,
+    gt,
+    is_tensor,
+    isfinite,
+    isnan,
+    le,
+    log,
+    log_softmax,
+    logical_not,
+    lt,
+    max,
+    maximum,
+    mean,
+    min,
+    minimum,
+    mm,
+    mul,
+    mv,
+    ne,
+    neg,
+    norm,
+    numel,
+    permute,
+    pow,
+    reciprocal,
+    relu,
+    reshape,
+    sigmoid,
+    sin,
+    softmax,
+    sqrt,
+    square,
+    squeeze,
+    stack,
+    std,
+    sub,
+    sum,
+    t,
+    tanh,
+    transpose,
+    unsqueeze,
+    var,
+    where,
+)
+from gradlab.functions import product as matmul
+from gradlab.methods import Methods as _Methods
+from gradlab.random import Generator, initial_seed, manual_seed, rand, rand_like, randint, randn, randn_like, randperm
+from gradlab.rules import traced as _traced
+
+__version__ = "0.1.0"
+
+float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
+absolute, concat, concatenate, subtract, multiply, divide, negative = abs, cat, cat, sub, mul, div, neg
+from math import e, inf, nan, pi  # noqa: E402
+
+# What is loaded when it is first asked for: the explorers, and what Jupyter calls.
+_LAZY = {
+    "explain": "gradlab.explore.report", "graph": "gradlab.explore.graph", "jacobian": "gradlab.explore.jacobian",
+    "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
+}
+
+if _TYPE_CHECKING:
+    from gradlab.explore.graph import graph
+    from gradlab.explore.jacobian import jacobian
+    from gradlab.explore.report import explain
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'gradlab' has no attribute {name!r}: it is not a name of torch's that gradlab has yet. "
+                         "dir(gradlab) lists those there are.")
+
+
+def __dir__() -> list[str]:
+    return sorted([n for n in globals() if not n.startswith("_")] + list(_LAZY))
+
+
+__all__ = [n for n in globals() if not n.startswith("_") and n not in ("annotations", "autograd", "cuda", "nn")]  # noqa: PLE0605

@@ -1,0 +1,22 @@
+"""`Variable(tensor, requires_grad=…)`: what older texts write for a tensor that requires gradients."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.core.tensor import Tensor
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """Returns the tensor itself, detached, as torch does since 0.4."""
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Tensor:  # type: ignore[misc]
+        if data is None:
+            data = Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)

@@ -1,0 +1,224 @@
+"""x[index] and x[index] = value.
+
+An index is taken apart as torch does it: ints, slices and None first make a view, then tensors and lists of integers or
+bools pick from that view. (NumPy takes an int beside a list for a list, and puts the picked axes elsewhere.) Each of the
+two is one `getitem`, recorded under the name of the last thing that torch's own indexing would record.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import is_array, is_writable, namespace_of
+from gradlab.core.dtypes import known_dtype
+from gradlab.core.errors import view_of_leaf_in_place
+from gradlab.core.inplace import check_writable, store_region
+from gradlab.core.modes import mode
+from gradlab.core.node import AccumulateGrad
+from gradlab.core.tensor import Tensor, constant
+from gradlab.rules.shapes import expand, getitem, overwrite, reshape
+
+SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
+INDEX_PUT = overwrite.named("IndexPutBackward0")
+FULL = slice(None)
+
+
+def part_of(i: Any) -> Any:
+    """One part of an index: an int, a slice, None, Ellipsis, a bool, or an array of integers or bools."""
+    if i is None or i is Ellipsis or type(i) is int or isinstance(i, (bool, np.bool_)):
+        return i
+    if isinstance(i, slice):
+        i = slice(*(int(x) if isinstance(x, Tensor) else x for x in (i.start, i.stop, i.step)))
+        if i.step is not None and i.step <= 0:
+            raise ValueError("step must be greater than zero")
+        return i
+    if isinstance(i, Tensor):
+        i = i.array.copy()                                            # the user's tensor may be written to later
+    elif isinstance(i, (list, range, tuple)):
+        i = np.asarray(i)
+        i = i.astype(np.int64) if i.size == 0 else i
+    elif isinstance(i, (int, np.integer)):
+        return int(i)
+    if not is_array(i):
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+                         f"{type(i).__name__})")
+    if i.dtype.kind not in "biu":
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {known_dtype(i.dtype)}")
+    if i.dtype == np.uint8:
+        warnings.warn("indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.", UserWarning,
+                      stacklevel=5)
+        i = i.astype(bool)
+    return (bool if i.dtype.kind == "b" else int)(i) if i.ndim == 0 else i
+
+
+def parts_of(index: Any) -> list[Any]:
+    """The parts of an index; a list that holds more than numbers counts as a tuple, as in torch."""
+    if isinstance(index, list) and any(isinstance(i, (list, tuple, range, slice, Tensor)) or i is None or i is Ellipsis for i in index):
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; write x[tuple(index)].", UserWarning,
+                      stacklevel=4)
+        index = tuple(index)
+    return [part_of(i) for i in index] if isinstance(index, tuple) else [part_of(index)]
+
+
+def axes_used(part: Any) -> int:
+    """How many axes of the tensor a part speaks of."""
+    if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
+        return 0
+    return part.ndim if is_array(part) and part.dtype == bool else 1
+
+
+def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The index as (primitive, index) steps: at most one that makes a view, then at most one that picks."""
+    ndim, parts = len(shape), parts_of(index)
+    used = sum(map(axes_used, parts))
+    if used > ndim:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number"
+                         if ndim == 0 else f"too many indices for tensor of dimension {ndim}")
+    basic: list[Any] = []
+    picking: list[Any] = []
+    last, axis = None, 0
+    for at, i in enumerate(parts):
+        if i is Ellipsis:                                             # a second one stands for no axis
+            rest = sum(map(axes_used, parts[at + 1:])) + (ndim - used if Ellipsis in parts_before(parts, at) else 0)
+            full = ndim - rest - axis
+            basic += [FULL] * full
+            picking += [FULL] * full
+            axis += full
+        elif i is None:
+            basic.append(None)
+            picking.append(FULL)
+            last = UNSQUEEZE
+        elif type(i) is int:
+            if not -shape[axis] <= i < shape[axis]:
+                raise IndexError(f"index {i} is out of bounds for dimension {axis} with size {shape[axis]}")
+            basic.append(i)
+            last = SELECT
+            axis += 1
+        elif isinstance(i, slice):
+            basic.append(i)
+            picking.append(FULL)
+            if i.indices(shape[axis]) != (0, shape[axis], 1):
+                last = SLICE
+            axis += 1
+        elif is_array(i):
+            n = axes_used(i)
+            check_fits(i, shape, axis)
+            basic += [FULL] * n
+            picking.append(i)
+            axis += n
+        else:                                                         # x[True]: a new axis, of length 1 or 0
+            basic.append(None)
+            picking.append(np.asarray([bool(i)]))
+            last = UNSQUEEZE
+    steps = [(last or ALIAS, (*basic, Ellipsis))]
+    if any(map(is_array, picking)):
+        picks = (getitem, tuple(picking))
+        return [*steps, picks] if last else [picks]
+    return steps
+
+
+def parts_before(parts: list[Any], at: int) -> list[Any]:
+    return [i for i in parts[:at] if i is Ellipsis]
+
+
+def check_fits(i: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Raise torch's errors where a mask or an array of integers does not fit the axes from `axis` on."""
+    if i.dtype == bool:
+        if i.shape != shape[axis:axis + i.ndim]:
+            raise IndexError(f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed tensor "
+                             f"{list(shape)} at index {axis}")
+    elif type(i) is not np.ndarray and i.size:                        # CuPy wraps silently; NumPy raises by itself
+        wrong = i[(i < -shape[axis]) | (i >= shape[axis])]
+        if wrong.size:
+            raise out_of_bounds(int(wrong.ravel()[0]), axis, shape)
+
+
+def out_of_bounds(i: int, axis: int, shape: tuple[int, ...]) -> IndexError:
+    return IndexError(f"index {i} is out of bounds for dimension {axis} with size {shape[axis]}")
+
+
+def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: tuple[int, ...]) -> IndexError:
+    """Torch's words for what NumPy says of arrays that pick."""
+    picking = [i for i in steps[-1][1] if is_array(i)]
+    inner = np.broadcast_to(0, shape)[steps[0][1]].shape if len(steps) > 1 else shape
+    for axis, i in enumerate(steps[-1][1]):
+        if is_array(i) and i.dtype != bool and not any(is_array(j) and j.dtype == bool for j in steps[-1][1][:axis]):
+            wrong = i[(i < -inner[axis]) | (i >= inner[axis])]
+            if wrong.size:
+                return out_of_bounds(int(wrong.ravel()[0]), axis, inner)
+    shapes = ", ".join(str(list(i.shape)) for i in picking)
+    return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}" if "broadcast" in
+                      str(error) else str(error).removeprefix("getitem: "))
+
+
+def get(self: Tensor, index: Any) -> Tensor:
+    """x[index], with ints, slices, None, `...`, and tensors or lists of integers or bools. Ints, slices and None make views."""
+    if type(index) is int and self.array.ndim and -self.array.shape[0] <= index < self.array.shape[0]:
+        return SELECT.record(self, index=(index, Ellipsis), skip=0)
+    shape = self.array.shape
+    steps = steps_for(index, shape)
+    result = self
+    try:
+        for op, meta in steps:
+            result = op.record(result, index=meta, skip=0)
+    except IndexError as error:
+        raise misfit(error, steps, shape) from None
+    return result
+
+
+def set(self: Tensor, index: Any, value: Any) -> None:
+    """x[index] = value. The value is broadcast; gradients flow to it, and to what of x was not overwritten."""
+    shape = self.array.shape
+    steps = steps_for(index, shape)
+    picks = steps[-1][0] is getitem
+    if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
+        raise view_of_leaf_in_place()
+    check_writable(self)
+    if not is_writable(self.array):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                           "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
+    if not isinstance(value, Tensor):
+        if not isinstance(value, (bool, int, float, list, tuple, np.generic)) and not is_array(value):
+            raise TypeError(f"can't assign a {type(value).__name__} to a gradlab.{self.dtype.legacy}")
+        value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
+    elif picks and value.array.dtype != self.array.dtype and value.array.size > 1:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype.word} for the destination "
+                           f"and {value.dtype.word} for the source. Call value.to(x.dtype).")
+    target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
+    try:
+        part = target[steps[-1][1]] if picks else target
+    except IndexError as error:
+        raise misfit(error, steps, shape) from None
+    wanted = spread_over(value, part.shape, picks)
+    if picks:
+        target[steps[-1][1]] = wanted.array
+    else:
+        target[...] = wanted.array
+    store_region(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted,
+                 INDEX_PUT if picks and len(steps) == 1 else overwrite)
+
+
+def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
+    """The value broadcast to the shape of what it is written to."""
+    have = value.array.shape
+    if have == shape:
+        return value
+    extra = len(have) - len(shape)
+    if extra > 0 and all(n == 1 for n in have[:extra]):
+        value = reshape.record(value, shape=have[extra:])
+    try:
+        return expand.record(value, shape=shape, skip=0)
+    except ValueError:
+        if picks:
+            raise RuntimeError(f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of shape "
+                               f"{list(shape)}") from None
+        back = next(k for k in range(1, len(have) + 1) if k > len(shape) or have[-k] not in (1, shape[-k]))
+        if back > len(shape):
+            raise RuntimeError(f"expand(gradlab.{value.dtype.legacy}{{{list(have)}}}, size={list(shape)}): the number of sizes "
+                               f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+                               f"({len(have)})") from None
+        raise RuntimeError(f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({have[-back]}) at "
+                           f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                           f"{list(have)}") from None

@@ -1,0 +1,78 @@
+"""gradlab does what PyTorch 2.13 was recorded to do: worked examples, node names, error texts, result dtypes.
+
+The cases are in `spellings.py`, what torch made of them in `expected/`, written by `record_torch.py`.
+"""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spellings import TOPICS
+
+import gradlab
+
+EXPECTED = Path(__file__).parent / "expected"
+RECORDED = {topic: json.loads((EXPECTED / f"{topic}.json").read_text())["cases"] for topic in TOPICS}
+
+
+def first_sentence(text: str) -> str:
+    """Torch's, in gradlab's name. What follows it is ours."""
+    return text.partition(". ")[0].removesuffix(".").replace("torch.", "gradlab.")
+
+
+def assert_agrees(found: Any, expected: Any) -> None:
+    """Same structure and texts; floats to float32's last digits; of an error, the sentence that a search finds."""
+    if isinstance(expected, dict) and "raised" in expected:
+        assert found["raised"].startswith(first_sentence(expected["raised"]))
+        return
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_agrees(one, other)
+    elif isinstance(expected, float):
+        assert math.isclose(found, expected, rel_tol=2e-6, abs_tol=2e-7)
+    else:
+        assert found == (expected.replace("torch.", "gradlab.") if isinstance(expected, str) else expected)
+
+
+@pytest.mark.parametrize("name", RECORDED["seeds"])
+def test_seeds(name: str) -> None:
+    assert_agrees(TOPICS["seeds"][name](gradlab), RECORDED["seeds"][name])
+
+
+@pytest.mark.parametrize("spelling", RECORDED["node_names"])
+def test_node_names(spelling: str) -> None:
+    assert TOPICS["node_names"][spelling](gradlab) == RECORDED["node_names"][spelling]
+
+
+@pytest.mark.parametrize("name", RECORDED["errors"])
+def test_errors(name: str) -> None:
+    """The type, and the sentence that a search finds; a hint may follow."""
+    kind, message = TOPICS["errors"][name](gradlab)
+    expected_kind, expected = RECORDED["errors"][name]
+    assert kind == expected_kind
+    assert message.startswith(first_sentence(expected))
+
+
+@pytest.mark.parametrize("name", RECORDED["promotion"])
+def test_promotion(name: str) -> None:
+    assert TOPICS["promotion"][name](gradlab) == RECORDED["promotion"][name]
+
+
+def test_every_case_is_recorded() -> None:
+    for topic, cases in TOPICS.items():
+        assert list(cases) == list(RECORDED[topic]), f"run python tests/record_torch.py {topic}"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("topic", TOPICS)
+def test_recorded_is_what_torch_does(topic: str) -> None:
+    torch = pytest.importorskip("torch")
+    for name, case in TOPICS[topic].items():
+        assert json.loads(json.dumps(case(torch))) == RECORDED[topic][name], name
