@@ -1,0 +1,168 @@
+"""What an output is differentiated by: the leaves of its graph under the user's names, or the tensors that were asked for.
+
+Everything said here about a gradient ("not used") follows from a walk over the recorded graph, never from a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.by_hand import is_code
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.words import Sentence, Span, count, say, shape_text
+
+
+@dataclass
+class Source:
+    """A tensor that an output is differentiated by. Lives only while a report is made."""
+
+    name: str
+    tensor: Any
+    named: bool  # whether `name` can be written in code
+    used: bool  # whether the graph leads from the output to it
+    wanted: bool  # whether it requires a gradient at all
+    gradient: Any = None  # a tensor of the library's, once known
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it: then it has a `.grad`."""
+        return bool(self.tensor.is_leaf)
+
+
+def reachable(library: Library, roots: Sequence[Any]) -> dict[Any, None]:
+    """Every node below the roots, themselves included, in the order in which a reader of the expressions meets them."""
+    seen: dict[Any, None] = {}
+    stack = list(reversed(roots))
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen[node] = None
+        stack.extend(reversed(library.inputs(node)))
+    return seen
+
+
+def sources_of(
+    library: Library,
+    roots: Sequence[Any],
+    names: Mapping[str, Any],
+    wrt: Mapping[str, Any] | None = None,
+    mentioned: Sequence[str] = (),
+) -> list[Source]:
+    """The tensors to differentiate by, in the order of the graph or of `wrt`.
+
+    Parameters
+    ----------
+    roots : sequence of nodes
+        Where the cotangents of the outputs arrive.
+    names : mapping of str to Tensor
+        The user's names, for the leaves that the graph leads to.
+    wrt : mapping of str to Tensor, optional
+        What was asked for, non-leaves too. Default: all leaves of the graph.
+    mentioned : sequence of str
+        Names of leaves that belong into the table even if the graph does not lead to them.
+    """
+    nodes = reachable(library, roots)
+    if wrt is not None:
+        return [_source(library, nodes, name, tensor) for name, tensor in wrt.items()]
+    called = {id(tensor): name for name, tensor in names.items()}
+    found: list[Source] = []
+    unnamed = 0
+    for node in nodes:
+        leaf = library.variable(node)
+        if leaf is None:
+            continue
+        name = called.get(id(leaf))
+        if name is None:
+            unnamed += 1
+            name = f"(unnamed {unnamed})"
+        found.append(Source(name, leaf, is_code(name), used=True, wanted=True))
+    listed = {id(source.tensor) for source in found}
+    for name in mentioned:
+        tensor = names.get(name)
+        if tensor is None or library_of(tensor) is not library or id(tensor) in listed:
+            continue
+        if tensor.is_leaf and tensor.requires_grad:
+            found.append(Source(name, tensor, named=True, used=False, wanted=True))
+    return found
+
+
+def _source(library: Library, nodes: Mapping[Any, None], name: str, tensor: Any) -> Source:
+    node = library.node(tensor)
+    return Source(name, tensor, is_code(name), used=node is not None and node in nodes, wanted=bool(tensor.requires_grad))
+
+
+def why_not(value: Any, what: str | Span) -> Sentence | None:
+    """Why `value`, which the sentence calls `what`, cannot be differentiated, or None if it can."""
+    library = library_of(value)
+    if library is None:
+        if value is None:
+            return say(what, " is None")
+        return say(what, " is ", _kind(value), ", no tensor")
+    if value.requires_grad:
+        return None
+    dtype = library.dtype_name(value)
+    if not dtype.startswith(("float", "bfloat", "complex")):
+        return say(what, f" is {dtype}, and only floating point tensors have gradients")
+    return say(
+        what,
+        " has requires_grad=False: no tensor that it was computed from requires a gradient, or it was made under "
+        "no_grad() or by detach()",
+    )
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def weights_for(library: Library, out: Any, value: Any, called: str) -> Any:
+    """The weights `v` as a tensor like `out`.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        If they are no numbers, of another library, or not of the output's shape.
+    """
+    shape, other = tuple(out.shape), library_of(value)
+    if other is not None and other is not library:
+        raise TypeError(f"the weights are a {other.name} tensor and the output is a {library.name} tensor.")
+    if other is None:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(
+                f"the weights must be numbers, one for each element of {called} (shape {shape}), and are "
+                f"{_kind(value)}: {value!r:.80}."
+            )
+        value = library.tensor(array, like=out)
+    if tuple(value.shape) != shape:
+        given = tuple(value.shape)
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[0] has a shape of {given} and output[0] has a shape of {shape}. "
+            f"The weights need one number for each element of {called}: shape {shape}."
+        )
+    return value
+
+
+def weights_needed(library: Library, out: Any, called: str, how: str, rows: int | None = None) -> RuntimeError:
+    """The error for an output that is no scalar, with how to choose the weights. `how` shows where to write them: "-v {}"."""
+    shape, gl = tuple(out.shape), library.alias
+    size = int(np.prod(shape, dtype=np.int64))
+    ones = how.format(f"{gl}.ones_like({called})")
+    first = ", ".join("0" for _ in shape)
+    if not size:
+        return RuntimeError(
+            f"grad can be implicitly created only for scalar outputs. {called} has shape {shape}, no elements: "
+            "there is nothing to differentiate."
+        )
+    return RuntimeError(
+        f"grad can be implicitly created only for scalar outputs. {called} has shape {shape_text(shape)}, "
+        f"{count(size, 'element')}, and each has a gradient of its own: say with weights v, of the same shape, which "
+        f"combination vᵀJ of them you want. {ones} gives the gradient of their sum; weights that are 1 at one place, [{first}] "
+        f"say, and 0 elsewhere give the gradient of that element."
+        + (f" (The whole Jacobian has a row for each; it is shown for up to {rows}.)" if rows is not None else "")
+    )

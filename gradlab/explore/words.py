@@ -1,0 +1,173 @@
+"""Sentences and numbers, written once and shown as HTML, LaTeX or plain text.
+
+A sentence is a tuple of `Span`s, so that what a user named or computed is escaped exactly where it enters a format: nothing
+here ever pastes markup and user text together by hand. HTML carries its style inline: a notebook that is not trusted
+loses `<style>`, classes' rules and CSS variables, and what is left must still read well.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from gradlab.explore.drawing import GRADIENT, VALUE, clean
+
+MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # on what holds user text: a `$` in it starts no formula
+STYLES = {
+    "plain": "",
+    "code": f"{MONO};background:none;color:inherit;padding:0",
+    "dim": "opacity:.72",
+    "strong": "font-weight:600",
+    "value": f"color:{VALUE}",
+    "gradient": f"color:{GRADIENT}",
+    "warning": "font-weight:600",
+}
+
+
+class Span(NamedTuple):
+    """A piece of a sentence. `kind` is a key of `STYLES`; kinds may be joined by a blank: "code dim"."""
+
+    text: str
+    kind: str = "plain"
+
+
+Sentence = tuple[Span, ...]
+
+
+def say(*parts: str | Span | Sequence[Span]) -> Sentence:
+    """A sentence from strings, spans and sentences."""
+    spans: list[Span] = []
+    for part in parts:
+        if isinstance(part, str):
+            spans.append(Span(part))
+        elif isinstance(part, Span):
+            spans.append(part)
+        else:
+            spans.extend(part)
+    return tuple(spans)
+
+
+def code(text: str) -> Span:
+    """Something the user wrote."""
+    return Span(text, "code")
+
+
+def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sentence:
+    """ "a, b and c"; beyond `limit` items, "a, b and 98 more"."""
+    shown = list(items) if len(items) <= limit else [*items[: limit - 1], f"{len(items) - limit + 1} more"]
+    spans: list[Span] = []
+    for i, item in enumerate(shown):
+        if i:
+            spans.append(Span(" and " if i == len(shown) - 1 else ", "))
+        spans.extend(say(item))
+    return tuple(spans)
+
+
+def dimmed(sentence: Sentence) -> Sentence:
+    """The same, quieter, without a blank at its end."""
+    if sentence:
+        sentence = (*sentence[:-1], sentence[-1]._replace(text=sentence[-1].text.rstrip()))
+    return tuple(Span(s.text, s.kind if "dim" in s.kind else f"{s.kind} dim".replace("plain ", "")) for s in sentence)
+
+
+# ------------------------------------------------------------------------------------------------------------- formats
+def escape_html(text: str) -> str:
+    """`text` for HTML content and quoted attributes."""
+    return html.escape(clean(text), quote=True)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "%": r"\%",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "‖": r"$\|$",
+    "ᵀ": r"$^{\top}$",
+    "∞": r"$\infty$",
+    "·": r"$\cdot$",
+    "→": r"$\to$",
+    "…": r"\ldots{}",
+    "-": r"{-}",
+}
+
+
+def escape_latex(text: str) -> str:
+    """`text` for LaTeX's text mode. Ligatures (`--`) are kept apart, for text that is code."""
+    return "".join(_LATEX.get(c, c) for c in clean(text))
+
+
+def style(kind: str) -> str:
+    """The inline style of a kind."""
+    return ";".join(filter(None, (STYLES[k] for k in kind.split())))
+
+
+def to_html(sentence: Iterable[Span]) -> str:
+    """The sentence as inline HTML."""
+    parts = []
+    for text, kind in sentence:
+        body = escape_html(text)
+        tag = "code" if "code" in kind.split() else "b" if {"strong", "warning"} & set(kind.split()) else "span"
+        parts.append(f'<{tag} style="{style(kind)}">{body}</{tag}>' if kind != "plain" else body)
+    return "".join(parts)
+
+
+def to_latex(sentence: Iterable[Span]) -> str:
+    """The sentence as LaTeX."""
+    parts = []
+    for text, kind in sentence:
+        body = escape_latex(text)
+        if "code" in kind.split():
+            body = rf"\texttt{{{body}}}"
+        if {"strong", "warning"} & set(kind.split()):
+            body = rf"\textbf{{{body}}}"
+        parts.append(body)
+    return "".join(parts)
+
+
+def to_text(sentence: Iterable[Span]) -> str:
+    """The sentence for a terminal."""
+    return clean("".join(span.text for span in sentence))
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+def number(x: float, digits: int = 4) -> str:
+    """A number with `digits` significant digits and a true minus sign: "−0.2749", "1.52e−06", "∞"."""
+    if x != x:
+        return "NaN"
+    if x in (float("inf"), float("-inf")):
+        return "∞" if x > 0 else "−∞"
+    text = f"{x:.{digits}g}"
+    mantissa, e, exponent = text.partition("e")
+    if e:
+        exponent = str(int(exponent))
+    return (mantissa + e + exponent).replace("-", "−")
+
+
+def aligned(x: float) -> str:
+    """A number for a column: always four significant digits, "1.010" too."""
+    return number(x, 4) if not 1e-3 <= abs(x) < 1e4 else f"{x:#.4g}".rstrip(".").replace("-", "−")
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """ "6×4"; "scalar"."""
+    return "×".join(map(str, shape)) if shape else "scalar"
+
+
+def count(n: int, noun: str, plural: str = "") -> str:
+    """ "1 leaf", "3 leaves", "12 000 elements"."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}".replace(",", "\N{NARROW NO-BREAK SPACE}")

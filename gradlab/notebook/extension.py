@@ -1,0 +1,75 @@
+"""`%load_ext gradlab`: what is put into IPython, and how all of it is taken out again."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from gradlab.notebook.magics import GradMagics
+from gradlab.notebook.options import CELL, LINE, complete
+from gradlab.notebook.transform import CELL_MARK, VALUE_MARK, Instrument, rewrite
+
+REPORT = ("gradlab.explore.report", "Report")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Install the magics. Loading twice is loading once."""
+    if _loaded(shell) is not None:
+        return
+    magics = GradMagics(shell)
+    shell.register_magics(magics)
+    setattr(builtins, CELL_MARK, magics.begin)
+    setattr(builtins, VALUE_MARK, magics.value)
+    shell.input_transformers_cleanup.append(rewrite)
+    shell.ast_transformers.append(Instrument())
+    shell.events.register("pre_run_cell", magics.before_cell)
+    shell.events.register("post_run_cell", magics.after_cell)
+    for magic in (CELL, LINE):
+        shell.set_hook("complete_command", _completer, str_key=magic)
+    shell.display_formatter.ipython_display_formatter.for_type_by_name(*REPORT, _show)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take everything out again."""
+    magics = _loaded(shell)
+    if magics is None:
+        return
+    shell.input_transformers_cleanup[:] = [f for f in shell.input_transformers_cleanup if f is not rewrite]
+    shell.ast_transformers[:] = [t for t in shell.ast_transformers if not isinstance(t, Instrument)]
+    shell.events.unregister("pre_run_cell", magics.before_cell)
+    shell.events.unregister("post_run_cell", magics.after_cell)
+    magics.unload()
+    for mark in (CELL_MARK, VALUE_MARK):
+        vars(builtins).pop(mark, None)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("grad", None)
+    shell.magics_manager.registry.pop("GradMagics", None)
+    shell.configurables[:] = [one for one in shell.configurables if one is not magics]
+    for magic in (CELL, LINE):
+        shell.strdispatchers["complete_command"].strs.pop(magic, None)
+    formatter = shell.display_formatter.ipython_display_formatter
+    formatter.deferred_printers.pop(REPORT, None)
+    for known in [t for t in formatter.type_printers if (t.__module__, t.__name__) == REPORT]:
+        formatter.type_printers.pop(known)
+
+
+def _loaded(shell: Any) -> GradMagics | None:
+    return shell.magics_manager.registry.get("GradMagics")
+
+
+def _completer(shell: Any, event: Any) -> list[str]:
+    """Tab on a line that begins with `%%grad` or `%grad`."""
+    from IPython.core.error import TryNext
+
+    found = complete(event.line, event.symbol)
+    if not found:
+        raise TryNext  # names are completed as everywhere
+    return found
+
+
+def _show(report: Any) -> None:
+    """A report is shown as several outputs, so that an export that drops HTML keeps table and picture."""
+    from IPython.display import display
+
+    for part in report.parts():
+        display(part)

@@ -1,0 +1,278 @@
+"""The options of `%%grad` and `%grad`: what they are, how a line of them is read, how they complete.
+
+Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
+blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
+completion are made from it. Reading a line evaluates nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CELL, LINE = "%%grad", "%grad"
+
+
+class OptionError(ValueError):
+    """A line of options that cannot be read; the text is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `value` is what its argument is called in the help; empty for a switch."""
+
+    flags: tuple[str, ...]
+    field: str
+    value: str
+    where: tuple[str, ...]
+    help: str
+
+
+OPTIONS = (
+    Option(
+        ("-v", "--weights"),
+        "weights",
+        "EXPR",
+        (CELL, LINE),
+        "weights for an output that is no scalar, of its shape: vᵀJ is computed. A Python expression, evaluated after "
+        "the cell; it ends at the next option. (In %grad it is one word: put brackets round blanks.)",
+    ),
+    Option(("--of",), "of", "NAME", (CELL,), "what is differentiated, instead of the value of the last statement"),
+    Option(("--wrt",), "names", "NAME,…", (LINE,), "with respect to what: names, separated by commas. Without it, all leaves"),
+    Option(("--accumulate",), "accumulate", "", (CELL,), "add to .grad, as backward() does, instead of replacing it"),
+    Option(("--dry",), "dry", "", (CELL,), "leave .grad alone"),
+    Option(("--graph",), "graph", "", (CELL, LINE), "draw the graph, whatever %config GradMagics.graph says"),
+    Option(("--no-graph",), "no_graph", "", (CELL, LINE), "draw no graph"),
+    Option(("--jacobian",), "jacobian", "", (CELL, LINE), "show the Jacobian, of as many rows as the output has elements"),
+    Option(("-o", "--out"), "out", "NAME", (CELL, LINE), "keep the report under this name"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE), "show nothing"),
+)
+
+
+@dataclass
+class Request:
+    """What a line asks for. Expressions are kept as text; they have been checked to be Python."""
+
+    names: tuple[str, ...] = ()
+    weights: str | None = None
+    of: str | None = None
+    accumulate: bool = False
+    dry: bool = False
+    graph: bool = False
+    no_graph: bool = False
+    jacobian: bool = False
+    out: str | None = None
+    quiet: bool = False
+    expression: str = ""
+
+
+def parse_cell(line: str) -> Request:
+    """Read the line of a `%%grad` cell.
+
+    Raises
+    ------
+    OptionError
+        In one sentence, before anything was run.
+    """
+    request, rest = _options(line, CELL, stop_at_first_word=False)
+    request.names = tuple(_check_name(line[start:end], "what is differentiated with respect to") for start, end in rest)
+    return request
+
+
+def parse_line(line: str) -> Request:
+    """Read the line of `%grad`: options first, the rest is the expression; a `;` at its end silences. Raises OptionError."""
+    line, silent = line.rstrip().rstrip(";"), line.rstrip().endswith(";")
+    request, rest = _options(line, LINE, stop_at_first_word=True)
+    request.quiet = request.quiet or silent
+    if not rest:
+        raise OptionError("what is to be differentiated? Write %grad [options] EXPRESSION, options first.")
+    request.expression = _check_expression(line[rest[0][0] :].strip(), "the expression")
+    return request
+
+
+def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Request, list[tuple[int, int]]]:
+    known = {flag: option for option in OPTIONS if magic in option.where for flag in option.flags}
+    request, rest, given = Request(), [], set()
+    words = list(_words(line))
+    i = 0
+    while i < len(words):
+        start, end = words[i]
+        word = line[start:end]
+        flag, equals, inline = word.partition("=") if word.startswith("--") else (word, "", "")
+        option = known.get(flag)
+        if option is None:
+            if _looks_like_option(word) and not (stop_at_first_word and not word.startswith("--")):
+                raise OptionError(_unknown(flag, magic, known))
+            if stop_at_first_word:
+                rest.append((start, end))
+                break
+            rest.append((start, end))
+            i += 1
+            continue
+        if option.field in given:
+            raise OptionError(f"{flag} is given twice.")
+        given.add(option.field)
+        i += 1
+        if not option.value:
+            if equals:
+                raise OptionError(f"{flag} takes no value, but got {inline!r}.")
+            setattr(request, option.field, True)
+            continue
+        if equals:
+            text = inline
+        elif option.field == "weights" and not stop_at_first_word:
+            first = i
+            while i < len(words) and line[slice(*words[i])].partition("=")[0] not in known:
+                if line[slice(*words[i])].startswith("--"):
+                    raise OptionError(_unknown(line[slice(*words[i])], magic, known))
+                i += 1
+            text = line[words[first][0] : words[i - 1][1]] if i > first else ""
+        elif option.field == "names":
+            text = ""  # a, b: blanks after (or before) the commas are read over
+            while i < len(words) and (not text or text.endswith(",") or line[words[i][0]] == ","):
+                text += line[slice(*words[i])]
+                i += 1
+        elif i < len(words):
+            text = line[slice(*words[i])]
+            i += 1
+        else:
+            text = ""
+        if not text.strip() or text in known:
+            raise OptionError(f"{flag} needs a value: {flag} {option.value}.")
+        setattr(request, option.field, _checked(option, text, flag))
+    for one, other in (("accumulate", "dry"), ("graph", "no_graph")):
+        if getattr(request, one) and getattr(request, other):
+            raise OptionError(f"--{one} and --{other.replace('_', '-')} exclude each other.")
+    return request, rest
+
+
+def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
+    if option.field == "weights":
+        return _check_expression(text, f"what follows {flag}")
+    if option.field == "names":
+        return tuple(_check_name(part, f"what follows {flag}") for part in split_names(text))
+    if option.field == "out":
+        if not text.isidentifier() or keyword.iskeyword(text):
+            raise OptionError(f"{flag} needs a name that can be assigned to, and got {text!r}.")
+        return text
+    return _check_name(text, f"what follows {flag}")
+
+
+def split_names(text: str) -> list[str]:
+    """ "a, params[0, 1]" at the commas outside of brackets and quotes."""
+    parts, start = [], 0
+    for i, char, depth in _scan(text):
+        if char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
+
+
+def _looks_like_option(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-" and (word[1] == "-" or word[1].isalpha())
+
+
+def _unknown(word: str, magic: str, known: dict[str, Option]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    hint = f"Did you mean {close[0]}? " if close else ""
+    return (
+        f"{magic} has no option {word}. {hint}It has {', '.join(option.flags[0] for option in _of(magic))}; {magic}? says more."
+    )
+
+
+def _of(magic: str) -> list[Option]:
+    return [option for option in OPTIONS if magic in option.where]
+
+
+def _check_expression(text: str, what: str) -> str:
+    try:
+        ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise OptionError(f"{what} is no Python expression: {text.strip()!r} ({getattr(error, 'msg', None) or error}).") from None
+    return text.strip()
+
+
+def _check_name(text: str, what: str) -> str:
+    _check_expression(text, what)
+    node: ast.AST = ast.parse(text.strip(), mode="eval").body
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        raise OptionError(f"{what} must name a tensor, as x, model.weight or params[0] do, and {text!r} does not.")
+    return text.strip()
+
+
+# ---------------------------------------------------------------------------------------------------------- the scanner
+def _scan(line: str) -> Iterator[tuple[int, str, int]]:
+    """Every character outside of strings, with its position and how many brackets are open round it.
+
+    Raises OptionError for a bracket or a quote that is not closed.
+    """
+    closing: list[tuple[str, int]] = []
+    quote, i = "", 0
+    opened = 0
+    while i < len(line):
+        char = line[i]
+        if quote:
+            if char == "\\":
+                i += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote, opened = char, i
+        elif char in "([{":
+            yield i, char, len(closing)
+            closing.append((")]}"["([{".index(char)], i))
+        elif char in ")]}":
+            if not closing or closing[-1][0] != char:
+                raise OptionError(f"there is a {char!r} too many in {line.strip()!r}.")
+            closing.pop()
+            yield i, char, len(closing)
+        else:
+            yield i, char, len(closing)
+        i += 1
+    if quote:
+        raise OptionError(f"the quote {quote} opened at {line[opened:].strip()!r} is not closed.")
+    if closing:
+        raise OptionError(f"the bracket opened at {line[closing[-1][1] :].strip()!r} is not closed.")
+
+
+def _words(line: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of what blanks outside of brackets and quotes separate."""
+    blank = {i for i, char, depth in _scan(line) if depth == 0 and char.isspace()}
+    start = None
+    for i in range(len(line) + 1):
+        if i == len(line) or i in blank:
+            if start is not None:
+                yield start, i
+            start = None
+        elif start is None:
+            start = i
+
+
+# ------------------------------------------------------------------------------------------------------ help, completion
+def usage(magic: str) -> str:
+    """The options of a magic, a line each, as they stand in its help."""
+    lines = []
+    for option in _of(magic):
+        head = ", ".join(option.flags) + (f" {option.value}" if option.value else "")
+        lines.append(f"  {head:<22} {option.help}" if len(head) <= 22 else f"  {head}\n{'':<25}{option.help}")
+    return "\n".join(lines)
+
+
+def complete(line: str, word: str) -> list[str]:
+    """The options that `word` can become on a line that starts with the magic; those already given are left out."""
+    magic = CELL if line.lstrip().startswith(CELL) else LINE
+    given = set(line.split())
+    if not word.startswith("-"):
+        return []
+    return [
+        flag
+        for option in _of(magic)
+        if not given & (set(option.flags) - {word})
+        for flag in option.flags
+        if flag.startswith(word)
+    ]

@@ -1,0 +1,129 @@
+"""How a `%%grad` cell is run as itself: its first line becomes a marker, and its last value passes through our hands.
+
+    %%grad x -v w                 __gradlab_cell__('x -v w')
+    y = x ** 2                    y = x ** 2
+    y * 3                         __gradlab_value__(y * 3)
+
+The first step (`rewrite`, an input transformer) keeps the number of lines, the second (`Instrument`, an AST transformer) the
+place of every node, so that IPython then runs an ordinary cell: tracebacks, top-level `await`, `;` and Out are its own.
+`%%grad` above `%%time` is read as `%%time` above `%%grad`.
+
+The marker is given what the AST tells: how the cell ends, and which names it mentions. A cell that reaches the marker without
+having passed through here (`%%timeit` above it, say) is refused by it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any, NamedTuple
+
+CELL_MARK, VALUE_MARK = "__gradlab_cell__", "__gradlab_value__"  # builtins while the extension is loaded
+RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a cell runs
+
+
+def rewrite(lines: list[str]) -> list[str]:
+    """Input transformer (`input_transformers_cleanup`): the line of options becomes the marker. Pure."""
+    if len(lines) < 2 or lines[0].split()[:1] != ["%%grad"]:
+        return lines
+    below = lines[1].split()[:1]
+    if below and below[0] in RUNS_THE_CELL:
+        return [lines[1], lines[0], *lines[2:]]
+    if lines[1].startswith("%%"):
+        return lines  # the magic itself refuses it
+    return [f"{CELL_MARK}({lines[0].strip()[len('%%grad') :].strip()!r})\n", *lines[1:]]
+
+
+rewrite.has_side_effects = True  # type: ignore[attr-defined]  # so the terminal goes on asking for lines, as in any cell magic
+
+
+class Ending(NamedTuple):
+    """How a cell ends, as its AST tells.
+
+    Attributes
+    ----------
+    kind : str
+        "value": an expression; "name": an assignment to one name; "none": anything else.
+    text : str
+        The source of that expression, the name, or what the statement is called in English.
+    mentions : tuple of str
+        The names that the cell mentions, in the order of their appearance.
+    """
+
+    kind: str
+    text: str
+    mentions: tuple[str, ...]
+
+
+class Instrument(ast.NodeTransformer):
+    """AST transformer. It must never raise, or IPython would drop it."""
+
+    def visit(self, tree: Any) -> Any:
+        """Pass the value of the last expression through `VALUE_MARK`, and tell the marker how the cell ends."""
+        body = getattr(tree, "body", None)
+        if not isinstance(tree, ast.Module) or not body or not _is_marker(body[0]):
+            return tree
+        call = body[0].value
+        if len(call.args) > 1:  # has been here: a nested transform of the same tree
+            return tree
+        ending = ending_of(body[1:])
+        if ending.kind == "value":
+            value = body[-1].value
+            passed = ast.Call(ast.Name(VALUE_MARK, ast.Load()), [value], [])
+            for node in (passed, passed.func):
+                ast.copy_location(node, value)
+            body[-1].value = passed
+        for part in ending:
+            call.args.append(ast.Constant(part))  # type: ignore[arg-type]  # a tuple of constants is one too
+        for part in call.args:
+            ast.copy_location(part, call)
+        return tree
+
+
+def _is_marker(statement: Any) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == CELL_MARK
+
+
+ENGLISH = {
+    ast.For: "a for loop",
+    ast.AsyncFor: "a for loop",
+    ast.While: "a while loop",
+    ast.If: "an if statement",
+    ast.With: "a with block",
+    ast.AsyncWith: "a with block",
+    ast.Try: "a try statement",
+    ast.FunctionDef: "the definition of a function",
+    ast.AsyncFunctionDef: "the definition of a function",
+    ast.ClassDef: "the definition of a class",
+    ast.Import: "an import",
+    ast.ImportFrom: "an import",
+    ast.Delete: "a del statement",
+    ast.Assert: "an assert statement",
+    ast.Pass: "a pass statement",
+    ast.Match: "a match statement",
+}
+
+
+def ending_of(body: list[ast.stmt]) -> Ending:
+    """How a cell with these statements ends."""
+    found = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    mentions = tuple(name for name in dict.fromkeys(node.id for node in found) if not hasattr(builtins, name))
+    if not body:
+        return Ending("none", "", mentions)
+    last = body[-1]
+    if isinstance(last, ast.Expr):
+        return Ending("value", ast.unparse(last.value), mentions)
+    targets = (
+        last.targets
+        if isinstance(last, ast.Assign)
+        else [last.target]
+        if isinstance(last, ast.AugAssign) or (isinstance(last, ast.AnnAssign) and last.value is not None)
+        else []
+    )
+    if len(targets) == 1 and isinstance(targets[0], ast.Name):
+        return Ending("name", targets[0].id, mentions)
+    if isinstance(last, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        return Ending("none", "an assignment to something other than one name", mentions)
+    return Ending("none", ENGLISH.get(type(last), "a statement without a value"), mentions)

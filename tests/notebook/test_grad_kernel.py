@@ -1,0 +1,142 @@
+"""`%%grad` in a real ipykernel: what a front end gets, top-level await in a running loop, tracebacks, an interrupt."""
+
+import re
+import threading
+import time
+
+import pytest
+
+jupyter_client = pytest.importorskip("jupyter_client")
+pytest.importorskip("ipykernel")
+
+
+class Kernel:
+    def __init__(self, manager, client):
+        self.manager, self.client = manager, client
+
+    def run(self, code, interrupt_after=None):
+        """(reply, outputs): the content of the execute_reply, and of every message that is an output."""
+        outputs, started = [], threading.Event()
+
+        def hear(message):
+            if message["msg_type"] in ("display_data", "execute_result", "error", "stream"):
+                outputs.append((message["msg_type"], message["content"]))
+            if message["msg_type"] == "stream":
+                started.set()
+
+        if interrupt_after:
+
+            def interrupt():
+                started.wait(30)
+                time.sleep(interrupt_after)
+                self.manager.interrupt_kernel()
+
+            threading.Thread(target=interrupt, daemon=True).start()
+        reply = self.client.execute_interactive(code, output_hook=hear, timeout=120, allow_stdin=False)
+        return reply["content"], outputs
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3")
+    kernel = Kernel(manager, client)
+    reply, outputs = kernel.run("import gradlab as gl\n%load_ext gradlab\nx = gl.tensor([1., 2., 3.], requires_grad=True)")
+    assert reply["status"] == "ok", outputs
+    yield kernel
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def clean(kernel):
+    reply, outputs = kernel.run(
+        "from gradlab.core.engine import observers\nprint(observers.active, gl.is_grad_enabled(), 'r' in globals())"
+    )
+    return outputs[0][1]["text"].strip()
+
+
+def text(outputs):
+    return "\n".join(content["data"].get("text/plain", "") for kind, content in outputs if kind == "display_data")
+
+
+def test_value_report_and_result(kernel):
+    reply, outputs = kernel.run("%%grad\n(x ** 2).sum()")
+    assert reply["status"] == "ok"
+    assert [kind for kind, _ in outputs] == ["execute_result", "display_data", "display_data", "display_data"]
+    assert outputs[0][1]["data"] == {"text/plain": "tensor(14., grad_fn=<SumBackward0>)"}
+    assert [sorted(content["data"]) for _, content in outputs[1:]] == [
+        ["text/html", "text/latex", "text/plain"],
+        ["image/png", "text/html", "text/plain"],
+        ["text/html", "text/latex", "text/plain"],
+    ]
+    assert sum(len(value) for _, content in outputs for value in content["data"].values()) < 300_000
+
+
+def test_top_level_await_in_the_running_loop(kernel):
+    reply, outputs = kernel.run(
+        "%%grad --no-graph\nimport asyncio\nawait asyncio.sleep(0.01)\nasync def f(): return (x ** 3).sum()\nloss = await f()"
+    )
+    assert reply["status"] == "ok" and "loss = 36, differentiated by x." in text(outputs)
+
+
+def test_exception_after_await_is_native(kernel):
+    reply, outputs = kernel.run("%%grad -o r\nawait asyncio.sleep(0)\ny = x * 2\n1 / 0\ny.sum()")
+    assert (reply["status"], reply["ename"]) == ("error", "ZeroDivisionError")
+    assert [kind for kind, _ in outputs] == ["error"]
+    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(outputs[0][1]["traceback"]))
+    assert "gradlab/notebook" not in trace and re.search("line 4|-> 4 ", trace)
+    assert clean(kernel) == "() True False"
+
+
+@pytest.mark.parametrize(
+    "body", ["import time\ntime.sleep(60)", "import asyncio\nawait asyncio.sleep(60)", "while True: y = (x * 2).sum()"]
+)
+def test_an_interrupt_leaves_nothing_behind(kernel, body):
+    reply, outputs = kernel.run(f"%%grad -o r\nprint('started', flush=True)\n{body}\nx.sum()", interrupt_after=0.3)
+    assert reply["status"] == "error" and reply["ename"] in ("KeyboardInterrupt", "CancelledError")
+    assert not any(kind == "display_data" for kind, _ in outputs)
+    assert clean(kernel) == "() True False"
+    reply, outputs = kernel.run("%%grad --no-graph\n(x ** 2).sum();")
+    assert reply["status"] == "ok" and "differentiated by x" in text(outputs)
+
+
+def test_what_cannot_be_done_fails_the_cell(kernel):
+    reply, outputs = kernel.run("%%grad\nx[0] * gl.ones(10, 10)")
+    assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
+    assert reply["evalue"].startswith("grad can be implicitly created only for scalar outputs")
+    assert [kind for kind, _ in outputs] == ["execute_result", "error"]
+    assert "magics.py" not in "\n".join(outputs[1][1]["traceback"])
+
+
+def test_a_wrong_option_is_one_red_line(kernel):
+    reply, outputs = kernel.run("%%grad --nix\nprint('ran')")
+    assert reply["status"] == "error" and reply["ename"] == "UsageError"
+    assert [(kind, content.get("name")) for kind, content in outputs] == [("stream", "stderr")]
+    assert outputs[0][1]["text"].strip().count("\n") == 0
+
+
+def test_explain_as_a_result_is_several_outputs(kernel):
+    reply, outputs = kernel.run("loss = (x ** 2).sum()\ngl.explain(loss)")
+    assert reply["status"] == "ok" and [kind for kind, _ in outputs] == ["display_data"] * 3
+
+
+def test_options_complete(kernel):
+    code = "%%grad x --acc"
+    kernel.client.complete(code, len(code))
+    reply = kernel.client.get_shell_msg(timeout=60)
+    assert "--accumulate" in reply["content"]["matches"]
+
+
+def test_jacobian_is_live_and_closed_by_the_next_run(kernel):
+    cell = "%%grad --jacobian --no-graph\nz = x ** 2"
+    reply, outputs = kernel.run(cell)
+    assert reply["status"] == "ok"
+    assert any("application/vnd.jupyter.widget-view+json" in content.get("data", {}) for _, content in outputs)
+    count = (
+        "from gradlab.notebook.jacobian_widget import JacobianWidget\nimport ipywidgets\n"
+        "print(len([w for w in get_ipython().find_line_magic('grad').__self__._widgets.values() if w.comm is not None]))"
+    )
+    assert kernel.run(count)[1][0][1]["text"].strip() == "1"
+    kernel.run(cell)
+    assert kernel.run(count)[1][0][1]["text"].strip() == "1"
