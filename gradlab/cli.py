@@ -1,0 +1,265 @@
+"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks.
+
+`quickstart` runs a copy of the notebook in a kernel of this very Python, in an empty temporary folder and with IPython's
+settings left aside, and writes one HTML file that needs no network and no kernel: every script that nbconvert would
+fetch is left out, and of a widget, which would be blank there, the static picture that stands beside it remains.
+Nothing of the user's is overwritten: a file that is there stays, unless --force says otherwise.
+
+Jupyter is imported when a command needs it. It comes with the extra `lab`; where it is missing, that is what is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from gradlab import __version__
+
+CELL_SECONDS = 300  # for one cell, on a slow and busy machine
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+BAR = "running the notebook  {bar:28}  {n_fmt}/{total_fmt} cells  {elapsed}"
+SUBJECT = re.compile(r", differentiated by |^Jacobian of ")  # how a report begins
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class CommandError(Exception):
+    """What the user is told, in place of a traceback."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process if left out.
+
+    Returns
+    -------
+    int
+        The exit status: 0 if all went well, 1 if something failed, 130 if interrupted. (Arguments that make no sense
+        exit with 2.)
+    """
+    parser = _parser()
+    arguments, further = parser.parse_known_args(argv)
+    if further and arguments.run is not _lab:
+        parser.error(f"unrecognized arguments: {' '.join(further)}")
+    try:
+        return int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+    except CommandError as failure:
+        print(f"gradlab {arguments.command}: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gradlab", description="See a derivative: gradients in Jupyter notebooks.")
+    parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    quickstart = commands.add_parser(
+        "quickstart", help="run the tour and write it as one HTML file",
+        description="Run the tour, quickstart.ipynb, and write it with all its pictures as one HTML file that needs "
+        "no network and no kernel.",
+    )
+    quickstart.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path("quickstart.html"), help="default: ./%(default)s"
+    )
+    quickstart.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    quickstart.set_defaults(run=_quickstart)
+    lab = commands.add_parser(
+        "lab", help="copy the notebooks and open them in JupyterLab",
+        description="Copy the notebooks to DIR, leaving alone what is there, and open them in JupyterLab. "
+        "Further options go to JupyterLab.",
+    )
+    lab.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
+    lab.add_argument("--no-browser", action="store_true", help="start the server only")
+    lab.set_defaults(run=_lab)
+    return parser
+
+
+def notebooks() -> Path:
+    """The folder of the notebooks: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "notebooks", package.parent / "notebooks"):
+        if (folder / "quickstart.ipynb").is_file():
+            return folder
+    raise CommandError(f"the notebooks are missing: the installation in {package} is incomplete. Install it again.")
+
+
+# --------------------------------------------------------------------------------------------------------- quickstart
+def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
+    target = arguments.output
+    if target.exists() and not arguments.force:
+        raise CommandError(f"{target} is there already. --force replaces it; --output FILE writes elsewhere.")
+    if not target.parent.is_dir():
+        raise CommandError(f"there is no folder {target.parent}.")
+    try:
+        import ipykernel  # noqa: F401
+        import nbclient  # noqa: F401
+        import nbconvert  # noqa: F401
+        import nbformat
+        import tqdm  # noqa: F401
+    except ImportError as error:
+        raise _missing(error) from error
+    notebook = nbformat.read(notebooks() / "quickstart.ipynb", as_version=4)
+    began = time.monotonic()
+    execute(notebook)
+    seconds = time.monotonic() - began
+    shown = summary(notebook)
+    page = as_html(notebook, title="gradlab quickstart")
+    try:
+        with target.open("w" if arguments.force else "x", encoding="utf-8") as file:
+            file.write(page)
+    except FileExistsError:
+        raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
+    except OSError as error:
+        raise CommandError(f"{target} could not be written: {error.strerror}.") from error
+    print(f"\n{shown} in {seconds:.0f} s, all of them in one file of {target.stat().st_size / 1e6:.1f} MB:\n\n"
+          f"    {target.resolve()}\n\n"
+          "Open it in a browser; it needs no network and no kernel.\n"
+          "`gradlab lab` opens the notebooks (copies, in the current folder) in JupyterLab.")
+    return 0
+
+
+def execute(notebook: Any) -> None:
+    """Run all cells of a notebook, in place, with a progress bar.
+
+    Raises
+    ------
+    CommandError
+        If a cell fails; it shows the cell and its error.
+    """
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from tqdm import tqdm
+
+    class ThisPython(AsyncKernelManager):  # a kernel called "python3" may belong to another Python
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            # Without frozen modules, of which the debugger in the kernel would complain.
+            command = [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+            return KernelSpec(argv=command, display_name="Python 3", language="python")
+
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gradlab-"))
+        bar = stack.enter_context(tqdm(total=len(code), bar_format=BAR))
+        last: list[Any] = []
+
+        def started(cell: Any, cell_index: int) -> None:
+            last[:] = [cell]
+
+        def executed(cell: Any, cell_index: int, execute_reply: Any) -> None:
+            if cell.cell_type == "code":
+                bar.update()
+
+        client = NotebookClient(
+            notebook, kernel_manager_class=ThisPython, resources={"metadata": {"path": folder}}, timeout=CELL_SECONDS,
+            store_widget_state=False, on_cell_execute=started, on_cell_executed=executed,
+        )
+        environment = {**os.environ, "IPYTHONDIR": folder}
+        log = stack.enter_context((Path(folder) / "kernel.log").open("w+"))  # what the kernel says of itself
+        try:
+            client.execute(env=environment, stdout=log, stderr=log)
+        except CellExecutionError as error:
+            failure = _failed(last[0], error.traceback)
+        except CellTimeoutError:
+            failure = _failed(last[0], f"It did not end within {CELL_SECONDS} s.")
+        except (DeadKernelError, RuntimeError) as error:
+            log.seek(0)
+            said = f"The kernel died: {error}\n{log.read()[-2000:]}"
+            failure = _failed(last[0], said) if last else said
+        else:
+            return
+    raise CommandError(failure)
+
+
+def _failed(cell: Any, what: str) -> str:
+    what = what if sys.stderr.isatty() else ANSI.sub("", what)
+    source = "\n".join(f"    {line}" for line in cell.source.splitlines())
+    return f"this cell failed:\n\n{source}\n\n{what}"
+
+
+def as_html(notebook: Any, title: str) -> str:
+    """An executed notebook as one HTML page that fetches nothing. Changes the notebook: widgets are taken out."""
+    from nbconvert import HTMLExporter
+
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
+    notebook.metadata.pop("widgets", None)
+    exporter = HTMLExporter(template_name="lab")
+    exporter.require_js_url = exporter.mathjax_url = exporter.mermaid_js_url = exporter.jquery_url = ""
+    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
+    # The template's own scripts are for what is not here: require.js, MathJax, and Mermaid, which it would fetch.
+    return re.sub(r"<script\b.*?</script\s*>", "", page, flags=re.DOTALL | re.IGNORECASE)
+
+
+def summary(notebook: Any) -> str:
+    """What an executed notebook shows: under its headings, what was differentiated; and how many pictures there are."""
+    sections: dict[str, list[str]] = {}
+    heading, pictures = "", 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = next((line[3:] for line in cell.source.splitlines() if line.startswith("## ")), heading)
+            continue
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            first = data.get("text/plain", "").partition("\n")[0]
+            pictures += "image/png" in data
+            if SUBJECT.search(first) and first not in sections.setdefault(heading, []):
+                sections[heading].append(first)
+    told = "\n".join(f"{heading}\n" + "\n".join(f"    {line}" for line in lines) for heading, lines in sections.items())
+    return f"{told}\n\n{pictures} pictures"
+
+
+# ---------------------------------------------------------------------------------------------------------------- lab
+def _lab(arguments: argparse.Namespace, further: list[str]) -> int:
+    try:
+        from jupyterlab.labapp import LabApp
+    except ImportError as error:
+        raise _missing(error) from error
+    folder = arguments.folder.resolve()
+    for path, copied in copy_notebooks(folder):
+        print(f"{'copied' if copied else 'kept yours:'} {path}")
+    options = ["--no-browser"] if arguments.no_browser else []
+    LabApp.launch_instance([str(folder / "quickstart.ipynb"), f"--ServerApp.root_dir={folder}", *options, *further])
+    return 0
+
+
+def copy_notebooks(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Copy the notebooks to a folder; yield each path and whether it was copied. What is there stays as it is."""
+    source = notebooks()
+    for path in sorted(source.rglob("*.ipynb")):
+        target = folder / path.relative_to(source)
+        if ".ipynb_checkpoints" in path.parts:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("xb") as file:
+                file.write(path.read_bytes())
+        except FileExistsError:
+            yield target, False
+        else:
+            yield target, True
+
+
+def _missing(error: ImportError) -> CommandError:
+    return CommandError(f"this needs the extra `lab`, and {error.name or 'a part of it'} is not installed. Install it by\n\n"
+                   f"    {sys.executable} -m pip install 'gradlab[lab]'\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""The tour, quickstart.ipynb: stripped in the repository, and run twice, top to bottom, in one kernel."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gradlab import cli
+
+nbformat = pytest.importorskip("nbformat", reason="needs the extra lab")
+nbclient = pytest.importorskip("nbclient", reason="needs the extra lab")
+SECONDS = 30
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def read():
+    return nbformat.read(cli.notebooks() / "quickstart.ipynb", as_version=4)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The code cells of two runs in one kernel, and how long the first took."""
+    notebook = read()
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False)
+    runs, began, seconds = [], time.monotonic(), []
+    with client.setup_kernel():
+        for _ in range(2):
+            for cell in code:
+                client.execute_cell(cell, notebook.cells.index(cell))
+            runs.append([cell.copy() for cell in code])
+            seconds.append(time.monotonic() - began)
+            for cell in code:
+                cell.outputs = []
+    return runs, seconds[0]
+
+
+def cell(run, name):
+    return next(cell for cell in run if cell.id == name)
+
+
+def types(cell):
+    """The MIME types of each output of a cell; a stream by its name."""
+    return [{output.name} if output.output_type == "stream" else set(output.data) for output in cell.outputs]
+
+
+TABLE = {"text/html", "text/latex", "text/plain"}
+PICTURE = {"text/html", "image/png", "text/plain"}
+
+
+def test_the_source_is_stripped():
+    notebook = read()
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(code) <= 12
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert all(cell.metadata == {} for cell in notebook.cells)
+    assert "widgets" not in notebook.metadata
+
+
+def test_it_is_quick(runs):
+    assert runs[1] < SECONDS
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_no_cell_fails_or_complains(runs, again):
+    outputs = [output for cell in runs[0][again] for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert not [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("name", ["loss", "cube", "weights", "network"])
+def test_a_grad_cell_shows_table_picture_and_code(runs, again, name):
+    shown = types(cell(runs[0][again], name))
+    assert shown[-3:] == [TABLE, PICTURE, TABLE]
+    table, picture, code = cell(runs[0][again], name).outputs[-3:]
+    assert "differentiated by" in table.data["text/plain"]
+    assert "<table" in table.data["text/html"]
+    assert picture.data["text/html"].startswith("<img ")
+    assert "the same by hand" in code.data["text/plain"].lower()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_jacobian_is_a_picture_and_a_widget_beside_one(runs, again):
+    assert types(cell(runs[0][again], "jacobian")) == [PICTURE]
+    assert types(cell(runs[0][again], "widget")) == [PICTURE, {WIDGET, "text/plain"}]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_printed(runs, again):
+    run = runs[0][again]
+    assert cell(run, "chain").outputs[0].text.split() == [
+        "NegBackward0", "SumBackward0", "DiagonalBackward0", "DivBackward0", "MmBackward0", "PermuteBackward0", "DivBackward0",
+        "SubBackward0", "AccumulateGrad"]
+    assert cell(run, "cube-check").outputs[0].text == 2 * "tensor([ 0.,  3., 12., 27., 48.])\n"
+    assert cell(run, "product").outputs[0].text.startswith("grad can be implicitly created only for scalar outputs")
+    assert cell(run, "rows").outputs[0].text.splitlines() == [
+        "tensor([[2., 0., 0., 0.]])", "tensor([[0., 2., 0., 0.]])", "tensor([[0., 0., 2., 0.]])", "tensor([[0., 0., 0., 2.]])"]
+    first, *_, last = cell(run, "train").outputs[0].text.splitlines()
+    loss = [float(line.split()[3]) for line in (first, last)]
+    assert loss[1] < loss[0] / 4
+
+
+def test_the_second_run_shows_the_same(runs):
+    """Names are bound afresh, gradients replaced and not doubled."""
+    for one, other in zip(*runs[0], strict=True):
+        if one.id in ("loss", "cube", "weights", "network", "rows", "train"):
+            texts = [[output.get("text", output.get("data", {}).get("text/plain")) for output in cell.outputs] for cell in (one, other)]
+            assert texts[0] == texts[1]
