@@ -141,7 +141,7 @@ def formula(what: Primitive | Any) -> Rules:
     shown = {k: f"{v:g}" if isinstance(v, (int, float)) else str(k) for k, v in ({k: k for k in op.meta} | meta).items()}
     notation = (op.tex or rf"\mathrm{{{op.name}}}({', '.join(op.args)})").format(**{a: a for a in op.args}, **shown)
     rules: dict[str, Formula | str] = {"out": notation}
-    if traceable(op):
+    if traceable(op) and (meta or not op.meta):                  # a rule may ask what a number is: it must be known
         symbols = {a: Formula(a) for a in op.args}
         given = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
         for arg in op.rules:

@@ -19,7 +19,7 @@ def test_the_formula_evaluates_to_the_rule(op):
     args = {a: rng.uniform(0.5, 1.5, shapes.get(a, (3,))) for a in op.args}
     if op.name == "where":
         args["condition"] = np.array([True, False, True])
-    meta = {"exponent": 2.5} if op.meta else {}
+    meta = {name: {"exponent": 2.5, "other": 3.0, "base": 1.7}[name] for name in op.meta}
     out = op(*args.values(), **meta)
     g = rng.standard_normal(np.shape(out))
     for arg in op.rules:
@@ -44,6 +44,12 @@ def test_a_node_shows_its_own_numbers():
 def test_every_primitive_has_a_notation():
     for op in PRIMITIVES.values():
         assert formula(op)["out"]
+
+
+def test_a_rule_that_asks_for_a_number_is_shown_on_a_node_alone():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    assert set(formula("pow_scalar")) == {"out"}
+    assert formula((x ** 3).grad_fn)["x"].text == r"\bar{y}\,3\,x^{2}"
 
 
 def test_what_is_no_operation_is_refused():
