@@ -21,8 +21,9 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.rules.shapes import expand, getitem, overwrite, reshape
 
 SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
-INDEX_PUT = overwrite.named("IndexPutBackward0")
+INDEX_PUT, COPY, FILL = (overwrite.named(name) for name in ("IndexPutBackward0", "CopyBackwards", "FillBackward3"))
 FULL = slice(None)
+EVERYTHING = [(ALIAS, (Ellipsis,))]
 
 
 def part_of(i: Any) -> Any:
@@ -170,12 +171,17 @@ def get(self: Tensor, index: Any) -> Tensor:
 
 def set(self: Tensor, index: Any, value: Any) -> None:
     """x[index] = value. The value is broadcast; gradients flow to it, and to what of x was not overwritten."""
-    shape = self.array.shape
-    steps = steps_for(index, shape)
-    picks = steps[-1][0] is getitem
+    steps = steps_for(index, self.array.shape)
     if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
         raise view_of_leaf_in_place()
+    picks = steps[-1][0] is getitem
+    write(self, steps, value, COPY if steps[0][0] is ALIAS and not picks else INDEX_PUT if len(steps) == 1 and picks else overwrite)
+
+
+def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op: Any) -> None:
+    """Write `value` where the steps lead, and record it as `op`, which is `overwrite` under one name or another."""
     check_writable(self)
+    shape, picks = self.array.shape, steps[-1][0] is getitem
     if not is_writable(self.array):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
@@ -196,8 +202,7 @@ def set(self: Tensor, index: Any, value: Any) -> None:
         target[steps[-1][1]] = wanted.array
     else:
         target[...] = wanted.array
-    store_region(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted,
-                 INDEX_PUT if picks and len(steps) == 1 else overwrite)
+    store_region(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
 
 
 def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:

@@ -308,15 +308,16 @@ class Methods:
                 raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
                                    f"{value.array.ndim} dimensions.")
             if value.node is not None:
-                return self.copy_(value)
+                indexing.write(self, indexing.EVERYTHING, value, indexing.FILL)
+                return self
             value = value.array.item()
         return inplace.in_place(el.fill, self, value=value)
 
     def copy_(self, src: Tensor) -> Tensor:
         """The elements of `src`, broadcast and cast, in place."""
-        inplace.check_writable(self)
-        value = functions.expand(functions.cast(src, self.dtype), self.array.shape)
-        inplace.store(self, el.copy.record(value))
+        if not isinstance(src, Tensor):
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {_type(src).__name__}")
+        indexing.write(self, indexing.EVERYTHING, src, indexing.COPY)
         return self
 
     def pow_(self, exponent: Any) -> Tensor:

@@ -182,7 +182,7 @@ def _leaves(lib: Any) -> dict[str, Any]:
 def _node_case(spelling: str) -> Case:
     def run(lib: Any) -> str:
         leaves = _leaves(lib)
-        result = eval(spelling, {"lib": lib, **leaves})  # noqa: S307  (the table above)
+        result = eval(spelling, {"lib": lib, **leaves})
         return chain(result.grad_fn, {id(leaf): name for name, leaf in leaves.items()})
     return run
 
@@ -212,7 +212,7 @@ def _refused_expressions(table: str) -> None:
         name, _, spelling = line.partition(": ")
 
         def run(lib: Any, spelling: str = spelling) -> None:
-            eval(spelling, {"lib": lib, **_leaves(lib)})  # noqa: S307  (the table below)
+            eval(spelling, {"lib": lib, **_leaves(lib)})
         run.__name__ = name.strip()
         refused(run)
 

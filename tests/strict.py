@@ -44,6 +44,9 @@ class StrictArray:
     def __bool__(self) -> bool:
         return bool(self._host)
 
+    def __int__(self) -> int:
+        return int(self._host)
+
     def __len__(self) -> int:
         return len(self._host)
 

@@ -42,10 +42,11 @@ def tour(tmp_path_factory, monkeypatch):
     return tour
 
 
+FETCHING = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("object", "data"), ("source", "src")}
+
+
 class Fetched(HTMLParser):
     """What a page fetches, and the sources of its pictures."""
-
-    FETCHING = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("object", "data"), ("source", "src")}
 
     def __init__(self, page):
         super().__init__()
@@ -56,7 +57,7 @@ class Fetched(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.scripts += tag == "script"
         for name, value in attrs:
-            if (tag, name) in self.FETCHING:
+            if (tag, name) in FETCHING:
                 self.urls.append(value)
             if (tag, name) == ("img", "src"):
                 self.pictures.append(value)

@@ -60,6 +60,13 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     return target
 
 
+def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether an array of that shape broadcasts to `into`."""
+    if shape == into:
+        return True
+    return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(into), strict=False))
+
+
 def written_directly(op: Any, array: Any, others: tuple[Any, ...], meta: dict[str, Any]) -> bool:
     """Let a ufunc write into the memory itself where no history is wanted and the operands are of one dtype: an optimizer's
     `p -= …` in one pass instead of two. Whether it was done."""
@@ -67,8 +74,7 @@ def written_directly(op: Any, array: Any, others: tuple[Any, ...], meta: dict[st
         return False
     operands = [x.array if isinstance(x, Tensor) else x for x in others]
     for x in operands:
-        if type(x) not in (float, int) and (getattr(x, "dtype", None) != array.dtype or np.broadcast_shapes(
-                x.shape, array.shape) != array.shape):
+        if type(x) not in (float, int) and (getattr(x, "dtype", None) != array.dtype or not fits(x.shape, array.shape)):
             return False
     op.forward(array, *operands, out=array)
     return True

@@ -146,7 +146,7 @@ def _softmax(op: Any) -> Any:
             raise NotImplementedError(f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() "
                                       "first.")
         axis = one_dim(dim, input.array.ndim)
-        return op.record(input, axis=(axis,) if input.array.ndim else ())
+        return op.record(input, axis=(axis,) if input.array.ndim else ()) if input.array.size else clone(input)
     normalised.__name__ = normalised.__qualname__ = op.name
     return normalised
 

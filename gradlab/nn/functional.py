@@ -75,12 +75,15 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
                            "indices: call target.long().")
     classes, xp = scores.shape[axis], namespace_of[type(scores)]
     check_weight(weight, input)
-    counted = y != ignore_index
-    if bool((((y < 0) | (y >= classes)) & counted).any()):
-        wrong = y[((y < 0) | (y >= classes)) & counted][0]
-        raise IndexError(f"Target {int(wrong)} is out of bounds. There are {classes} classes: targets are 0 to {classes - 1}.")
-    index = list(xp.meshgrid(*(xp.arange(n) for n in y.shape), indexing="ij")) if y.ndim else []
-    if bool(counted.all()):
+    counted = None                                                    # which targets count; None is all of them, the usual case
+    if y.size and (int(y.min()) < 0 or int(y.max()) >= classes or 0 <= ignore_index < classes):
+        counted = y != ignore_index
+        if bool((wrong := ((y < 0) | (y >= classes)) & counted).any()):
+            raise IndexError(f"Target {int(y[wrong][0])} is out of bounds. There are {classes} classes: targets are 0 to "
+                             f"{classes - 1}.")
+        counted = None if bool(counted.all()) else counted
+    index = [xp.arange(y.size)] if y.ndim == 1 else list(xp.meshgrid(*map(xp.arange, y.shape), indexing="ij")) if y.ndim else []
+    if counted is None:
         index.insert(axis, y)
     elif reduction == "none":
         index.insert(axis, xp.where(counted, y, 0))
@@ -89,9 +92,9 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         index.insert(axis, y[counted])
     at = index[axis]
     weights = xp.ones(at.shape, dtype=scores.dtype) if weight is None else weight.array[at]
-    if reduction == "none":
+    if reduction == "none" and counted is not None:
         weights = xp.where(counted, weights, 0).astype(scores.dtype)
-    total = None if reduction == "none" else 1.0 if reduction == "sum" else weights.sum()
+    total = None if reduction == "none" else 1.0 if reduction == "sum" else float(at.size) if weight is None else weights.sum()
     op = picked_loss if scores.ndim <= 2 else nll_loss_2d
     return op.record(input, index=tuple(index), weights=weights, total=total)
 

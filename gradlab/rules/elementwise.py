@@ -16,7 +16,7 @@ add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", 
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", inplace="sub_")
 rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", inplace="mul_")
-div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, b, out: -g * out / b, tex=r"\frac{{{a}}}{{{b}}}",
+div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: -g * (a / b / b), tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float", inplace="div_")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}", inplace="neg_")
 absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", promote="number",
@@ -41,14 +41,14 @@ pow_ = elementwise("pow", lambda a, b: a ** b, node="PowBackward1",
 
 
 def base_power_slope(xp, g, x, out, base):
-    """d base^x / dx = base^x log(base); 0 where base and base^x are, as PyTorch does, and NaN for a negative base."""
+    """d base^x / dx = base^x log(base); for base 0, where that is 0 · -∞, 0 as in PyTorch; NaN for a negative base."""
     if base == 0:
         return xp.where(x >= 0, 0, g * out * -inf)
     return g * out * (log_of(base) if base > 0 else nan)
 
 
 rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
-                          tex="{base}^{{{x}}}")
+                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b")
 
 exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float", inplace="exp_")
 log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float", inplace="log_")
@@ -86,18 +86,17 @@ where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, 
                     tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
 
 
-def larger(xp, g, won, tied):
-    """The cotangent of the one of two numbers that was chosen: all of it, half where they are equal."""
-    return xp.where(tied, g * 0.5, xp.where(won, g, 0))
+def chosen(xp, g, lost, tied):
+    """The cotangent of one of two numbers, of which one was chosen: half of it where they are equal."""
+    return xp.where(tied, g * 0.5, xp.where(lost, 0, g))
 
 
-maximum = elementwise("maximum", np.maximum, a=lambda xp, g, a, b: larger(xp, g, a > b, a == b),
-                      b=lambda xp, g, a, b: larger(xp, g, b > a, a == b), tex=r"\max({a}, {b})")
-minimum = elementwise("minimum", np.minimum, a=lambda xp, g, a, b: larger(xp, g, a < b, a == b),
-                      b=lambda xp, g, a, b: larger(xp, g, b < a, a == b), tex=r"\min({a}, {b})")
+maximum = elementwise("maximum", np.maximum, a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
+                      b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b), tex=r"\max({a}, {b})")
+minimum = elementwise("minimum", np.minimum, a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
+                      b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b), tex=r"\min({a}, {b})")
 
 clone = elementwise("clone", lambda x: x.copy(), x=lambda g: g, tex="{x}")
-copy = clone.named("CopyBackwards")
 fill = elementwise("fill", lambda xp, x, *, value: xp.full_like(x, value), x=lambda xp, g: xp.zeros_like(g), tex="{value}",
-                   inplace="fill_")
+                   node="FillBackward2", inplace="fill_")
 zero = fill.named("ZeroBackward0")

@@ -45,6 +45,10 @@ def types(cell):
     return [{output.name} if output.output_type == "stream" else set(output.data) for output in cell.outputs]
 
 
+def texts(cell):
+    return [output.get("text", output.get("data", {}).get("text/plain")) for output in cell.outputs]
+
+
 TABLE = {"text/html", "text/latex", "text/plain"}
 PICTURE = {"text/html", "image/png", "text/plain"}
 
@@ -107,5 +111,4 @@ def test_the_second_run_shows_the_same(runs):
     """Names are bound afresh, gradients replaced and not doubled."""
     for one, other in zip(*runs[0], strict=True):
         if one.id in ("loss", "cube", "weights", "network", "rows", "train"):
-            texts = [[output.get("text", output.get("data", {}).get("text/plain")) for output in cell.outputs] for cell in (one, other)]
-            assert texts[0] == texts[1]
+            assert texts(one) == texts(other)
