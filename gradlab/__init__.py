@@ -132,7 +132,7 @@ __version__ = "0.1.0"
 
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
 absolute, concat, concatenate, subtract, multiply, divide, negative = abs, cat, cat, sub, mul, div, neg
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
@@ -159,4 +159,4 @@ def __dir__() -> list[str]:
     return sorted([n for n in globals() if not n.startswith("_")] + list(_LAZY))
 
 
-__all__ = [n for n in globals() if not n.startswith("_") and n not in ("annotations", "autograd", "cuda", "nn")]  # noqa: PLE0605
+__all__ = [n for n in globals() if not n.startswith("_") and n not in ("annotations", "autograd", "cuda", "nn")]

@@ -107,8 +107,8 @@ def fitting(array: np.ndarray, wanted: np.dtype) -> np.ndarray:
         high = np.iinfo(wanted).max
         low = -high if wanted.kind == "u" else np.iinfo(wanted).min
         if not (array.min() >= low and array.max() <= high):
-            raise RuntimeError(f"value cannot be converted to type {'u' if wanted.kind == 'u' else ''}int{8 * wanted.itemsize} without "
-                               "overflow")
+            raise RuntimeError(f"value cannot be converted to type {'u' if wanted.kind == 'u' else ''}int{8 * wanted.itemsize} "
+                               "without overflow")
         return array.astype(np.int64).astype(wanted)
     return array.astype(wanted)
 
@@ -181,9 +181,10 @@ def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...
         if isinstance(n, Tensor) and n.array.size == 1 and n.array.dtype.kind in "iu":
             n = n.array.item()
         if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
-            raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(n).__name__}" if at == 0 and not
-                            alone else f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
-                                       f'"type must be tuple of ints,but got {type(n).__name__}"')
+            got = type(n).__name__
+            raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {got}" if at == 0 and not alone
+                            else f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+                                 f'"type must be tuple of ints,but got {got}"')
         made.append(int(n))
     if any(n < 0 for n in made):
         first = next(n for n in made if n < 0)
@@ -302,7 +303,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: dtype | None = None
     return placed(values.astype(wanted), device, requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Device = None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype: dtype | None = None, device: Device = None,
+        requires_grad: bool = False) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix, zeros elsewhere."""
     for name, count in (("n", n), ("m", n if m is None else m)):
         if not isinstance(count, (int, np.integer)):

@@ -18,6 +18,7 @@ from gradlab.core.inplace import check_writable, store_region
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.shapes import in_order
 from gradlab.rules.shapes import expand, getitem, overwrite, reshape
 
 SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
@@ -48,17 +49,17 @@ def part_of(i: Any) -> Any:
     if i.dtype.kind not in "biu":
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {known_dtype(i.dtype)}")
     if i.dtype == np.uint8:
-        warnings.warn("indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.", UserWarning,
-                      stacklevel=5)
+        warnings.warn("indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.",
+                      UserWarning, stacklevel=5)
         i = i.astype(bool)
     return (bool if i.dtype.kind == "b" else int)(i) if i.ndim == 0 else i
 
 
 def parts_of(index: Any) -> list[Any]:
     """The parts of an index; a list that holds more than numbers counts as a tuple, as in torch."""
-    if isinstance(index, list) and any(isinstance(i, (list, tuple, range, slice, Tensor)) or i is None or i is Ellipsis for i in index):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; write x[tuple(index)].", UserWarning,
-                      stacklevel=4)
+    if isinstance(index, list) and not all(isinstance(i, (int, float, np.generic)) for i in index):
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; write x[tuple(index)].",
+                      UserWarning, stacklevel=4)
         index = tuple(index)
     return [part_of(i) for i in index] if isinstance(index, tuple) else [part_of(index)]
 
@@ -82,8 +83,7 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     last, axis = None, 0
     for at, i in enumerate(parts):
         if i is Ellipsis:                                             # a second one stands for no axis
-            rest = sum(map(axes_used, parts[at + 1:])) + (ndim - used if Ellipsis in parts_before(parts, at) else 0)
-            full = ndim - rest - axis
+            full = ndim - axis - sum(map(axes_used, parts[at + 1:]))
             basic += [FULL] * full
             picking += [FULL] * full
             axis += full
@@ -120,16 +120,12 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     return steps
 
 
-def parts_before(parts: list[Any], at: int) -> list[Any]:
-    return [i for i in parts[:at] if i is Ellipsis]
-
-
 def check_fits(i: Any, shape: tuple[int, ...], axis: int) -> None:
     """Raise torch's errors where a mask or an array of integers does not fit the axes from `axis` on."""
     if i.dtype == bool:
         if i.shape != shape[axis:axis + i.ndim]:
-            raise IndexError(f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed tensor "
-                             f"{list(shape)} at index {axis}")
+            raise IndexError(f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed "
+                             f"tensor {list(shape)} at index {axis}")
     elif type(i) is not np.ndarray and i.size:                        # CuPy wraps silently; NumPy raises by itself
         wrong = i[(i < -shape[axis]) | (i >= shape[axis])]
         if wrong.size:
@@ -166,7 +162,7 @@ def get(self: Tensor, index: Any) -> Tensor:
             result = op.record(result, index=meta, skip=0)
     except IndexError as error:
         raise misfit(error, steps, shape) from None
-    return result
+    return in_order(result) if steps[-1][0] is getitem else result
 
 
 def set(self: Tensor, index: Any, value: Any) -> None:
@@ -175,7 +171,8 @@ def set(self: Tensor, index: Any, value: Any) -> None:
     if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
         raise view_of_leaf_in_place()
     picks = steps[-1][0] is getitem
-    write(self, steps, value, COPY if steps[0][0] is ALIAS and not picks else INDEX_PUT if len(steps) == 1 and picks else overwrite)
+    alone = INDEX_PUT if picks else COPY if steps[0][0] is ALIAS else overwrite
+    write(self, steps, value, alone if len(steps) == 1 else overwrite)
 
 
 def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op: Any) -> None:
@@ -190,14 +187,16 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
             raise TypeError(f"can't assign a {type(value).__name__} to a gradlab.{self.dtype.legacy}")
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
     elif picks and value.array.dtype != self.array.dtype and value.array.size > 1:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype.word} for the destination "
-                           f"and {value.dtype.word} for the source. Call value.to(x.dtype).")
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype.word} for the "
+                           f"destination and {value.dtype.word} for the source. Call value.to(x.dtype).")
     target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
     try:
         part = target[steps[-1][1]] if picks else target
     except IndexError as error:
         raise misfit(error, steps, shape) from None
     wanted = spread_over(value, part.shape, picks)
+    if self.array.dtype.kind != "f":                                  # integers have no gradient
+        wanted = constant(wanted.array)
     if picks:
         target[steps[-1][1]] = wanted.array
     else:
@@ -217,8 +216,8 @@ def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
         return expand.record(value, shape=shape, skip=0)
     except ValueError:
         if picks:
-            raise RuntimeError(f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of shape "
-                               f"{list(shape)}") from None
+            raise RuntimeError(f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
+                               f"shape {list(shape)}") from None
         back = next(k for k in range(1, len(have) + 1) if k > len(shape) or have[-k] not in (1, shape[-k]))
         if back > len(shape):
             raise RuntimeError(f"expand(gradlab.{value.dtype.legacy}{{{list(have)}}}, size={list(shape)}): the number of sizes "

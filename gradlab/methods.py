@@ -316,7 +316,10 @@ class Methods:
     def copy_(self, src: Tensor) -> Tensor:
         """The elements of `src`, broadcast and cast, in place."""
         if not isinstance(src, Tensor):
-            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {_type(src).__name__}")
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
+        if len(src.array.shape) > len(self.array.shape):
+            raise RuntimeError(f"output with shape {list(self.array.shape)} doesn't match the broadcast shape "
+                               f"{list(src.array.shape)}")
         indexing.write(self, indexing.EVERYTHING, src, indexing.COPY)
         return self
 

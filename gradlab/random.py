@@ -73,9 +73,10 @@ def randint(*bounds: Any, low: int = 0, high: int | None = None, size: Any = Non
             dtype: dtype | None = None, device: Device = None, requires_grad: bool = False) -> Tensor:
     """Integers from low (0 if left out) up to but not including high: `randint(high, size)` or `randint(low, high, size)`."""
     if size is None and bounds:
-        *bounds, size = bounds
+        bounds, size = bounds[:-1], bounds[-1]
     if not isinstance(size, (tuple, list)):
-        raise TypeError(f"randint(): argument 'size' (position {len(bounds) + 1}) must be tuple of ints, not {type(size).__name__}")
+        raise TypeError(f"randint(): argument 'size' (position {len(bounds) + 1}) must be tuple of ints, not "
+                        f"{type(size).__name__}")
     low, high = (*bounds, high)[:2] if len(bounds) > 1 else (low, bounds[0]) if bounds and high is None else (
         bounds[0] if bounds else low, high)
     if high is None:

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sessions import CASES as SESSIONS
+
 Case = Callable[[Any], Any]
 
 
@@ -82,7 +84,7 @@ def product_with_weights(lib: Any) -> Any:
     try:
         z.backward()
     except RuntimeError as error:
-        refused = {"raised": str(error)}
+        refused = {"raised": [type(error).__name__, str(error)]}
     z.backward(lib.FloatTensor([1.0, 1.0, 1.0]))
     return [refused, repr(z), repr(x.grad), repr(y.grad)]
 
@@ -395,4 +397,4 @@ PROMOTION: dict[str, Case] = {
     if operation not in ("matmul", "cat", "stack") or (left, right) == ("tensor", "tensor")
 } | {operation: lambda lib, operation=operation: unary(lib, operation) for operation in UNARY}
 
-TOPICS = {"seeds": SEEDS, "node_names": NODE_NAMES, "errors": ERRORS, "promotion": PROMOTION}
+TOPICS = {"seeds": SEEDS, "sessions": SESSIONS, "node_names": NODE_NAMES, "errors": ERRORS, "promotion": PROMOTION}

@@ -26,7 +26,9 @@ def first_sentence(text: str) -> str:
 def assert_agrees(found: Any, expected: Any) -> None:
     """Same structure and texts; floats to float32's last digits; of an error, the sentence that a search finds."""
     if isinstance(expected, dict) and "raised" in expected:
-        assert found["raised"].startswith(first_sentence(expected["raised"]))
+        *kind, message = found["raised"]
+        *expected_kind, text = expected["raised"]
+        assert kind == expected_kind and message.startswith(first_sentence(text))
         return
     if isinstance(expected, dict):
         assert list(found) == list(expected)
@@ -44,6 +46,11 @@ def assert_agrees(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("name", RECORDED["seeds"])
 def test_seeds(name: str) -> None:
     assert_agrees(TOPICS["seeds"][name](gradlab), RECORDED["seeds"][name])
+
+
+@pytest.mark.parametrize("name", RECORDED["sessions"])
+def test_sessions(name: str) -> None:
+    assert_agrees(TOPICS["sessions"][name](gradlab), RECORDED["sessions"][name])
 
 
 @pytest.mark.parametrize("spelling", RECORDED["node_names"])

@@ -81,7 +81,7 @@ def writable(view: Any, source: Any) -> Any:
 
 def is_writable(array: Any) -> bool:
     """Whether the array may be written to, each element having a place of its own."""
-    alone = all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
+    alone = array.size == 0 or all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
     return alone and getattr(array.flags, "writeable", True)
 
 

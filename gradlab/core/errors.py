@@ -64,7 +64,8 @@ def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, ve
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{type_name} {list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected "
-        f"{'version 0' if version == 1 else 'an earlier version'} instead. Hint: {user} saved it for its gradient. Write to a copy (x = x + 1 rather than x += 1), or after backward().")
+        f"{'version 0' if version == 1 else 'an earlier version'} instead. Hint: {user} saved it "
+        "for its gradient. Write to a copy (x = x + 1 rather than x += 1), or after backward().")
 
 
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:

@@ -64,6 +64,9 @@ class Node:
     saved: tuple[Any, ...] | None
     shape: tuple[int, ...]
 
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
     def name(self) -> str:
         """The node's name, as `MulBackward0`."""
         return type(self).__name__

@@ -16,8 +16,8 @@ once, here.
 
 Further keywords: `view` (the result aliases its first argument where the library makes a view), `inplace` (the name of
 its in-place twin, made from the same rules), `reads` (which input elements an output element depends on: "own", "index",
-"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "number", "float", "sum"), `node` (its
-graph node's name), `tex` (its notation), `formula` (LaTeX with its source, where the traced rule would not be read).
+"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "number", "float", "sum"), `node`
+(its graph node's name), `tex` (its notation), `formula` (LaTeX with its source, where the traced rule would not be read).
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """

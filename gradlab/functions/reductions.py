@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.backend.namespaces import wrap
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.promotion import expected_tensor
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import many_dims, one_dim
-from gradlab.functions.arithmetic import abs, maximum, minimum, sqrt
+from gradlab.functions.arithmetic import abs, maximum, minimum
 from gradlab.functions.shapes import cast, clone
 from gradlab.rules import reductions as rules
 from gradlab.rules import shapes
@@ -132,7 +132,10 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 def norm(input: Tensor, p: float | str = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
     """(Σ |x|ᵖ)^(1/p) over the axes `dim`; p = 2 (also "fro") and 1."""
     if p in (2, "fro", None):
-        return sqrt(sum(input * input, dim, keepdim))
+        if input.array.dtype.kind != "f":
+            raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                               f"{input.dtype.word}. Call .float() first.")
+        return rules.vector_norm.record(input, axis=many_dims(dim, input.array.ndim), keepdims=keepdim)
     if p == 1:
         return sum(abs(input), dim, keepdim)
     raise RuntimeError(f"norm(): p={p!r} is not supported yet; p may be 1, 2 or 'fro'.")
@@ -143,8 +146,8 @@ def _softmax(op: Any) -> Any:
         if dtype is not None:
             input = cast(input, dtype)
         if input.array.dtype.kind != "f":
-            raise NotImplementedError(f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() "
-                                      "first.")
+            raise NotImplementedError(f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{input.dtype.word}'. Call "
+                                      ".float() first.")
         axis = one_dim(dim, input.array.ndim)
         return op.record(input, axis=(axis,) if input.array.ndim else ()) if input.array.size else clone(input)
     normalised.__name__ = normalised.__qualname__ = op.name
@@ -154,7 +157,6 @@ def _softmax(op: Any) -> Any:
 softmax, log_softmax = _softmax(softmax_rules.softmax), _softmax(softmax_rules.log_softmax)
 softmax.__doc__ = "exp(x) / Σ exp(x) along `dim`."
 log_softmax.__doc__ = "log(softmax(x)) along `dim`, computed without overflow."
-
 
 max = _extreme(rules.max_all, "argmax", ValuesAndIndices, maximum, "max")
 min = _extreme(rules.min_all, "argmin", ValuesAndIndicesOfMin, minimum, "min")

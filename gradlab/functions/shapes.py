@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.storage import view_of
-from gradlab.core.tensor import Tensor
+from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import many_dims, one_dim
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
@@ -139,7 +140,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With one more axis, of length 1, at `dim`."""
     at = one_dim(dim, input.array.ndim + 1) + input.array.ndim + 1
-    return UNSQUEEZE.record(input, shape=input.array.shape[:at] + (1,) + input.array.shape[at:])
+    return UNSQUEEZE.record(input, shape=(*input.array.shape[:at], 1, *input.array.shape[at:]))
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -191,7 +192,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {axis + len(first)}. Expected size {n} but "
                                    f"got size {m} for tensor number {i} in the list.")
     starts = (0, *np.cumsum([x.array.shape[axis] for x in tensors]).tolist())
-    return rules.cat.record(*tensors, axis=axis, starts=starts)
+    return in_order(rules.cat.record(*tensors, axis=axis, starts=starts))
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -204,7 +205,14 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         if x.array.shape != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(x.array.shape)} at entry {i}")
-    return rules.stack.record(*tensors, axis=one_dim(dim, len(first) + 1))
+    return in_order(rules.stack.record(*tensors, axis=one_dim(dim, len(first) + 1)))
+
+
+def in_order(made: Tensor) -> Tensor:
+    """A fresh result with its elements in the order of their indices, as torch lays out picks and joins: `view` then works."""
+    if not made.array.flags.c_contiguous:
+        made.array = namespace_of[type(made.array)].ascontiguousarray(made.array)
+    return made
 
 
 def clone(input: Tensor) -> Tensor:
@@ -215,7 +223,9 @@ def clone(input: Tensor) -> Tensor:
 def cast(input: Tensor, dtype: Any) -> Tensor:
     """In another dtype; itself if it has it."""
     wanted = as_numpy_dtype(dtype)
-    return input if wanted is None or input.array.dtype == wanted else rules.astype.record(input, dtype=wanted)
+    if wanted is None or input.array.dtype == wanted:
+        return input
+    return rules.astype.record(input, dtype=wanted) if wanted.kind == "f" else constant(input.array.astype(wanted))
 
 
 def is_tensor(obj: Any) -> bool:

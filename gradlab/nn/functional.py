@@ -68,7 +68,8 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, ignore
         if scores.ndim == 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {y.size}")
         if y.shape[:1] != expected[:1]:
-            raise ValueError(f"Expected input batch_size ({expected[0]}) to match target batch_size ({y.shape[0] if y.ndim else 0}).")
+            raise ValueError(f"Expected input batch_size ({expected[0]}) to match target batch_size "
+                             f"({y.shape[0] if y.ndim else 0}).")
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(y.shape)}")
     if y.dtype not in (np.int64, np.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.word}. The target holds class "
@@ -127,8 +128,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, i
 def _of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
                       label_smoothing: float) -> Tensor:
     if target.array.dtype.kind != "f":
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.word}. (A target "
-                           "of the input's shape holds probabilities; class indices have one axis less.)")
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.word}. (A "
+                           "target of the input's shape holds probabilities; class indices have one axis less.)")
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     axis = class_axis(input)
@@ -159,8 +160,8 @@ def check_weight(weight: Tensor | None, input: Tensor) -> None:
     """Raise unless there is a weight, of the scores' dtype, for each class (or none at all)."""
     classes = input.array.shape[class_axis(input)]
     if weight is not None and weight.array.shape != (classes,):
-        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor "
-                           f"of shape: {list(weight.array.shape)}")
+        raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                           f"tensor of shape: {list(weight.array.shape)}")
     if weight is not None and weight.array.dtype != input.array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Call weight.to(input.dtype).")
 

@@ -43,8 +43,8 @@ def misfit(a, b):
                             "elements, but got {} and {} elements respectively".format(a[0], b[0]))
     if len(a) <= 2 < len(b) and a[-1] != b[-2]:
         rows = "x".join(map(str, a))
-        return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows} and {b[-2]}x{b[-1]}): the last axis of the first, "
-                            f"{a[-1]} long, must be as long as the last but one of the second, of shape {list(b)}.")
+        return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows} and {b[-2]}x{b[-1]}): the last axis of the "
+                            f"first, {a[-1]} long, must be as long as the last but one of the second, of shape {list(b)}.")
     if len(a) > 2 and len(b) > 2 and a[-1] != b[-2]:
         return RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[-1]}] but got: "
                             f"[{b[0]}, {b[-2]}].")

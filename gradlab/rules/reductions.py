@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from gradlab.core.primitive import linear, primitive
 
 
@@ -37,11 +35,9 @@ mean_all = mean.named("MeanBackward0")
 
 
 def variance(xp, x, *, axis, keepdims, correction):
-    """The mean square distance from the mean, n - correction in the denominator. nan where that is not positive."""
+    """The sum of squared distances from the mean, over n - correction; inf or nan where that is not positive."""
     centred = x - x.mean(axis=axis, keepdims=True)
-    total = (centred * centred).sum(axis=axis, keepdims=keepdims)
-    degrees = count(x.shape, axis) - correction
-    return total / degrees if degrees > 0 else total * np.nan if degrees == 0 else total / 0.0 * 0.0
+    return (centred * centred).sum(axis=axis, keepdims=keepdims) / max(count(x.shape, axis) - correction, 0)
 
 
 def deviation(xp, x, *, axis, keepdims, correction):
@@ -54,12 +50,12 @@ def centred(xp, x, axis):
 
 def var_vjp(xp, g, x, x_shape, axis, keepdims, correction):
     degrees = count(x_shape, axis) - correction
-    return restore(xp, g, axis, keepdims) * (2 / degrees if degrees else float("nan")) * centred(xp, x, axis)
+    return restore(xp, g, axis, keepdims) * (2 / degrees if degrees > 0 else float("nan")) * centred(xp, x, axis)
 
 
 def var_jvp(xp, t, x, x_shape, axis, keepdims, correction):
     degrees = count(x_shape, axis) - correction
-    return xp.sum(t * centred(xp, x, axis), axis=axis, keepdims=keepdims) * (2 / degrees if degrees else float("nan"))
+    return xp.sum(t * centred(xp, x, axis), axis=axis, keepdims=keepdims) * (2 / degrees if degrees > 0 else float("nan"))
 
 
 def half_slope(xp, out):
@@ -78,9 +74,25 @@ std = primitive("std", deviation, reads="axes", tex=r"\mathrm{{std}}({x})",
                     xp, t, x, x_shape, axis, keepdims, correction)})
 
 
+def direction(xp, x, out, axis, keepdims):
+    """x / |x|, and 0 where the norm is 0: the subgradient that PyTorch takes."""
+    length = restore(xp, out, axis, keepdims)
+    return xp.where(length == 0, 0, x / xp.where(length == 0, 1, length))
+
+
+vector_norm = primitive("vector_norm", lambda xp, x, *, axis, keepdims: xp.sqrt((x * x).sum(axis=axis, keepdims=keepdims)),
+                        reads="axes", node="LinalgVectorNormBackward0", tex=r"\lVert {x} \rVert",
+                        formula=r"\bar{x} = \bar{y}\,\frac{x}{y}",
+                        vjp={"x": lambda xp, g, x, out, axis, keepdims: restore(xp, g, axis, keepdims) * direction(
+                            xp, x, out, axis, keepdims)},
+                        jvp={"x": lambda xp, t, x, out, axis, keepdims: xp.sum(
+                            t * direction(xp, x, out, axis, keepdims), axis=axis, keepdims=keepdims)})
+
+
 def share(xp, g, x, extreme, axis):
-    """g where x is the extreme value, divided evenly among ties (PyTorch's rule for reductions without `dim`)."""
-    mask = x == extreme
+    """g where x is the extreme value, divided evenly among ties (PyTorch's rule for reductions without `dim`). An extreme
+    that is NaN is shared by the NaNs."""
+    mask = (x == extreme) | ((x != x) & (extreme != extreme))
     return xp.where(mask, g, 0) / xp.sum(xp.astype(mask, extreme.dtype), axis=axis, keepdims=True)
 
 

@@ -25,9 +25,9 @@ def inverse(axes):
 
 reshape = linear("reshape", lambda x, *, shape: x.reshape(shape), reads="index", view=True, node="ViewBackward0", tex="{x}",
                  x=lambda g, lead, x_shape: g.reshape(lead + x_shape), batch=lambda lead, shape: {"shape": lead + shape})
-permute: Primitive = linear("permute", lambda xp, x, *, axes: xp.permute_dims(x, axes), reads="index", view=True, tex=r"{x}^{{\top}}",
-                 x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))),
-                 batch=lambda lead, axes: {"axes": under(lead, axes)})
+permute: Primitive = linear(
+    "permute", lambda xp, x, *, axes: xp.permute_dims(x, axes), reads="index", view=True, tex=r"{x}^{{\top}}",
+    x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))), batch=lambda lead, axes: {"axes": under(lead, axes)})
 
 
 def expanded(xp, x, *, shape, skip):
@@ -52,9 +52,10 @@ def set_diagonal(xp, x, *, shape, offset, axes):
     return total
 
 
-fill_diagonal: Primitive = linear("fill_diagonal", set_diagonal, x=lambda g, offset, axes: diagonal(g, offset=offset, axes=axes),
-                       reads="index", node="DiagEmbedBackward0", tex=r"\mathrm{{diag}}({x})",
-                       batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
+fill_diagonal: Primitive = linear(
+    "fill_diagonal", set_diagonal, reads="index", node="DiagEmbedBackward0", tex=r"\mathrm{{diag}}({x})",
+    x=lambda g, offset, axes: diagonal(g, offset=offset, axes=axes),
+    batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
 
 
 # ------------------------------------------------------------------------------------------------------------- indexing
@@ -100,12 +101,13 @@ def taken_along(xp, x, *, axis, indices, keepdims):
 gather = linear("gather", taken_along, reads="index", node="GatherBackward0", tex="{x}_{{i}}",
                 x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
                     g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims))
-put_along: Primitive = linear("put_along", lambda xp, x, *, shape, axis, indices, keepdims: added_along(
-                       xp, x if keepdims else xp.expand_dims(x, axis), shape, axis, indices),
-                   reads="into", node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
-                   batch=lambda lead, shape, axis, indices, keepdims: {
-                       "shape": lead + shape, "axis": axis, "indices": indices, "keepdims": keepdims},
-                   x=lambda g, axis, indices, keepdims: gather(g, axis=axis, indices=indices, keepdims=keepdims))
+put_along: Primitive = linear(
+    "put_along", lambda xp, x, *, shape, axis, indices, keepdims: added_along(
+        xp, x if keepdims else xp.expand_dims(x, axis), shape, axis, indices),
+    reads="into", node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
+    x=lambda g, axis, indices, keepdims: gather(g, axis=axis, indices=indices, keepdims=keepdims),
+    batch=lambda lead, shape, axis, indices, keepdims: {
+        "shape": lead + shape, "axis": axis, "indices": indices, "keepdims": keepdims})
 
 
 def along(xp, x, indices):

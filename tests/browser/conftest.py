@@ -19,6 +19,7 @@ import lab
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
+    items.sort(key=lambda item: here in item.path.parents)  # last: Playwright keeps an event loop running in this thread
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
