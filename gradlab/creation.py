@@ -61,7 +61,7 @@ def from_data(data: Any, wanted: np.dtype | None) -> Any:
         raise ValueError(f"{ragged(data) or error}. The lists inside one another must all be of one length.") from None
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
-    if array.dtype.kind not in "biuf":                                 # an int beyond 64 bits makes an array of objects
+    if array.dtype.kind not in "biuf" or array.dtype == np.uint64:      # an int beyond 64 bits makes an array of objects
         raise ValueError("Overflow when unpacking long long")
     if wanted is not None:
         return fitting(array, wanted)

@@ -190,17 +190,19 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype.word} for the "
                            f"destination and {value.dtype.word} for the source. Call value.to(x.dtype).")
     target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
+    at: Any = steps[-1][1] if picks else Ellipsis
+    if self.array.dtype.kind != "f":                                  # integers have no gradient
+        value = constant(value.array)
+    wanted = value
     try:
-        part = target[steps[-1][1]] if picks else target
+        if value.node is not None and mode.grad:
+            wanted = spread_over(value, target[at].shape, picks)
+        target[at] = wanted.array
     except IndexError as error:
         raise misfit(error, steps, shape) from None
-    wanted = spread_over(value, part.shape, picks)
-    if self.array.dtype.kind != "f":                                  # integers have no gradient
-        wanted = constant(wanted.array)
-    if picks:
-        target[steps[-1][1]] = wanted.array
-    else:
-        target[...] = wanted.array
+    except ValueError:
+        spread_over(value, target[at].shape, picks)                   # says in torch's words what does not fit
+        raise
     store_region(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
 
 

@@ -253,7 +253,8 @@ any and all: x = lib.tensor([[True, False], [True, True]]);
 numbers of NumPy: import numpy as np; x = leaf([1., 2.]);
     [x * np.float32(2), np.float64(2) * x, 1 + x, np.int64(3) - x, x / np.float64(2), (x ** np.int64(2)).sum(),
     np.float64(2) ** x]
-comparisons: x = lib.tensor([1, 2, 3]); [x == 2, x != lib.tensor(2), 2 < x, x >= 2.5, (x > 1) & (x < 3), ~(x > 1), x == None]
+comparisons: x = lib.tensor([1, 2, 3]); [x == 2, x != lib.tensor(2), 2 < x, x >= 2.5, (x > 1) & (x < 3), ~(x > 1), x == None,
+    x == "a", x != [1]]
 item and tolist: x = lib.tensor([[1.5]]); [x.item(), x.tolist(), float(x), int(x), bool(x), f'{x[0, 0]:.3f}', len(x), 1.5 in x]
 linspace: [lib.linspace(-1, 1, 7), lib.linspace(0.1, 0.9, 11), lib.linspace(3, 10, 5), lib.linspace(0, 1, 1), lib.linspace(0,
     10, 4, dtype=lib.int64)]

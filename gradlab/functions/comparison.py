@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.errors import forward_failed
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
@@ -32,10 +32,10 @@ def _comparison(ufunc: Any, name: str, symbol: str) -> Any:
         if type(input) is Tensor and type(other) is Tensor and input.array.dtype is other.array.dtype:
             a, b = input, other
         else:
-            agreed = agree(el.add, input, other)
-            if agreed is NotImplemented:
-                return agreed
-            a, b = agreed
+            other = constant(other) if is_array(other) else other
+            if not isinstance(other, (Tensor, bool, int, float, np.generic)):
+                return NotImplemented                                  # x == "text" is False, x < "text" Python's TypeError
+            a, b = agree(el.add, input, other)
         try:
             return constant(wrap(ufunc(a.array, b.array)))
         except ValueError as error:

@@ -106,6 +106,8 @@ def expand(self: Tensor, *sizes: Any) -> Tensor:
     have = (1,) * (len(sizes) - self.array.ndim) + self.array.shape
     wanted = tuple(h if n == -1 else n for n, h in zip(sizes, have, strict=False))
     for at, (n, h) in enumerate(zip(wanted, have, strict=False)):
+        if sizes[at] == -1 and at < len(sizes) - self.array.ndim:
+            raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {at}")
         if h not in (1, n):
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({h}) at non-singleton "
                                f"dimension {at}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(self.array.shape)}")

@@ -21,6 +21,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is None or weight.array.ndim != 2 or bias.array.shape != weight.array.shape[:1]:
         product = matmul(input, t(weight))
         return product if bias is None else product + bias
+    if not input.array.dtype == weight.array.dtype == bias.array.dtype:
+        raise RuntimeError(f"mat1, mat2 and bias must have the same dtype, but got {input.dtype.word}, {weight.dtype.word} and "
+                           f"{bias.dtype.word}. Convert one of them: x.float(), x.to(weight.dtype).")
     if input.array.ndim == 2:
         return addmm.record(bias, input, t(weight))
     shape = input.array.shape
