@@ -136,11 +136,13 @@ from math import e, inf, nan, pi
 
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
-    "explain": "gradlab.explore.report", "graph": "gradlab.explore.graph", "jacobian": "gradlab.explore.jacobian",
+    "explain": "gradlab.explore.report", "formula": "gradlab.explore.formula", "graph": "gradlab.explore.graph",
+    "jacobian": "gradlab.explore.jacobian",
     "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
 }
 
 if _TYPE_CHECKING:
+    from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
     from gradlab.explore.jacobian import jacobian
     from gradlab.explore.report import explain
@@ -155,8 +157,12 @@ def __getattr__(name: str) -> _Any:
                          "dir(gradlab) lists those there are.")
 
 
+# What is the package's own and no name of torch's.
+_INTERNAL = {"annotations", "backend", "core", "creation", "explore", "functions", "indexing", "methods", "notebook", "rules"}
+
+
 def __dir__() -> list[str]:
-    return sorted([n for n in globals() if not n.startswith("_")] + list(_LAZY))
+    return sorted([n for n in globals() if not n.startswith("_") and n not in _INTERNAL] + list(_LAZY))
 
 
-__all__ = [n for n in globals() if not n.startswith("_") and n not in ("annotations", "autograd", "cuda", "nn")]
+__all__ = [n for n in globals() if not n.startswith("_") and n not in _INTERNAL | {"autograd", "cuda", "nn", "random"}]

@@ -83,3 +83,15 @@ def test_code_is_generated_in_one_module_only():
 def test_names_that_are_missing_say_so():
     with pytest.raises(AttributeError, match="not a name of torch's that gradlab has yet"):
         gradlab.fft  # noqa: B018
+
+
+def test_star_import_brings_torch_names_and_no_modules():
+    space: dict[str, object] = {}
+    exec("from gradlab import *", space)
+    assert {"tensor", "randn", "no_grad", "float32", "pi"} <= set(space)
+    assert not [name for name, value in space.items() if type(value) is type(ast) and name != "__builtins__"]
+
+
+def test_dir_offers_the_explorers_but_not_the_workings():
+    assert {"graph", "jacobian", "explain", "formula", "tensor"} <= set(dir(gradlab))
+    assert not {"core", "rules", "backend"} & set(dir(gradlab))
