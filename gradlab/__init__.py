@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings as _warnings
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -157,12 +158,9 @@ def __getattr__(name: str) -> _Any:
                          "dir(gradlab) lists those there are.")
 
 
-# What is the package's own and no name of torch's.
-_INTERNAL = {"annotations", "backend", "core", "creation", "explore", "functions", "indexing", "methods", "notebook", "rules"}
+# What `import *` and Tab offer: torch's names. Of the modules, those that torch has too.
+__all__ = [n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _ModuleType) and n != "annotations"]
 
 
 def __dir__() -> list[str]:
-    return sorted([n for n in globals() if not n.startswith("_") and n not in _INTERNAL] + list(_LAZY))
-
-
-__all__ = [n for n in globals() if not n.startswith("_") and n not in _INTERNAL | {"autograd", "cuda", "nn", "random"}]
+    return sorted([*__all__, *_LAZY, "autograd", "cuda", "nn", "random"])

@@ -167,7 +167,7 @@ def execute(notebook: Any) -> None:
 
         client = NotebookClient(
             notebook, kernel_manager_class=ThisPython, resources={"metadata": {"path": folder}}, timeout=CELL_SECONDS,
-            store_widget_state=False, on_cell_execute=started, on_cell_executed=executed,
+            store_widget_state=False, coalesce_streams=True, on_cell_execute=started, on_cell_executed=executed,
         )
         environment = {**os.environ, "IPYTHONDIR": folder}
         log = stack.enter_context((Path(folder) / "kernel.log").open("w+"))  # what the kernel says of itself
