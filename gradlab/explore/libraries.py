@@ -47,6 +47,10 @@ class Library:
         """The shape of the value that `node` made (of its first output); None if the library does not tell."""
         raise NotImplementedError
 
+    def setting(self, node: Any, name: str) -> Any:
+        """What an operation's node keeps under a name such as "axis" or "exponent"; None if there is no such thing."""
+        raise NotImplementedError
+
     def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
              *, batched: bool = False) -> list[Any]:
         """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no `.grad` is written."""
@@ -82,6 +86,11 @@ class Gradlab(Library):
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
         return tuple(node.shape)
+
+    def setting(self, node: Any, name: str) -> Any:
+        if node.op is None or name not in node.op.meta:
+            return None
+        return node.meta[node.op.meta.index(name) - len(node.op.meta)]         # from the right: shapes may come first
 
     def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
              *, batched: bool = False) -> list[Any]:
@@ -123,6 +132,15 @@ class Torch(Library):
         metadata = getattr(node, "_input_metadata", None)
         return tuple(metadata[0].shape) if metadata else None
 
+    def setting(self, node: Any, name: str) -> Any:
+        try:
+            value = getattr(node, f"_saved_{name}", None)
+        except RuntimeError:                                                   # a tensor that was freed
+            return None
+        if isinstance(value, (tuple, list)):
+            return tuple(map(_signed, value))
+        return _signed(value)
+
     def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
              *, batched: bool = False) -> list[Any]:
         grad = sys.modules["torch"].autograd.grad
@@ -130,6 +148,11 @@ class Torch(Library):
 
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return sys.modules["torch"].as_tensor(array, dtype=like.dtype, device=like.device)
+
+
+def _signed(value: Any) -> Any:
+    """PyTorch keeps axes unsigned: 2**64 - 1 is the last."""
+    return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 
 GRADLAB, TORCH = Gradlab(), Torch()

@@ -100,7 +100,7 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
             found.append(GraphNode("leaf", name or f"leaf {leaves}", name, operation, shapes[i]))
             continue
         first = next((shapes[index[source]] for source in inputs[i] if source is not None), None)
-        label = written(operation, _settings(node), None if first is None else len(first))
+        label = written(operation, _settings(library, node), None if first is None else len(first))
         found.append(GraphNode("operation", label, name, operation, shapes[i]))
         edges += [GraphEdge(index[source], i, argument, shapes[index[source]])
                   for argument, source in enumerate(inputs[i]) if source is not None]
@@ -168,26 +168,16 @@ def _names_of_nodes(library: Library, names: Mapping[str, Any]) -> dict[Any, lis
     return found
 
 
-def _settings(node: Any) -> dict[str, Any]:
-    """The axes and the exponent that a node keeps: gradlab's in `meta`, PyTorch's as `_saved_dim` and the like."""
-    names = getattr(getattr(node, "op", None), "meta", None)
-    kept = dict(zip(reversed(names), reversed(node.meta), strict=False)) if names else {}
+def _settings(library: Library, node: Any) -> dict[str, Any]:
+    """The axes and the exponent that a node keeps."""
     found: dict[str, Any] = {}
     for key in SETTINGS:
-        try:
-            value = kept.get(key) if names else getattr(node, f"_saved_{key}", None)
-        except RuntimeError:                                               # a tensor that was freed
-            continue
+        value = library.setting(node, key)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[key] = _signed(value)
+            found[key] = value
         elif isinstance(value, (tuple, list)) and value and all(isinstance(axis, int) for axis in value):
-            found[key] = tuple(_signed(axis) for axis in value)
+            found[key] = tuple(value)
     return found
-
-
-def _signed(value: float) -> float:
-    """PyTorch keeps axes unsigned: 2**64 - 1 is the last."""
-    return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
 
 
 def _value(library: Library, output: Any) -> str:
