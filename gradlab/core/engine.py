@@ -140,10 +140,15 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
             pending[node] = g
             borrowed.add(node)
             heappush(heap, (node.order, node))
-    while heap:
-        node = heappop(heap)[1]
+    alone: Node | None = None                                 # a node that waits by itself need not go through the heap
+    while heap or alone is not None:
+        if alone is None:
+            node = heappop(heap)[1]
+        else:
+            node, alone = alone, None
         g = pending.pop(node)
-        if hooks and node.hooks is not None:
+        attached = node.hooks if hooks else None
+        if attached is not None:
             g = _run_tensor_hooks(node, g, traced, borrowed)
         if wanted is not None and node in wanted:
             found[node] = g if traced or node not in borrowed else g.copy()
@@ -157,14 +162,14 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
             edges = [edge if edge in needed else None for edge in edges]
             if not any(edges):
                 continue
-        if hooks and node.hooks is not None and node.hooks.pre:
+        if attached is not None and attached.pre:
             g = _run_prehooks(node, g, traced)
         if node.saved is None:
             raise graph_freed(node.name())
         if clock.last_write < node.order:
             check_unwritten(node)
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
-        if hooks and node.hooks is not None and node.hooks.post:
+        if attached is not None and attached.post:
             cotangents = _run_posthooks(node, cotangents, g, traced)
         if watching:
             for observer in watching:
@@ -177,9 +182,16 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
                 c = fit(c, edge, lead, node)
             if edge not in pending:
                 pending[edge] = c
-                if traced or not owned(c, g, node, edges, borrowed):
+                if traced or ((c is g or c.base is not None) and not owned(c, g, node, edges, borrowed)):
                     borrowed.add(edge)
-                heappush(heap, (edge.order, edge))
+                if alone is not None:
+                    heappush(heap, (alone.order, alone))
+                    heappush(heap, (edge.order, edge))
+                    alone = None
+                elif heap:
+                    heappush(heap, (edge.order, edge))
+                else:
+                    alone = edge
             else:
                 total = pending[edge]
                 if traced or total.size < LARGE or edge in borrowed:
@@ -189,17 +201,16 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
                     total += c
         if op.saves and not retain:
             node.saved = None
+        g = c = array = cotangents = None                  # their memory is free for the next rule, while it is still in the cache
     return found
 
 
 def owned(c: Any, g: Any, node: Node, edges: Sequence[Node | None], borrowed: set[Node]) -> bool:
-    """Whether the sweep alone holds the memory of the cotangent `c` that `node` made of `g`.
+    """Whether the sweep alone holds the memory of the cotangent `c` that `node` made of `g`, where that is not plain.
 
     A rule is linear in g, so what it returns is new memory or a view of g. A view of g is ours if g was, and no other edge
     was given one; and a view is only taken whole (a broadcast one has elements that share a place)."""
     base = c.base
-    if base is None and c is not g:
-        return True
     if (c is g or base is g or base is g.base) and (node in borrowed or len(edges) - edges.count(None) > 1):
         return False
     return base is None or (base.size == c.size and is_writable(c))

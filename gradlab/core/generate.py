@@ -16,6 +16,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
+from gradlab.core.promotion import PROMOTIONS
 from gradlab.core.storage import FRESH, remember_view, tick
 from gradlab.core.tensor import Tensor, constant
 
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 GENERATED = "record", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
 PROMOTE_GUARDS = {"same": None, "number": "{0}.array.dtype.kind == 'b'", "float": "{0}.array.dtype.kind != 'f'",
                   "sum": "{0}.array.dtype.kind in 'bui'"}
-
-
-def promote(op: Primitive, *operands: Any) -> Any:
-    """Called by a recording function whose operands are not Tensors of one dtype. (Late: promotion needs Tensor.)"""
-    from gradlab.core.promotion import PROMOTIONS
-
-    return PROMOTIONS[op.promote](op, *operands)
 
 
 def as_output(array: Any, node: Any) -> Tensor:
@@ -55,7 +49,7 @@ def zeros_for(node: Any, edges: Any, lead: tuple[int, ...], shapes: Any) -> list
 
 
 SCOPE: dict[str, Any] = {
-    "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__, "promote": promote,
+    "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__,
     "ndarray": np.ndarray, "namespace_of": namespace_of, "wrap": wrap, "shares_memory": shares_memory,
     "remember_view": remember_view, "multiply": np.multiply, "as_output": as_output, "forward_failed": forward_failed,
     "zeros_for": zeros_for,
@@ -73,7 +67,8 @@ def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..
 
 def recording_function(op: Primitive) -> Callable[..., Any]:
     """`op.record`: promote, run the forward, wrap the result, and note the call if a gradient is wanted."""
-    return compiled(op, op.name, variadic_source(op) if op.variadic else record_source(op), Node=op.node_class)
+    return compiled(op, op.name, variadic_source(op) if op.variadic else record_source(op), Node=op.node_class,
+                    promote=PROMOTIONS[op.promote])
 
 
 def record_source(op: Primitive) -> str:
@@ -160,6 +155,15 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
 """
 
 
+def returns_its_argument(rule: Callable[..., Any]) -> bool:
+    """Whether a rule is `lambda b: b`, which need not be called."""
+    code = rule.__code__
+    return code.co_argcount == 1 and code.co_code == IDENTITY.co_code
+
+
+IDENTITY = (lambda b: b).__code__
+
+
 def rule_caller(op: Primitive, name: str) -> Callable[..., Any]:
     """`op.vjp` and its like: all rules of a node in one call."""
     rules = op.tangents if "jvp" in name else op.rules
@@ -188,7 +192,8 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
             call = f"op({', '.join(value[a] for a in op.args)}, {meta})"
         else:
             names = parameters(rule)[0]
-            call = f"rule_{arg}({', '.join(value[p] for p in names)})"
+            given_to_it = ", ".join(value[p] for p in names)
+            call = given_to_it if returns_its_argument(rule) else f"rule_{arg}({given_to_it})"
             if op.kind == "elementwise" and "g" not in names:                # a partial derivative. The ufunc beats `*` on arrays
                 call = f"{given} * {call}" if traced or scalar else f"multiply({given}, {call})"
         calls.append(f"None if e_{arg} is None else {call}")
