@@ -201,7 +201,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
                     total += c
         if op.saves and not retain:
             node.saved = None
-        g = c = array = cotangents = None                  # their memory is free for the next rule, while it is still in the cache
+        g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule
     return found
 
 
