@@ -81,8 +81,10 @@ def writable(view: Any, source: Any) -> Any:
 
 def is_writable(array: Any) -> bool:
     """Whether the array may be written to, each element having a place of its own."""
-    alone = array.size == 0 or all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
-    return alone and getattr(array.flags, "writeable", True)
+    flags = array.flags
+    if not getattr(flags, "writeable", True):                                                # CuPy's arrays always are
+        return False
+    return flags.c_contiguous or all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
 
 
 def is_array(value: Any) -> bool:
