@@ -14,7 +14,7 @@ import numpy as np
 from gradlab.backend.namespaces import is_array, is_writable, namespace_of
 from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import view_of_leaf_in_place
-from gradlab.core.inplace import check_writable, store_region
+from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.tensor import Tensor, constant
@@ -203,7 +203,7 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
     except ValueError:
         spread_over(value, target[at].shape, picks)                   # says in torch's words what does not fit
         raise
-    store_region(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
+    commit(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
 
 
 def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:

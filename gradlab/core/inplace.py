@@ -96,14 +96,10 @@ def store(target: Tensor, value: Tensor) -> None:
     commit(target, (), value)
 
 
-def store_region(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor, op: Any) -> None:
-    """Give history to a write of `value` into the part of `target` that the (primitive, metadata) steps pick; the memory
-    is written already. This is how `x[index] = value` works for every index. `op` is `overwrite`, under torch's name."""
-    commit(target, region, value, op)
-
-
 def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value: Tensor, op: Any = None) -> None:
-    """Note that `target` (or its `region`) was overwritten by `value`, and record what follows from it."""
+    """Note that `target` was overwritten by `value`, or the region of it that the (primitive, metadata) steps pick, and
+    record what follows. The memory is written already: this is how `x[index] = value` works for every index. `op` is
+    `overwrite`, under the name torch gives it there."""
     wrote(target)
     if not mode.grad:
         return
