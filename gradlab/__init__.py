@@ -57,82 +57,14 @@ from gradlab.creation import (
     zeros,
     zeros_like,
 )
-from gradlab.functions import (
-    abs,
-    add,
-    all,
-    allclose,
-    any,
-    argmax,
-    argmin,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    broadcast_to,
-    cat,
-    clone,
-    cos,
-    diag,
-    diagonal,
-    div,
-    dot,
-    eq,
-    equal,
-    exp,
-    flatten,
-    ge,
-    gt,
-    is_tensor,
-    isfinite,
-    isnan,
-    le,
-    log,
-    log_softmax,
-    logical_not,
-    lt,
-    max,
-    maximum,
-    mean,
-    min,
-    minimum,
-    mm,
-    mul,
-    mv,
-    ne,
-    neg,
-    norm,
-    numel,
-    permute,
-    pow,
-    reciprocal,
-    relu,
-    reshape,
-    sigmoid,
-    sin,
-    softmax,
-    sqrt,
-    square,
-    squeeze,
-    stack,
-    std,
-    sub,
-    sum,
-    t,
-    tanh,
-    transpose,
-    unsqueeze,
-    var,
-    where,
-)
-from gradlab.functions import product as matmul
-from gradlab.methods import Methods as _Methods
+from gradlab.functions import *
+from gradlab.methods.tensor import Methods as _Methods
 from gradlab.random import Generator, initial_seed, manual_seed, rand, rand_like, randint, randn, randn_like, randperm
 from gradlab.rules import traced as _traced
 
 __version__ = "0.1.0"
 
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
-absolute, concat, concatenate, subtract, multiply, divide, negative = abs, cat, cat, sub, mul, div, neg
 from math import e, inf, nan, pi
 
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.

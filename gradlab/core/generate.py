@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.core.destination import into
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.promotion import PROMOTIONS
@@ -52,7 +53,7 @@ SCOPE: dict[str, Any] = {
     "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__,
     "ndarray": np.ndarray, "namespace_of": namespace_of, "wrap": wrap, "shares_memory": shares_memory,
     "remember_view": remember_view, "multiply": np.multiply, "as_output": as_output, "forward_failed": forward_failed,
-    "zeros_for": zeros_for,
+    "zeros_for": zeros_for, "into": into,
 }
 
 
@@ -85,9 +86,9 @@ def record_source(op: Primitive) -> str:
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
     view = f"""
     if shares_memory(r, x_{args[0]}):
-        remember_view(out, {args[0]}, op, {{{', '.join(f'{k!r}: {k}' for k in op.meta)}}}, mode.grad)""" if op.view else ""
+        remember_view(made, {args[0]}, op, {{{', '.join(f'{k!r}: {k}' for k in op.meta)}}}, mode.grad)""" if op.view else ""
     return f"""
-def {op.name}({', '.join(args)}{', *, ' + ', '.join(op.meta) if op.meta else ''}):
+def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
     if {' or '.join(odd)}:
         promoted = promote(op, {', '.join(wrt)})
         if promoted is NotImplemented:
@@ -100,13 +101,13 @@ def {op.name}({', '.join(args)}{', *, ' + ', '.join(op.meta) if op.meta else ''}
         raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)})) from error
     if type(r) is not ndarray:
         r = wrap(r)
-    out = new(Tensor)
-    out.array = r
-    out.grad_slot = None
-    out.storage = FRESH
+    made = new(Tensor)
+    made.array = r
+    made.grad_slot = None
+    made.storage = FRESH
     {'; '.join(f'e_{a} = {a}.node' for a in wrt)}
     if ({' or '.join(f'e_{a} is not None' for a in wrt)}) and mode.grad:
-        out.node = node = new(Node)
+        made.node = node = new(Node)
         node.edges = ({''.join(f'e_{a}, ' for a in wrt)})
         node.saved = ({''.join(f'{s}, ' for s in saved)})
         {f"node.meta = ({''.join(f'{k}, ' for k in op.meta)})" if op.meta else ''}
@@ -116,8 +117,8 @@ def {op.name}({', '.join(args)}{', *, ' + ', '.join(op.meta) if op.meta else ''}
         node.hooks = None
         node.order = tick()
     else:
-        out.node = None{view}
-    return out
+        made.node = None{view}
+    return made if out is None else into({op.name.strip('_')!r}, out, made)
 """
 
 
@@ -134,15 +135,15 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
         r = forward({call})
     except Exception as error:
         raise forward_failed(op, error, tuple(arrays)) from error
-    out = new(Tensor)
-    out.array = r
-    out.grad_slot = None
-    out.storage = FRESH
-    out.node = None
+    made = new(Tensor)
+    made.array = r
+    made.grad_slot = None
+    made.storage = FRESH
+    made.node = None
     if mode.grad:
         edges = tuple([x.node for x in {xs}])
         if any([edge is not None for edge in edges]):
-            out.node = node = new(Node)
+            made.node = node = new(Node)
             node.edges = edges
             node.saved = ()
             node.meta = (tuple([x.shape for x in arrays]), {''.join(f'{k}, ' for k in keywords)})
@@ -151,7 +152,7 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
             node.storage = FRESH
             node.hooks = None
             node.order = tick()
-    return out
+    return made
 """
 
 

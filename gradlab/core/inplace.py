@@ -60,6 +60,15 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     return target
 
 
+def composed_in_place(function: Any, target: Tensor, *others: Any, **options: Any) -> Tensor:
+    """The same for a function made of several operations, which may save its argument anywhere."""
+    check_writable(target)
+    old = shadow(target, copied=mode.grad and (target.node is not None or any(
+        isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))))
+    store(target, function(old, *(old if x is target else x for x in others), **options))
+    return target
+
+
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     """Whether an array of that shape broadcasts to `into`."""
     if shape == into:

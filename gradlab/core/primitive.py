@@ -14,10 +14,10 @@ once, here.
     bilinear      one adjoint per side; the jvp is the op with that side swapped for its tangent
     primitive     vjp and jvp by hand
 
-Further keywords: `view` (the result aliases its first argument where the library makes a view), `inplace` (the name of
-its in-place twin, made from the same rules), `reads` (which input elements an output element depends on: "own", "index",
-"into", "axes", "all" or a function; see `core.sparsity`), `promote` (its dtype rule: "same", "number", "float", "sum"), `node`
-(its graph node's name), `tex` (its notation), `formula` (LaTeX with its source, where the traced rule would not be read).
+Further keywords: `view` (the result aliases its first argument where the library makes a view), `reads` (which input
+elements an output element depends on: "own", "index", "into", "axes", "all" or a function; see `core.sparsity`), `promote`
+(its dtype rule: "same", "number", "float", "sum"), `node` (its graph node's name), `tex` (its notation), `formula` (LaTeX
+with its source, where the traced rule would not be read). Every recording function takes `out`.
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """
@@ -57,11 +57,11 @@ class Primitive:
 
     def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
-                 inplace: str | None = None, reads: Any = "own", promote: str = "same",
+                 reads: Any = "own", promote: str = "same",
                  batch: Callable[..., dict[str, Any]] | None = None,
                  explain: Callable[..., Exception | None] | None = None) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
-        self.tex, self.formula, self.view, self.inplace, self.reads = tex, formula, view, inplace, reads
+        self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.explain = promote, batch, explain
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
@@ -145,20 +145,19 @@ class Primitive:
 
 
 def elementwise(name: str, forward: Callable[..., Any], *, node: str | None = None, tex: str | None = None,
-                formula: str | None = None, inplace: str | None = None, promote: str = "same", **rules: Rule) -> Primitive:
+                formula: str | None = None, promote: str = "same", **rules: Rule) -> Primitive:
     """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
-    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, inplace=inplace,
-                     promote=promote)
+    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote)
 
 
 def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
-           formula: str | None = None, view: bool = False, inplace: str | None = None, promote: str = "same",
+           formula: str | None = None, view: bool = False, promote: str = "same",
            batch: Callable[..., dict[str, Any]] | None = None, **transposes: Rule) -> Primitive:
     """A primitive linear in each argument taken together; each rule is a transpose.
 
     `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal."""
     return Primitive(name, "linear", forward, transposes, None, node=node, tex=tex, formula=formula, view=view,
-                     inplace=inplace, reads=reads, promote=promote, batch=batch)
+                     reads=reads, promote=promote, batch=batch)
 
 
 def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,

@@ -18,7 +18,7 @@ from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 
 if TYPE_CHECKING:
-    from gradlab.methods import Methods
+    from gradlab.methods.tensor import Methods
 else:
     Methods = object
 

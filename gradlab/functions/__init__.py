@@ -1,80 +1,10 @@
-"""Functions of tensors, spelled as torch spells them. Each normalises its arguments and hands over to a primitive.
+"""Functions of tensors, spelled as torch spells them. Each normalises its arguments and hands over to primitives.
 
-The first parameter is the tensor, so the same functions are the methods of `Tensor` (see `gradlab.methods`).
+What a module lists in `__all__` is a name of `gradlab` itself. The first parameter is the tensor, so the same functions are the
+methods of `Tensor` (see `gradlab.methods`).
 """
-from gradlab.functions.arguments import many_dims, one_dim
-from gradlab.functions.arithmetic import (
-    abs,
-    add,
-    cos,
-    div,
-    exp,
-    log,
-    maximum,
-    minimum,
-    mul,
-    neg,
-    pow,
-    reciprocal,
-    relu,
-    sigmoid,
-    sin,
-    sqrt,
-    square,
-    sub,
-    tanh,
-)
-from gradlab.functions.comparison import (
-    allclose,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    eq,
-    equal,
-    ge,
-    gt,
-    isfinite,
-    isnan,
-    le,
-    logical_not,
-    lt,
-    ne,
-    where,
-)
-from gradlab.functions.products import dot, matmul, mm, mv, product
-from gradlab.functions.reductions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    log_softmax,
-    max,
-    mean,
-    min,
-    norm,
-    softmax,
-    std,
-    sum,
-    var,
-)
-from gradlab.functions.shapes import (
-    broadcast_to,
-    cast,
-    cat,
-    clone,
-    diag,
-    diagonal,
-    expand,
-    expand_as,
-    flatten,
-    is_tensor,
-    numel,
-    permute,
-    reshape,
-    squeeze,
-    stack,
-    t,
-    transpose,
-    unsqueeze,
-    view,
-)
+from gradlab.functions.arithmetic import *
+from gradlab.functions.comparison import *
+from gradlab.functions.products import *
+from gradlab.functions.reductions import *
+from gradlab.functions.shapes import *

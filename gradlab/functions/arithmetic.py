@@ -10,6 +10,10 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import checked
 from gradlab.rules import elementwise as el
 
+__all__ = ["abs", "absolute", "add", "cos", "div", "divide", "exp", "log", "maximum", "minimum", "mul", "multiply", "neg",
+           "negative", "pow", "reciprocal", "relu", "sigmoid", "sin", "sqrt", "square", "sub", "subtract", "tanh",
+           "true_divide"]
+
 exp, log, sqrt, sin, cos, tanh = (op.record for op in (el.exp, el.log, el.sqrt, el.sin, el.cos, el.tanh))
 sigmoid, relu, reciprocal, abs, neg = (op.record for op in (el.sigmoid, el.relu, el.reciprocal, el.absolute, el.neg))
 
@@ -101,3 +105,6 @@ def both_tensors(name: str, input: Any, other: Any) -> Tensor:
             raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(x).__name__}. Make a number a tensor: "
                             "gradlab.tensor(0.0).")
     return input
+
+
+absolute, subtract, multiply, divide, true_divide, negative = abs, sub, mul, div, div, neg

@@ -12,6 +12,9 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import checked
 from gradlab.rules import elementwise as el
 
+__all__ = ["allclose", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "equal", "ge", "gt", "isfinite", "isnan", "le",
+           "logical_not", "lt", "ne", "where"]
+
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds."""

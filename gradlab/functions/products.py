@@ -9,9 +9,11 @@ from gradlab.functions.arguments import checked
 from gradlab.functions.shapes import UNSAFE_VIEW, squeeze, unsqueeze
 from gradlab.rules import matrix, shapes
 
+__all__ = ["dot", "matmul", "mm", "mv"]
 
-def matmul(input: Tensor, other: Tensor) -> Any:
-    """The matrix product; vectors on either side as in NumPy, leading axes are batches."""
+
+def operator(input: Tensor, other: Tensor) -> Any:
+    """What `@` does. The matrix product; vectors on either side as in NumPy, leading axes are batches."""
     if not isinstance(other, Tensor) or not isinstance(input, Tensor):
         return NotImplemented
     if input.array.dtype is not other.array.dtype or input.array.dtype.kind == "b":
@@ -54,9 +56,9 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
-def product(input: Any, other: Any) -> Tensor:
-    """`matmul` as a function: raises where the operator would ask the other operand."""
-    return checked("matmul", matmul(input, other), other)
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product; vectors on either side as in NumPy, leading axes are batches."""
+    return checked("matmul", operator(input, other), other)
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -64,16 +66,16 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     if input.array.ndim != 2 or mat2.array.ndim != 2:
         raise RuntimeError(f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix: mm() multiplies 2-D tensors, got "
                            f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}; matmul (@) takes other ranks.")
-    return product(input, mat2)
+    return matmul(input, mat2)
 
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
-    return product(input, vec)
+    return matmul(input, vec)
 
 
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two 1-D tensors."""
     if input.array.ndim != 1 or other.array.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.array.ndim}D and {other.array.ndim}D tensors")
-    return product(input, other)
+    return matmul(input, other)

@@ -16,6 +16,8 @@ from gradlab.rules import reductions as rules
 from gradlab.rules import shapes
 from gradlab.rules import softmax as softmax_rules
 
+__all__ = ["all", "any", "argmax", "argmin", "log_softmax", "max", "mean", "min", "norm", "softmax", "std", "sum", "var"]
+
 
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The sum over the axes `dim` (all by default)."""

@@ -14,6 +14,9 @@ from gradlab.functions.arguments import many_dims, one_dim
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
 
+__all__ = ["broadcast_to", "cat", "clone", "concat", "concatenate", "diag", "diagonal", "flatten", "is_tensor", "numel",
+           "permute", "reshape", "squeeze", "stack", "t", "transpose", "unsqueeze"]
+
 
 def new_shape(shape: tuple[Any, ...], numel: int) -> tuple[int, ...]:
     """The shape asked for, with -1 worked out, or torch's error."""
@@ -195,6 +198,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                                    f"got size {m} for tensor number {i} in the list.")
     starts = (0, *np.cumsum([x.array.shape[axis] for x in tensors]).tolist())
     return in_order(rules.cat.record(*tensors, axis=axis, starts=starts))
+
+
+concat = concatenate = cat
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -12,17 +12,15 @@ import numpy as np
 
 from gradlab.core.primitive import elementwise
 
-add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", inplace="add_")
-sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", inplace="sub_")
+add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}")
+sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}")
 rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", inplace="mul_")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}")
 div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: -g * (a / b / b), tex=r"\frac{{{a}}}{{{b}}}",
-                  promote="float", inplace="div_")
-neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}", inplace="neg_")
-absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", promote="number",
-                       inplace="abs_")
-reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float",
-                         inplace="reciprocal_")
+                  promote="float")
+neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
+absolute = elementwise("abs", np.absolute, x=lambda xp, x: xp.sign(x), tex=r"\left|{x}\right|", promote="number")
+reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float")
 
 
 def power(x, exponent):
@@ -34,7 +32,7 @@ def power(x, exponent):
 
 pow_scalar = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0",
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * power(x, exponent - 1),
-                         tex="{x}^{{{exponent}}}", inplace="pow_")
+                         tex="{x}^{{{exponent}}}")
 pow_ = elementwise("pow", lambda a, b: a ** b, node="PowBackward1",
                    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
                    b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
@@ -50,12 +48,12 @@ def base_power_slope(xp, g, x, out, base):
 rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
                           tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b")
 
-exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float", inplace="exp_")
-log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float", inplace="log_")
-sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float", inplace="sqrt_")
-sin = elementwise("sin", np.sin, x=lambda xp, x: xp.cos(x), tex=r"\sin {x}", promote="float", inplace="sin_")
-cos = elementwise("cos", np.cos, x=lambda xp, x: -xp.sin(x), tex=r"\cos {x}", promote="float", inplace="cos_")
-tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\tanh {x}", promote="float", inplace="tanh_")
+exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float")
+log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float")
+sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float")
+sin = elementwise("sin", np.sin, x=lambda xp, x: xp.cos(x), tex=r"\sin {x}", promote="float")
+cos = elementwise("cos", np.cos, x=lambda xp, x: -xp.sin(x), tex=r"\cos {x}", promote="float")
+tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\tanh {x}", promote="float")
 
 
 def stable_sigmoid(xp, x):
@@ -64,8 +62,7 @@ def stable_sigmoid(xp, x):
     return xp.where(x >= 0, 1, small) / (1 + small)
 
 
-sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float",
-                      inplace="sigmoid_")
+sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float")
 BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -79,7 +76,7 @@ def kept(xp, mask, g):
 
 
 relu = elementwise("relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: kept(xp, out > 0, g),
-                   tex=r"\max({x}, 0)", promote="number", inplace="relu_")
+                   tex=r"\max({x}, 0)", promote="number")
 
 where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, b),
                     a=lambda xp, g, condition: kept(xp, condition, g), b=lambda xp, g, condition: xp.where(condition, 0, g),
@@ -98,5 +95,5 @@ minimum = elementwise("minimum", np.minimum, a=lambda xp, g, a, b: chosen(xp, g,
 
 clone = elementwise("clone", lambda x: x.copy(), x=lambda g: g, tex="{x}")
 fill = elementwise("fill", lambda xp, x, *, value: xp.full_like(x, value), x=lambda xp, g: xp.zeros_like(g), tex="{value}",
-                   node="FillBackward2", inplace="fill_")
+                   node="FillBackward2")
 zero = fill.named("ZeroBackward0")

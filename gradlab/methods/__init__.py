@@ -1,0 +1,1 @@
+"""The operators and methods of `Tensor`, in torch's spelling. They compute nothing: they hand over to the functions."""

@@ -1,0 +1,31 @@
+"""All members of `Tensor`, and how it gets them.
+
+`Tensor` derives from `Methods` for type checkers; at run time it takes its members, so that a call looks in one class.
+"""
+from __future__ import annotations
+
+from gradlab.core.tensor import Tensor
+from gradlab.methods.arithmetic import Arithmetic
+from gradlab.methods.comparison import Comparison
+from gradlab.methods.holding import Holding
+from gradlab.methods.products import Products
+from gradlab.methods.python import Python
+from gradlab.methods.reductions import Reductions
+from gradlab.methods.shapes import Shapes
+from gradlab.methods.writing import Writing
+
+
+class Methods(Arithmetic, Comparison, Reductions, Products, Shapes, Writing, Holding, Python):
+    """What every tensor can do."""
+
+
+def install() -> None:
+    """Give `Tensor` its members."""
+    own = set(vars(type("Empty", (), {}))) | {"__annotations__", "__static_attributes__", "__firstlineno__", "__hash__"}
+    for part in Methods.__bases__:
+        for name, member in vars(part).items():
+            if name not in own:
+                setattr(Tensor, name, member)
+
+
+install()
