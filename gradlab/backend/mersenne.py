@@ -14,16 +14,25 @@ normal, 16 or more        see above   Box-Muller of 8 + 8 uniforms a block of 16
                                       where the size is no multiple of 16
 permutation of n          n - 1       Fisher-Yates from the front
 Bernoulli                 1 or 2      uniform < p; a float64 p, or a Python number, takes a float64 uniform
+exponential, geometric,   2           the inverse of the distribution function at a float64 uniform
+Cauchy
+log-normal                4 a pair    exp of a normal, always by pairs
+multinomial               2           with replacement: where a float64 uniform falls among the cumulative
+                                      sums; else (and for one sample) the largest weight / exponential
 ========================  ==========  =====================================================================
 
-Uniforms, integers, permutations and Bernoulli draws equal PyTorch's bit for bit; normals do but for the last digits of
-`log`, `sin` and `cos` (at most 4 units in the last place in float32, 2 in float64; draws of 15 or fewer equal). The
-state is PyTorch's own 5056 bytes, so a generator can be handed from one library to the other.
+Uniforms, integers, permutations and Bernoulli draws equal PyTorch's bit for bit; what goes through `log`, `sin`, `cos` or
+`tan` does but for the last digits (at most 4 units in the last place in float32, 2 in float64; draws of 15 or fewer normals
+equal). The state is PyTorch's own 5056 bytes, so a generator can be handed from one library to the other. (On processors
+of Intel's, PyTorch may draw Bernoulli and exponential numbers from MKL instead; the numbers here are those it draws elsewhere.)
+
+Words come from NumPy in chunks that stay in the cache while they become numbers: a million cost what they cost in PyTorch.
 """
 from __future__ import annotations
 
 import math
-import secrets
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +40,8 @@ import numpy as np
 DEFAULT_SEED = 67280421310721
 BLOCK = 16                  # normals are made in blocks of 8 radii and 8 angles
 WIDE = 2**28                # integer ranges from here on take two words
+CHUNK = 2**15               # numbers made at a time, a multiple of BLOCK
+FEW = 1000                  # below this many, `random_raw` is the quicker call
 
 STATE = np.dtype([
     ("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("key", "<u8", 624),
@@ -56,12 +67,13 @@ class MersenneTwister:
                              f"got {number}.")
         self._seed = number % 2**64
         self._bits: Any = None
+        self._integers: Any = None                        # the same engine's quicker call for many words
         self._second: float | None = None                 # of a Box-Muller pair, not yet handed out
         return self
 
     def seed(self) -> int:
         """Start anew from a seed that the operating system draws, and return it."""
-        self.manual_seed(secrets.randbits(64))
+        self.manual_seed(int.from_bytes(os.urandom(8)))
         return self._seed
 
     def initial_seed(self) -> int:
@@ -113,21 +125,43 @@ class MersenneTwister:
 
     # ------------------------------------------------------------------------------------------------------------ words
     def _words(self, count: int) -> np.ndarray:
-        """The next 32-bit words, each in a uint64."""
-        return self._engine().random_raw(count)
+        """The next 32-bit words; in an array of uint64 where they are few."""
+        if count < FEW:
+            return self._engine().random_raw(count)
+        return self._many()(0, 2**32, count, np.uint32)
 
     def _wide_words(self, count: int) -> np.ndarray:
         """The next 64-bit words, of two words each, the first in the high half."""
-        words = self._words(2 * count)
-        return words[0::2] << 32 | words[1::2]
+        if count < FEW:
+            words = self._engine().random_raw(2 * count)
+            return words[0::2] << 32 | words[1::2]
+        return self._many()(0, 2**64, count, np.uint64)
+
+    def _many(self) -> Any:
+        if self._integers is None:
+            from numpy.random import Generator
+
+            self._integers = Generator(self._engine()).integers
+        return self._integers
 
     def _unit(self, count: int, double: bool) -> np.ndarray:
         """Uniforms in [0, 1): float64, or float32."""
-        if double:
-            return (self._wide_words(count) & (2**53 - 1)) * 2.0**-53
-        uniforms = (self._words(count) & (2**24 - 1)).astype(np.float32)
-        uniforms *= 2.0**-24
-        return uniforms
+        if count < FEW:
+            return ((self._wide_words(count) & DOUBLE_BITS) * 2.0**-53 if double else
+                    (self._words(count) & SINGLE_BITS).astype(np.float32) * np.float32(2.0**-24))
+        return _chunked(count, np.float64 if double else np.float32, self._fill_double if double else self._fill_single)
+
+    def _fill_single(self, out: np.ndarray) -> None:
+        words = self._words(out.size)
+        words &= SINGLE_BITS
+        out[...] = words.view(np.int32) if words.itemsize == 4 else words        # int32 turns into floats twice as quickly
+        out *= np.float32(2.0**-24)
+
+    def _fill_double(self, out: np.ndarray) -> None:
+        words = self._wide_words(out.size)
+        words &= DOUBLE_BITS
+        out[...] = words.view(np.int64)
+        out *= 2.0**-53
 
     # ------------------------------------------------------------------------------------------------------------ draws
     def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32,
@@ -138,64 +172,96 @@ class MersenneTwister:
         """
         dtype = _floating(dtype)
         if not low <= high:
-            raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
+            raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
         drawn = self._unit(math.prod(shape), dtype == np.float64).reshape(shape)
         if (low, high) != (0.0, 1.0):
             first, last = drawn.dtype.type(low), drawn.dtype.type(high)
-            drawn = _multiply_add(drawn, last - first, first)
+            drawn = multiply_add(drawn, last - first, first)
         elif dtype != np.float16:
             return drawn
         drawn = drawn.astype(dtype, copy=False)
-        return np.where(drawn == dtype.type(high), dtype.type(low), drawn)
+        drawn[drawn == dtype.type(high)] = dtype.type(low)
+        return drawn
 
     def normal(self, shape: tuple[int, ...], dtype: Any = np.float32,
-               mean: float = 0.0, std: float = 1.0) -> np.ndarray:
-        """Normal numbers, as `torch.randn` and (contiguous) `Tensor.normal_` draw them."""
+               mean: float = 0.0, std: float = 1.0, contiguous: bool = True) -> np.ndarray:
+        """Normal numbers, as `torch.randn` and `Tensor.normal_` draw them; for a tensor that is not contiguous, always by
+        pairs."""
         dtype = _floating(dtype)
         if not std >= 0:
-            raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+            raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
         count = math.prod(shape)
-        if count < BLOCK:
-            drawn = np.array([self._gaussian() for _ in range(count)], np.float64)
+        if count < BLOCK or not contiguous:
+            drawn = self._gaussians(count)
         else:
             double, rest = dtype == np.float64, count % BLOCK
-            whole = count - rest
-            uniforms = self._unit(whole if dtype == np.float16 else count, double)   # float16 draws no tail in vain
-            drawn = np.empty(count, uniforms.dtype)
-            drawn[:whole] = _box_muller(uniforms[:whole])
-            if rest:
-                drawn[-BLOCK:] = _box_muller(self._unit(BLOCK, double))
+            drawn, whole = np.empty(count, np.float64 if double else np.float32), count - rest
+            vain = 0 if dtype == np.float16 else rest                    # drawn for a tail, which is then drawn anew
+            for start in range(0, whole, CHUNK):
+                stop = min(start + CHUNK, whole)
+                last = rest > 0 and stop == whole
+                uniforms = self._unit(stop - start + last * (vain + BLOCK), double)
+                if last:
+                    uniforms = np.concatenate((uniforms[:stop - start], uniforms[-BLOCK:]))
+                normals = _box_muller(uniforms)
+                drawn[start:stop] = normals[:stop - start]
+                if last:
+                    drawn[-BLOCK:] = normals[-BLOCK:]
         if (mean, std) != (0.0, 1.0):
-            drawn = _multiply_add(drawn, drawn.dtype.type(std), drawn.dtype.type(mean))
+            drawn = multiply_add(drawn, drawn.dtype.type(std), drawn.dtype.type(mean))
         if dtype == np.float16:
             drawn = drawn.astype(np.float32, copy=False)                 # rounded twice, as PyTorch does
         return drawn.astype(dtype, copy=False).reshape(shape)
 
-    def _gaussian(self) -> float:
-        """One normal number in float64 (Box-Muller); of each pair the second waits for the next call."""
-        if self._second is not None:
-            drawn, self._second = self._second, None
-            return drawn
-        turn, uniform = self._unit(2, double=True).tolist()
-        radius, angle = math.sqrt(-2 * math.log1p(-uniform)), 2 * math.pi * turn
-        self._second = radius * math.sin(angle)
-        return radius * math.cos(angle)
+    def _gaussians(self, count: int) -> np.ndarray:
+        """Normal numbers in float64 by pairs (Box-Muller); a second that is not asked for waits for the next call."""
+        waiting = self._second is not None and count > 0
+        drawn = np.empty(count + 1)
+        if waiting:
+            drawn[0], self._second = self._second, None
+        pairs = (count - waiting + 1) // 2
+        if pairs:
+            uniforms = self._unit(2 * pairs, double=True).reshape(pairs, 2)
+            if count < BLOCK:                                            # by `math`, as PyTorch: to the last bit
+                values: Any = [pair for turn, uniform in uniforms.tolist() for pair in _pair(turn, uniform)]
+            else:
+                radius, angle = np.sqrt(-2 * np.log1p(-uniforms[:, 1])), 2 * math.pi * uniforms[:, 0]
+                values = np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1).reshape(-1)
+            drawn[waiting:waiting + 2 * pairs] = values
+            if waiting + 2 * pairs > count:
+                self._second = float(drawn[count])
+        return drawn[:count]
 
-    def randint(self, low: int, high: int, shape: tuple[int, ...]) -> np.ndarray:
-        """Integers from low to high - 1 (int64), as `torch.randint` draws them."""
+    def randint(self, low: int, high: int, shape: tuple[int, ...], wide: bool | None = None) -> np.ndarray:
+        """Integers from low to high - 1 (int64), as `torch.randint` draws them; of two words each if `wide`."""
         if not low < high:
             raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-        span, count = high - low, math.prod(shape)
-        words = self._wide_words(count) if span >= WIDE else self._words(count)
-        return ((words % np.uint64(span)).astype(np.int64) + low).reshape(shape)
+        span = high - low
+        wide = span >= WIDE if wide is None else wide
+
+        def fill(out: np.ndarray) -> None:
+            words = self._wide_words(out.size) if wide else self._words(out.size)
+            kind = words.dtype.type
+            if span & (span - 1):
+                words -= words // kind(span) * kind(span)                # quicker than %, for which NumPy has no SIMD
+            else:
+                words &= kind(span - 1)
+            out[...] = words if words.itemsize == 4 else words.view(np.int64)
+            if low:
+                out += low
+        return _chunked(math.prod(shape), np.int64, fill).reshape(shape)
 
     def randperm(self, n: int) -> np.ndarray:
         """A permutation of 0 … n - 1 (int64), as `torch.randperm` draws it."""
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-        permutation = list(range(n))
-        place = np.arange(max(n - 1, 0))
-        partners = place + (self._words(len(place)) % (n - place).astype(np.uint64)).astype(np.int64)
+        place = np.arange(n, dtype=np.int64)
+        partners = place.copy()
+        if n > 1:
+            partners[:-1] += (self._words(n - 1) % np.arange(n, 1, -1).astype(np.uint32)).astype(np.int64)
+        if n > FEW:
+            return _swapped(place, partners)
+        permutation = place.tolist()
         for i, j in enumerate(partners.tolist()):
             permutation[i], permutation[j] = permutation[j], permutation[i]
         return np.array(permutation, np.int64)
@@ -209,11 +275,72 @@ class MersenneTwister:
             An array gives one draw each, as `torch.bernoulli(p)`; a Python number is that of `Tensor.bernoulli_(p)` and
             of dropout, and takes `shape`.
         """
+        if isinstance(p, (int, float)) and shape is not None:
+            if not 0 <= p <= 1:
+                raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+            below = np.uint64(math.ceil(p * 2.0**53))                        # of integers: no float is made
+            return _chunked(math.prod(shape), np.bool_, lambda out: np.less(
+                self._wide_words(out.size) & DOUBLE_BITS, below, out=out)).reshape(shape)
         chances = np.asarray(p)
         if not ((chances >= 0) & (chances <= 1)).all():
-            raise RuntimeError(f"bernoulli expects probabilities from 0 to 1, got {p!r}.")
+            raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. Give probabilities from 0 to 1.")
         shape = chances.shape if shape is None else shape
         return self._unit(math.prod(shape), chances.dtype == np.float64).reshape(shape) < chances
+
+    def exponential(self, shape: tuple[int, ...], rate: float = 1.0) -> np.ndarray:
+        """Exponential numbers (float64), as `Tensor.exponential_` draws them."""
+        if not rate > 0:
+            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+            out, lambda u: np.multiply(np.log1p(np.negative(u, out=u), out=u), -1.0 / rate, out=u))).reshape(shape)
+
+    def geometric(self, shape: tuple[int, ...], p: float) -> np.ndarray:
+        """How many trials of probability `p` it took (float64), as `Tensor.geometric_` draws it."""
+        if not 0 < p < 1:
+            raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+            out, lambda u: np.ceil(np.log(u) / math.log1p(-p)))).reshape(shape)
+
+    def cauchy(self, shape: tuple[int, ...], median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
+        """Cauchy numbers (float64), as `Tensor.cauchy_` draws them."""
+        if not sigma > 0:
+            raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+            out, lambda u: median + sigma * np.tan(math.pi * (u - 0.5)))).reshape(shape)
+
+    def log_normal(self, shape: tuple[int, ...], mean: float = 1.0, std: float = 2.0) -> np.ndarray:
+        """exp of normal numbers (float64), as `Tensor.log_normal_` draws them."""
+        if not std > 0:
+            raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        return np.exp(self._gaussians(math.prod(shape)) * std + mean).reshape(shape)
+
+    def _inverse(self, out: np.ndarray, quantile: Callable[[np.ndarray], np.ndarray]) -> None:
+        self._fill_double(out)
+        with np.errstate(divide="ignore"):
+            out[...] = quantile(out)
+
+    def multinomial(self, weights: np.ndarray, count: int, replacement: bool) -> np.ndarray:
+        """Indices (int64) of the weights (…, n) drawn with probability proportional to them, `count` for each row."""
+        if count == 1 or not replacement:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                keys = weights / self.exponential(weights.shape).astype(weights.dtype)
+            return keys.argmax(-1)[..., None] if count == 1 else np.argsort(-keys, axis=-1, kind="stable")[..., :count]
+        sums = np.cumsum(weights, axis=-1, dtype=np.promote_types(weights.dtype, np.float32)).reshape(-1, weights.shape[-1])
+        sums /= sums[:, -1:]
+        uniforms = self._unit(len(sums) * count, double=True).reshape(len(sums), count)
+        drawn = np.array([np.searchsorted(row, u) for row, u in zip(sums, uniforms, strict=True)], np.int64)
+        return drawn.reshape(*weights.shape[:-1], count)
+
+
+SINGLE_BITS, DOUBLE_BITS = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
+
+
+def _chunked(count: int, dtype: Any, fill: Callable[[np.ndarray], None]) -> np.ndarray:
+    """An array of `count` numbers, which `fill` makes a chunk at a time."""
+    made = np.empty(count, dtype)
+    for start in range(0, count, CHUNK):
+        fill(made[start:start + CHUNK])
+    return made
 
 
 def _floating(dtype: Any) -> np.dtype:
@@ -223,14 +350,58 @@ def _floating(dtype: Any) -> np.dtype:
     return dtype
 
 
+def _pair(turn: float, uniform: float) -> tuple[float, float]:
+    radius, angle = math.sqrt(-2 * math.log1p(-uniform)), 2 * math.pi * turn
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
 def _box_muller(uniforms: np.ndarray) -> np.ndarray:
     """Normals of uniforms in blocks of 16: eight radii, eight angles; eight cosines, eight sines come out."""
-    blocks = uniforms.reshape(-1, 2, BLOCK // 2)
-    radius, angle = np.sqrt(-2 * np.log(1 - blocks[:, 0])), 2 * math.pi * blocks[:, 1]
-    return np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1).reshape(-1)
+    half = np.dtype((np.void, BLOCK // 2 * uniforms.itemsize))                   # half a block as one item is copied quicker
+    blocks = uniforms.view(half)
+    radius, angle = blocks[0::2].copy().view(uniforms.dtype), blocks[1::2].copy().view(uniforms.dtype)
+    np.subtract(1, radius, out=radius)
+    np.log(radius, out=radius)
+    radius *= -2
+    np.sqrt(radius, out=radius)
+    angle *= 2 * math.pi
+    cosine = np.cos(angle)
+    cosine *= radius
+    np.sin(angle, out=angle)
+    angle *= radius
+    normals = np.empty_like(uniforms)
+    blocks = normals.view(half)
+    blocks[0::2], blocks[1::2] = cosine.view(half), angle.view(half)
+    return normals
 
 
-def _multiply_add(x: np.ndarray, factor: np.floating, summand: np.floating) -> np.ndarray:
+def _swapped(place: np.ndarray, partners: np.ndarray) -> np.ndarray:
+    """What 0 … n - 1 becomes when each i is swapped with its partner j ≥ i, one after the other, without the loop.
+
+    After swap i place i is done with, so i receives what place j last received before: the value that stood at the latest
+    earlier swap m with the same partner (place j itself, where there is none). And what stood at m when m's turn came is what
+    stood at the latest swap before m whose partner was m, and so on back: chains, which are followed by doubling.
+    """
+    n = len(place)
+    order = np.argsort(partners.astype(np.uint16), kind="stable")
+    for shift in range(16, n.bit_length(), 16):                          # a radix sort: NumPy's, of 16 bits at a time
+        order = order[np.argsort((partners[order] >> shift).astype(np.uint16), kind="stable")]
+    target = partners[order]
+    again = target[1:] == target[:-1]
+    earlier = np.full(n, -1)                                             # the latest swap before with the same partner
+    earlier[order[1:][again]] = order[:-1][again]
+    last = np.append(~again, True)
+    source = place.copy()
+    at, swap = target[last], order[last]                                 # of each partner, the last swap
+    swap = np.where(swap == at, earlier[swap], swap)                     # a swap with itself moves nothing
+    moved = swap >= 0
+    source[at[moved]] = swap[moved]
+    while not np.array_equal(source, further := source[source]):
+        source = further
+    return np.where(earlier >= 0, source[earlier], partners)
+
+
+def multiply_add(x: np.ndarray, factor: np.floating, summand: np.floating) -> np.ndarray:
     """x * factor + summand rounded once, as the fused instruction does that PyTorch's kernels are compiled to.
 
     A product of two float32 is exact in float64. In float64 the rounding errors of product and sum are recovered

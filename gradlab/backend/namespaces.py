@@ -18,12 +18,16 @@ namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)   # 0-
 class device:  # noqa: N801  (torch's name)
     """Where a tensor's memory lies: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`."""
 
-    __slots__ = ("index", "type")
+    __module__ = "gradlab"
+    __slots__ = ("before", "index", "type")
     type: str
     index: int | None
 
-    def __init__(self, type: str | device, index: int | None = None) -> None:
-        if isinstance(type, device):
+    def __init__(self, type: Any = None, index: int | None = None, *, device: Any = None) -> None:
+        type = device if type is None else type
+        if isinstance(type, int):
+            index, type = type, "cuda"
+        elif isinstance(type, globals()["device"]):
             index, type = type.index, type.type
         elif isinstance(type, str) and index is None and ":" in type:
             type, _, number = type.partition(":")
@@ -31,9 +35,16 @@ class device:  # noqa: N801  (torch's name)
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'. Write 'cpu', 'cuda' or 'cuda:0'.")
             index = int(number)
         if not isinstance(type, str):
-            raise TypeError(f"device(): expected a string such as 'cpu' or 'cuda:0', got {type!r}.")
+            raise TypeError(f"device() received an invalid combination of arguments - got ({type.__class__.__name__}), but "
+                            "expected one of:\n * (str type, int index), such as 'cpu', 'cuda:0' or 'cuda', 0")
+        if not type:
+            raise RuntimeError("Device string must not be empty. Write 'cpu', 'cuda' or 'cuda:0'.")
+        if not type.replace("_", "").isalpha():
+            raise RuntimeError(f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is written "
+                               "gradlab.float64.")
         if type not in ("cpu", "cuda"):
-            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {type}")
+            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {type}. These are the "
+                               "devices that gradlab has.")
         self.type, self.index = type, index
 
     def __repr__(self) -> str:
@@ -51,9 +62,39 @@ class device:  # noqa: N801  (torch's name)
     def __reduce__(self) -> tuple[Any, tuple[str, int | None]]:
         return device, (self.type, self.index)
 
+    def __enter__(self) -> device:
+        self.before = [*getattr(self, "before", ()), current.device]
+        set_default_device(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        current.device = self.before.pop()
+
 
 CPU = device("cpu")
+
+
+class _Current:
+    """Where tensors are made if no device is asked for."""
+
+    device = CPU
+
+
+current = _Current()
 _device_of: dict[type, Callable[[Any], device]] = {np.ndarray: lambda array: CPU}
+
+
+def set_default_device(device: Any) -> None:
+    """Set where tensors are made if no device is asked for: the CPU unless changed."""
+    where = globals()["device"]("cpu" if device is None else device)
+    if where.type == "cuda":
+        cupy_for(where)
+    current.device = CPU if where.type == "cpu" else where
+
+
+def get_default_device() -> device:
+    """Where tensors are made if no device is asked for."""
+    return current.device
 
 
 def register(array_type: type, namespace: Any, device_of: Callable[[Any], device]) -> None:
@@ -65,6 +106,11 @@ def register(array_type: type, namespace: Any, device_of: Callable[[Any], device
 def device_of(array: Any) -> device:
     """The device on which an array lies."""
     return _device_of[type(array)](array)
+
+
+def address(array: Any) -> int:
+    """Where in memory the first element lies."""
+    return array.__array_interface__["data"][0] if type(array) is np.ndarray else array.data.ptr
 
 
 def wrap(result: Any) -> Any:
@@ -137,7 +183,8 @@ def namespace_on(where: device) -> Any:
 
 def moved(array: Any, where: device) -> Any:
     """The array on another device; itself if it is there already."""
-    if device_of(array) == where:
+    here = device_of(array)
+    if here == where or here.type == where.type == "cpu":
         return array
     if where.type == "cpu":
         return array.get()

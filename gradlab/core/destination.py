@@ -45,6 +45,6 @@ def takes_out(function: F) -> F:
         if out is None:
             return made
         if isinstance(made, tuple):
-            return type(made)(*(into(function.__name__, o, m) for o, m in zip(out, made, strict=True)))
+            return type(made)(into(function.__name__, o, m) for o, m in zip(out, made, strict=True))
         return into(function.__name__, out, made)
     return with_out  # type: ignore[return-value]

@@ -14,6 +14,7 @@ import numpy as np
 class dtype:  # noqa: N801  (torch's name)
     """An element type: `gradlab.float32`. Compare by `==` or `is`; there is one object for each."""
 
+    __module__ = "gradlab"
     __slots__ = ("c_name", "is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy", "word")
 
     def __init__(self, name: str, word: str, c_name: str) -> None:
@@ -29,6 +30,9 @@ class dtype:  # noqa: N801  (torch's name)
 
     def __reduce__(self) -> str:
         return self.name
+
+    def __setstate__(self, state: Any) -> None:
+        raise TypeError(f"{self!r} is the one object of its kind: a pickle must not change it.")
 
 
 bool_ = dtype("bool", "Bool", "bool")
@@ -55,14 +59,16 @@ def get_default_dtype() -> dtype:
 
 def set_default_dtype(d: dtype) -> None:
     """Set the dtype of tensors made of Python floats: float16, float32 or float64."""
-    if not isinstance(d, dtype) or not d.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type, got {d!r}.")
+    if not isinstance(d, dtype):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}.")
+    if not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type. It is {d}.")
     default.float = d.numpy
 
 
-def as_numpy_dtype(value: Any) -> np.dtype | None:
+def as_numpy_dtype(value: Any, function: str = "") -> np.dtype | None:
     """The NumPy dtype that `dtype=` asks for: a gradlab dtype, or Python's `float` (float64), `int`, `bool`; None stays
-    None."""
+    None. `function` is named in the error."""
     if value is None:
         return None
     if isinstance(value, dtype):
@@ -73,7 +79,8 @@ def as_numpy_dtype(value: Any) -> np.dtype | None:
         return int64.numpy
     if value is bool:
         return bool_.numpy
-    raise TypeError(f"argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write gradlab.float32 and the like.")
+    raise TypeError(f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write "
+                    "gradlab.float32 and the like.")
 
 
 def known_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -84,8 +91,12 @@ def known_dtype(numpy_dtype: np.dtype) -> dtype:
         if not numpy_dtype.isnative:
             raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
                              "orders is currently not supported. Call array.astype(array.dtype.newbyteorder('=')).") from None
+        hint = {"O": " NumPy makes an array of objects of rows of several lengths and of mixed data: give it numbers in rows of "
+                     "one length, or call array.astype(float).",
+                "U": " The array holds text: call array.astype(float) if that is what the text says.",
+                "u": " Call array.astype(numpy.int64)."}.get(numpy_dtype.kind, "")
         raise TypeError(f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
-                        f"{', '.join(d.name for d in reversed(DTYPES))}.") from None
+                        f"{', '.join(d.name for d in reversed(DTYPES))}.{hint}") from None
 
 
 CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}
@@ -112,8 +123,3 @@ def common_dtype(ranks: list[np.dtype | None]) -> np.dtype:
             result = candidate
     assert result is not None
     return result
-
-
-def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype that both can be promoted to, as `torch.promote_types`."""
-    return OF_NUMPY[join(a.numpy, b.numpy)]

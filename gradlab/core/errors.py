@@ -15,6 +15,16 @@ class Size(tuple[int, ...]):
     """A shape, printed as `gradlab.Size([2, 3])`."""
 
     __slots__ = ()
+    __module__ = "gradlab"
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        made = tuple.__new__(cls, sizes)
+        for at, n in enumerate(made):
+            if type(n) is not int:
+                if not hasattr(n, "__index__"):
+                    raise TypeError(f"gradlab.Size() takes an iterable of 'int' (item {at} is '{type(n).__name__}')")
+                return cls([int(n) for n in made])
+        return made
 
     def __repr__(self) -> str:
         return f"gradlab.Size([{', '.join(map(str, self))}])"
@@ -28,13 +38,71 @@ class Size(tuple[int, ...]):
 
     def __getitem__(self, index: Any) -> Any:
         part = tuple.__getitem__(self, index)
-        return Size(part) if isinstance(index, slice) else part
+        return size_of(part) if isinstance(index, slice) else part
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple(self) + tuple(other))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to gradlab.Size")
+        return size_of(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return size_of(other + tuple(self))
 
     def __mul__(self, times: Any) -> Size:
-        return Size(tuple(self) * times)
+        return size_of(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
+
+
+def size_of(shape: tuple[int, ...]) -> Size:
+    """An array's shape as a Size."""
+    return tuple.__new__(Size, shape)
+
+
+def type_name(x: Any) -> str:
+    """What torch calls the type of an argument: of an array and a number of NumPy's with the module."""
+    kind = type(x)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def expected(function: str, argument: str, position: int | None, wanted: str, got: Any) -> TypeError:
+    """Torch's error for an argument of the wrong type."""
+    at = f" (position {position})" if position else ""
+    hint = " Make it a tensor first: gradlab.tensor(…)." if wanted == "Tensor" and not isinstance(got, str) else ""
+    return TypeError(f"{function}(): argument '{argument}'{at} must be {wanted}, not {type_name(got)}.{hint}")
+
+
+def invalid_combination(function: str, args: tuple[Any, ...], *signatures: str, **named: Any) -> TypeError:
+    """Torch's error for arguments that fit no signature of a function with several."""
+    got = ", ".join([type_name(x) for x in args] + [f"{k}={type_name(x)}" for k, x in named.items()])
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+                     + "\n".join(f" * {signature}" for signature in signatures))
+
+
+def shared_place() -> RuntimeError:
+    return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                        "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
+
+
+# What of torch's gradlab leaves out, and why.
+LEFT_OUT = {
+    r"bfloat16|BFloat16\w*": "NumPy does not have this dtype; use float16 or float32",
+    r"complex\w*|c(float|double|half)|Complex\w*|view_as_(complex|real)|polar": "there are no complex numbers",
+    r"sparse\w*|_sparse\w*|hspmm|sspaddmm|smm": "tensors are dense",
+    r"uint(16|32|64)": "use int32 or int64",
+    r"q_\w+|q(u?)int\d+\w*|(de|fake_)?quantize\w*": "there are no quantized tensors",
+    r"jit|onnx|fx|export|library|package|_dynamo|_C": "operations run when they are called, and no compiler stands behind them",
+    r"distributed|multiprocessing|distributions|hub|profiler": "it is not part of gradlab",
+}
+
+
+def no_name(name: str) -> AttributeError:
+    """What asking gradlab for a name that it has not raises."""
+    from re import fullmatch
+
+    why = next((f"gradlab does not have it ({reason})" for pattern, reason in LEFT_OUT.items() if fullmatch(pattern, name)),
+               "it is not a name of torch's that gradlab has yet")
+    return AttributeError(f"module 'gradlab' has no attribute {name!r}: {why}. dir(gradlab) lists what there is.")
 
 
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
@@ -45,8 +113,8 @@ def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
 
 
 def no_graph(index: int, dtype: Any) -> RuntimeError:
-    why = (f" It has dtype {dtype}, and only floating point tensors carry gradients: write 1. and not 1, or call .float() "
-           "before requires_grad_()." if not dtype.is_floating_point else
+    why = (f" It has dtype {dtype}, and integers and bools carry no gradient: write data as 1. and not 1, and differentiate what "
+           "comes before a comparison, an argmax or a cast to integers." if not dtype.is_floating_point else
            " No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
            "or .item(): set requires_grad=True on the input before computing.")
     return RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn.{why}")
@@ -75,7 +143,7 @@ def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], b
             f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
             f"detected: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of {Size(output)}.")
     return RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a "
-                        f"shape of {Size(output)}.")
+                        f"shape of {Size(output)}. There must be one weight for each element of the output.")
 
 
 def unused(index: int) -> RuntimeError:
@@ -86,13 +154,13 @@ def unused(index: int) -> RuntimeError:
 
 def leaf_in_place() -> RuntimeError:
     return RuntimeError(
-        "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with no_grad():`, or "
-        "make a new tensor (x = x + 1).")
+        "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
+        "or make a new tensor (x = x + 1).")
 
 
 def view_of_leaf_in_place() -> RuntimeError:
     return RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside "
-                        "`with no_grad():`, or make a new tensor.")
+                        "`with gradlab.no_grad():`, or make a new tensor.")
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
@@ -101,7 +169,8 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             return RuntimeError(
                 f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
-                f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}.")
+                f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}: from the last axis on, sizes "
+                "must be equal, or one of them 1 (unsqueeze adds such an axis).")
     return None
 
 
@@ -116,7 +185,24 @@ def no_bool(name: str, both: bool = False) -> Exception:
         return RuntimeError(f"Negation, the `-` operator, on a bool tensor is not supported. {instead}")
     if name == "relu":
         return RuntimeError("Boolean inputs not supported for relu. Call .float() first.")
-    return NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'. Call .int() or .float() first.")
+    return not_implemented(name, "Bool")
+
+
+# Torch's errors name its kernels. Those that are not called after the operation:
+KERNELS = {**{name: f"{name}_vml_cpu" for name in ("floor", "ceil", "round", "trunc")}, "floor_divide": "div_floor_cpu",
+           "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu", "lerp_scalar": "lerp_kernel_scalar",
+           "lerp": "lerp_kernel_tensor", "round_decimals": "round_cpu", "addcmul": "addcmul_cpu_out",
+           "div_trunc": "div_trunc_cpu", "pow": "pow", "gelu": "GeluKernelImpl",
+           "gelu_tanh": "GeluKernelImpl", "logsigmoid": "log_sigmoid_cpu", "softshrink": "softshrink_check",
+           "mse_loss": "mse_cpu", "smooth_l1_loss": "smooth_l1_cpu", "huber_loss": "huber_cpu",
+           "binary_cross_entropy": "binary_cross_entropy"}
+
+
+def not_implemented(name: str, word: Any) -> NotImplementedError:
+    """Torch's refusal of a dtype (or of its word: "Long") that an operation has no meaning for."""
+    word = getattr(word, "word", word)
+    instead = {"Bool": " Call .int() or .float() first.", "Long": " Call .float() first."}.get(word, "")
+    return NotImplementedError(f"\"{KERNELS.get(name, f'{name}_cpu')}\" not implemented for '{word}'.{instead}")
 
 
 def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...]) -> Exception:

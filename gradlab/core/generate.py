@@ -8,25 +8,25 @@ four times quicker than one general function. The source is registered with `lin
 from __future__ import annotations
 
 import linecache
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.backend.namespaces import SCALARS, namespace_of
 from gradlab.core.destination import into
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
-from gradlab.core.promotion import PROMOTIONS
-from gradlab.core.storage import FRESH, remember_view, tick
+from gradlab.core.promotion import GUARDS, PROMOTIONS
+from gradlab.core.storage import FRESH, forget_dead, own_storage, tick
 from gradlab.core.tensor import Tensor, constant
 
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
-GENERATED = "record", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
-PROMOTE_GUARDS = {"same": None, "number": "{0}.array.dtype.kind == 'b'", "float": "{0}.array.dtype.kind != 'f'",
-                  "sum": "{0}.array.dtype.kind in 'bui'"}
+LARGE = 4096                      # elements from which it pays to spare an array
+GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
 
 
 def as_output(array: Any, node: Any) -> Tensor:
@@ -36,10 +36,40 @@ def as_output(array: Any, node: Any) -> Tensor:
     return out
 
 
-def shares_memory(array: Any, source: Any) -> bool:
-    """Whether the library made `array` a view of `source` (bases are never nested in NumPy and CuPy)."""
-    base = array.base
-    return base is not None and (base is source or base is source.base)
+def number(value: float, like: Any) -> Tensor:
+    """A Python number as a constant to compute with a floating point array."""
+    made = object.__new__(Tensor)
+    made.array = (np.array if type(like) is np.ndarray else namespace_of[type(like)].array)(value, like.dtype)
+    made.node = made.grad_slot = None
+    made.storage = FRESH
+    return made
+
+
+def still_of(result: Any, *saved: Any) -> Any:
+    """A recorded cotangent; where it has no history although what it was computed from has, with the history that its
+    derivative is 0 (see rules.unmoved)."""
+    if result.node is None:
+        from gradlab.core.primitive import PRIMITIVES
+
+        for x in saved:
+            if x is not None and x.node is not None:
+                return PRIMITIVES["unmoved"].record(result, x)
+    return result
+
+
+def scaled(g: Any, partial: Any, saved: tuple[Any, ...]) -> Any:
+    """g · partial, in the memory of the partial derivative if that is the rule's own: large arrays are bound by memory."""
+    if partial.base is None and partial.shape == g.shape and partial.dtype == g.dtype and all(partial is not s for s in saved):
+        return np.multiply(g, partial, out=partial)
+    return np.multiply(g, partial)
+
+
+def all_tensors(xs: Any) -> Any:
+    """The operands of a variadic op, where a number is not taken for a tensor."""
+    for i, x in enumerate(xs):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    return xs
 
 
 def zeros_for(node: Any, edges: Any, lead: tuple[int, ...], shapes: Any) -> list[Any]:
@@ -50,10 +80,11 @@ def zeros_for(node: Any, edges: Any, lead: tuple[int, ...], shapes: Any) -> list
 
 
 SCOPE: dict[str, Any] = {
-    "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__,
-    "ndarray": np.ndarray, "namespace_of": namespace_of, "wrap": wrap, "shares_memory": shares_memory,
-    "remember_view": remember_view, "multiply": np.multiply, "as_output": as_output, "forward_failed": forward_failed,
-    "zeros_for": zeros_for, "into": into,
+    "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__, "NUMBERS": frozenset((float, int)),
+    "number": number, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS), "asarray": np.asarray,
+    "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
+    "forward_failed": forward_failed, "zeros_for": zeros_for, "all_tensors": all_tensors, "scaled": scaled, "LARGE": LARGE,
+    "into": into, "still_of": still_of,
 }
 
 
@@ -72,11 +103,35 @@ def recording_function(op: Primitive) -> Callable[..., Any]:
                     promote=PROMOTIONS[op.promote])
 
 
+def applying_function(op: Primitive) -> Callable[..., Any]:
+    """`op.apply`: record if one of the arguments is a Tensor, else run the forward on the arrays."""
+    xs, keywords = op.variadic, [f"{k}={k}" for k in op.meta]
+    first, args = (f"{xs}[0]", [f"*{xs}"]) if xs else (op.args[0], op.args)
+    head = ", ".join([*args, *(["*"] if op.meta and not xs else []), *op.meta])
+    tensors = f"any([type(x) is Tensor for x in {xs}])" if xs else " or ".join(f"type({a}) is Tensor" for a in args)
+    given = [f"namespace_of[type({first})]" if p == "xp" else p for p in op.call] + args[:1] * bool(xs)
+    return compiled(op, "apply", f"""
+def apply({head}):
+    if {tensors}:
+        return op.record({', '.join([*args, *keywords])})
+    return forward({', '.join([*given, *keywords])})
+""")
+
+
+# Nearly always what is odd is a Python number beside a floating point tensor.
+WITH_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.dtype.kind == 'f':
+            {b} = number({b}, {a}.array)
+        elif type({b}) is Tensor and type({a}) in NUMBERS and {b}.array.dtype.kind == 'f':
+            {a} = number({a}, {b}.array)
+        else:"""
+
+
 def record_source(op: Primitive) -> str:
     args, wrt = op.args, list(op.rules)
     odd = [f"type({a}) is not Tensor" for a in wrt] + [f"{a}.array.dtype is not {wrt[0]}.array.dtype" for a in wrt[1:]]
-    if guard := PROMOTE_GUARDS[op.promote]:
+    if guard := GUARDS[op.promote]:
         odd.append(guard.format(wrt[0]))
+    numbers = op.kind == "elementwise" and len(wrt) == len(args) == 2 and "tensors" not in op.promote
     value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{a}" for a in args}}
     call = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
     saved = []
@@ -84,23 +139,25 @@ def record_source(op: Primitive) -> str:
         needed_by = [a for a in wrt if name in op.needs[a]]
         keep = "r" if name == "out" else name
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
-    view = f"""
-    if shares_memory(r, x_{args[0]}):
-        remember_view(made, {args[0]}, op, {{{', '.join(f'{k!r}: {k}' for k in op.meta)}}}, mode.grad)""" if op.view else ""
+    view = VIEW.format(x=args[0], meta="".join(f"{k}, " for k in op.meta)) if op.view else ""
+    renamed = [(a, p) for a, p in zip(args, op.public, strict=True) if a != p]
+    rename = f"{', '.join(a for a, _ in renamed)} = {', '.join(p for _, p in renamed)}" if renamed else ""
     return f"""
-def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
+def {op.name}({', '.join([*op.public, '*', *op.meta])}, out=None):
+    {rename}
     if {' or '.join(odd)}:
-        promoted = promote(op, {', '.join(wrt)})
-        if promoted is NotImplemented:
-            return promoted
-        {', '.join(wrt)}, = promoted
+        {WITH_NUMBER.format(a=wrt[0], b=wrt[1]) if numbers else "if True:"}
+            promoted = promote(op, {', '.join(wrt)})
+            if promoted is NotImplemented:
+                return promoted
+            {', '.join(wrt)}, = promoted
     {'; '.join(f'x_{a} = {a}.array' for a in args)}
     try:
         r = forward({call})
     except Exception as error:
         raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)})) from error
-    if type(r) is not ndarray:
-        r = wrap(r)
+    if type(r) is not ndarray and type(r) in SCALARS:
+        r = asarray(r)
     made = new(Tensor)
     made.array = r
     made.grad_slot = None
@@ -122,15 +179,39 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
 """
 
 
+# What is noted of a result that the library made a view of its source (bases are never nested in NumPy and CuPy). This is most
+# of what a view costs, so it stands in the function itself; `storage.view_of` reads it.
+VIEW = """
+    base = r.base
+    if base is not None and (base is x_{x} or base is x_{x}.base):
+        made.storage = storage = {x}.storage if {x}.storage is not FRESH else own_storage({x})
+        if made.node is not None:
+            node.storage = storage
+        made.view_record = {x}, op, ({meta}), "" if made.node is not None or mode.grad else "no_grad"
+        views = storage.views
+        views.append(ref(made))
+        if len(views) > storage.limit:
+            forget_dead(storage)"""
+
+
 def variadic_source(op: Primitive) -> str:
     """The same for an op on a sequence of tensors, all differentiable and saved by none of its rules."""
     xs, keywords = op.variadic, op.meta
     call = ", ".join(["namespace_of[type(arrays[0])]"] * ("xp" in op.call) + ["*arrays"] + [f"{k}={k}" for k in keywords])
     return f"""
 def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
-    if any([type(x) is not Tensor or x.array.dtype is not {xs}[0].array.dtype for x in {xs}]):
-        {xs} = promote(op, *{xs})
-    arrays = [x.array for x in {xs}]
+    arrays, edges, recorded = [], [], False                         # one plain loop: each comprehension would cost 0.2 µs
+    for x in {xs}:
+        if type(x) is not Tensor or x.array.dtype is not {xs}[0].array.dtype:
+            {xs} = promote(op, *all_tensors({xs}))
+            arrays = [x.array for x in {xs}]
+            edges = [x.node for x in {xs}]
+            recorded = any(edges)
+            break
+        arrays.append(x.array)
+        edges.append(x.node)
+        if x.node is not None:
+            recorded = True
     try:
         r = forward({call})
     except Exception as error:
@@ -139,19 +220,18 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
     made.array = r
     made.grad_slot = None
     made.storage = FRESH
-    made.node = None
-    if mode.grad:
-        edges = tuple([x.node for x in {xs}])
-        if any([edge is not None for edge in edges]):
-            made.node = node = new(Node)
-            node.edges = edges
-            node.saved = ()
-            node.meta = (tuple([x.shape for x in arrays]), {''.join(f'{k}, ' for k in keywords)})
-            node.shape = r.shape
-            node.dtype = r.dtype
-            node.storage = FRESH
-            node.hooks = None
-            node.order = tick()
+    if recorded and mode.grad:
+        made.node = node = new(Node)
+        node.edges = tuple(edges)
+        node.saved = ()
+        node.meta = (tuple([x.shape for x in arrays]), {''.join(f'{k}, ' for k in keywords)})
+        node.shape = r.shape
+        node.dtype = r.dtype
+        node.storage = FRESH
+        node.hooks = None
+        node.order = tick()
+    else:
+        made.node = None
     return made
 """
 
@@ -196,7 +276,13 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
             given_to_it = ", ".join(value[p] for p in names)
             call = given_to_it if returns_its_argument(rule) else f"rule_{arg}({given_to_it})"
             if op.kind == "elementwise" and "g" not in names:                # a partial derivative. The ufunc beats `*` on arrays
+                fresh = not traced and not scalar and not returns_its_argument(rule)
                 call = f"{given} * {call}" if traced or scalar else f"multiply({given}, {call})"
+                if fresh:
+                    held = "".join(f"{value[n]}, " for n in op.saves)
+                    call = f"{call} if {given}.size < LARGE else {call.replace('multiply', 'scaled')[:-1]}, ({held}))"
+            if traced and not tangent and not op.masks and (read := [value[n] for n in op.saves if n in names]):
+                call = f"still_of({call}, {', '.join(read)})"
         calls.append(f"None if e_{arg} is None else {call}")
     unpack = [f"{''.join(f'e_{a}, ' for a in rules)}= edges"]
     unpack += [f"{''.join(f's_{n}, ' for n in op.saves)}= node.saved"] if op.saves else []

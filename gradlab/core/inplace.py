@@ -34,6 +34,10 @@ def check_writable(tensor: Tensor) -> None:
         if view.refusal == "no_grad":
             raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make "
                                "the view outside no_grad(), or write inside it.")
+        if view.refusal:
+            raise RuntimeError(f"{view.refusal} is a view and is being modified inplace. This view is the output of a function "
+                               "that returns multiple views. Such functions do not allow the output views to be modified "
+                               "inplace. You should replace the inplace operation by an out-of-place one.")
 
 
 def shadow(tensor: Tensor, copied: bool) -> Tensor:
@@ -45,13 +49,15 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
 
 def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     """`target = op(target, …)` written into `target`'s memory. Returns `target`."""
-    check_writable(target)
-    first = op.args[0]
-    saves_target = any(first in op.needs[arg] for arg in op.rules)
-    wanted = mode.grad and (target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others))
-    if not wanted and written_directly(op, target.array, others, meta):
+    wanted = False
+    if mode.grad:
+        check_writable(target)
+        wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
+    if not wanted and not meta and written_directly(op.forward, target.array, others):
         wrote(target)
         return target
+    first = op.args[0]
+    saves_target = any(first in op.needs[arg] for arg in op.rules)
     others = tuple(shadow(x, saves_target) if x is target else x for x in others)
     result = op.record(shadow(target, copied=saves_target and wanted), *others, **meta)
     if result is NotImplemented:
@@ -76,16 +82,16 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
     return len(shape) <= len(into) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(into), strict=False))
 
 
-def written_directly(op: Any, array: Any, others: tuple[Any, ...], meta: dict[str, Any]) -> bool:
+def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
     """Let a ufunc write into the memory itself where no history is wanted and the operands are of one dtype: an optimizer's
     `p -= …` in one pass instead of two. Whether it was done."""
-    if not isinstance(op.forward, np.ufunc) or meta or array.dtype.kind != "f" or not is_writable(array):
+    if type(forward) is not np.ufunc or array.dtype.kind != "f" or not is_writable(array):
         return False
-    operands = [x.array if isinstance(x, Tensor) else x for x in others]
+    operands = [x.array if type(x) is Tensor else x for x in others]
     for x in operands:
-        if type(x) not in (float, int) and (getattr(x, "dtype", None) != array.dtype or not fits(x.shape, array.shape)):
+        if type(x) not in (float, int) and (getattr(x, "dtype", None) is not array.dtype or not fits(x.shape, array.shape)):
             return False
-    op.forward(array, *operands, out=array)
+    forward(array, *operands, out=array)
     return True
 
 
@@ -153,7 +159,7 @@ def refresh_views(base: Tensor) -> None:
     for ref in base.storage.views:
         other = ref()
         view = None if other is None else view_of(other)
-        if other is None or view is None or view.base is not base or view.refusal:
+        if other is None or view is None or view.base is not base or view.refusal == "no_grad":
             continue
         source = constant(base.array)
         source.node = base.node

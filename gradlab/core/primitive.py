@@ -16,8 +16,10 @@ once, here.
 
 Further keywords: `view` (the result aliases its first argument where the library makes a view), `reads` (which input
 elements an output element depends on: "own", "index", "into", "axes", "all" or a function; see `core.sparsity`), `promote`
-(its dtype rule: "same", "number", "float", "sum"), `node` (its graph node's name), `tex` (its notation), `formula` (LaTeX
-with its source, where the traced rule would not be read). Every recording function takes `out`.
+(its dtype rule, see `core.promotion`), `node` (its graph node's name), `tex` (its notation), `formula` (LaTeX
+with its source, where the traced rule would not be read), `masks` (the rules read their arguments to compare them and no more,
+as max's: torch then holds a recorded cotangent for a constant; of relu's it says that its derivative is 0). Every recording
+function takes `out`.
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """
@@ -28,11 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of
 from gradlab.core import generate
 from gradlab.core.errors import RuleError
 from gradlab.core.node import Node
-from gradlab.core.tensor import Tensor
+from gradlab.core.promotion import GUARDS
 
 Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]
@@ -42,6 +43,7 @@ KINDS = ("elementwise", "linear", "bilinear", "primitive")
 VARIADIC = 0x04                                                         # CO_VARARGS, as inspect calls it
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
 READS = ("own", "index", "into", "axes", "all")
+PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
 
 
 def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
@@ -59,14 +61,15 @@ class Primitive:
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
                  reads: Any = "own", promote: str = "same",
                  batch: Callable[..., dict[str, Any]] | None = None,
-                 explain: Callable[..., Exception | None] | None = None) -> None:
+                 explain: Callable[..., Exception | None] | None = None, masks: bool = False) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
-        self.promote, self.batch, self.explain = promote, batch, explain
+        self.promote, self.batch, self.explain, self.masks = promote, batch, explain, masks
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
         self.call = positional                                     # what the forward is given, in order: xp and arguments
         self.args = [p for p in positional if p != "xp"] + ([self.variadic] if self.variadic else [])
+        self.public = [PUBLIC.get(a, a) for a in self.args]
         self._check_declaration()
         self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
         self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}                       # what each rule saves
@@ -99,7 +102,8 @@ class Primitive:
         """The functions are generated when first asked for: compiling all of them would slow the import."""
         if name not in generate.GENERATED:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        function = generate.recording_function(self) if name == "record" else generate.rule_caller(self, name)
+        make = {"record": generate.recording_function, "apply": generate.applying_function}.get(name)
+        function = make(self) if make else generate.rule_caller(self, name)
         setattr(self, name, function)
         return function
 
@@ -111,8 +115,8 @@ class Primitive:
         if self.kind not in KINDS or not (callable(self.reads) or self.reads in READS):
             raise RuleError(f"{self.name}: kind={self.kind!r}, reads={self.reads!r}. A kind is one of {KINDS}; reads is "
                             f"one of {READS} or a function.")
-        if self.promote not in generate.PROMOTE_GUARDS:
-            raise RuleError(f"{self.name}: promote={self.promote!r} is none of {sorted(generate.PROMOTE_GUARDS)}.")
+        if self.promote not in GUARDS:
+            raise RuleError(f"{self.name}: promote={self.promote!r} is none of {sorted(GUARDS)}.")
 
     def _checked(self, arg: str, rule: Rule, incoming: str) -> set[str]:
         allowed = {incoming, "xp", "lead", "out", "out_shape", f"{arg}_shape", *self.args, *self.meta}
@@ -125,14 +129,7 @@ class Primitive:
         return {n for n in names if n in self.args or n == "out"}
 
     def __call__(self, *args: Any, **meta: Any) -> Any:
-        if any(type(a) is Tensor for a in args):
-            return self.record(*args, **meta)
-        return self.forward(*self.forward_arguments(args), **meta)
-
-    def forward_arguments(self, args: tuple[Any, ...]) -> list[Any]:
-        """The forward's positional arguments: `args`, with the namespace of the first put in where it asks for `xp`."""
-        given = dict(zip(self.args, args, strict=False), xp=namespace_of[type(args[0])])
-        return [given[p] for p in self.call] + (list(args[len(self.args) - 1:]) if self.variadic else [])
+        return self.apply(*args, **meta)
 
     def cotangent(self, arg: str, **given: Any) -> Any:
         """The rule for `arg` on whatever is given: how formulas and sparsity patterns run the very same rule."""
@@ -145,9 +142,10 @@ class Primitive:
 
 
 def elementwise(name: str, forward: Callable[..., Any], *, node: str | None = None, tex: str | None = None,
-                formula: str | None = None, promote: str = "same", **rules: Rule) -> Primitive:
+                formula: str | None = None, promote: str = "same", masks: bool = False, **rules: Rule) -> Primitive:
     """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
-    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote)
+    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote,
+                     masks=masks)
 
 
 def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
@@ -161,14 +159,15 @@ def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | No
 
 
 def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
-             jvp: Rules | None = None, explain: Callable[..., Exception | None] | None = None, **adjoints: Rule) -> Primitive:
+             formula: str | None = None, jvp: Rules | None = None,
+             explain: Callable[..., Exception | None] | None = None, **adjoints: Rule) -> Primitive:
     """A primitive linear in each of its two arguments; each rule is the adjoint for its side."""
-    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, reads=reads, explain=explain)
+    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, formula=formula, reads=reads, explain=explain)
 
 
 def primitive(name: str, forward: Callable[..., Any], *, vjp: Rules, jvp: Rules, reads: Any, node: str | None = None,
               tex: str | None = None, formula: str | None = None, promote: str = "same",
-              explain: Callable[..., Exception | None] | None = None) -> Primitive:
+              explain: Callable[..., Exception | None] | None = None, masks: bool = False) -> Primitive:
     """A primitive with both rules by hand."""
     return Primitive(name, "primitive", forward, vjp, jvp, node=node, tex=tex, formula=formula, reads=reads,
-                     promote=promote, explain=explain)
+                     promote=promote, explain=explain, masks=masks)

@@ -2,6 +2,16 @@
 
 A recording function calls one of these only when something differs. A cast made here is no node: the new Tensor keeps
 its source's node, and the engine, which casts every cotangent to its edge's dtype, is the transpose of the cast.
+
+The rules, by the name that a declaration gives as `promote`:
+
+    same          one dtype for all; Python numbers are welcome
+    difference    the same, but no bools
+    float         integers become the default float, as in a division or an exponential
+    number        one operand, no bool
+    sum           one operand; bools and small integers become int64
+    tensors, float tensors    as `same` and `float`, for functions that torch gives no numbers
+    real tensors  as `tensors`, and nothing but floating point
 """
 from __future__ import annotations
 
@@ -11,7 +21,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
-from gradlab.core.errors import no_bool
+from gradlab.core.errors import no_bool, not_implemented
 from gradlab.core.tensor import Tensor, constant
 
 
@@ -35,6 +45,13 @@ def agree(op: Any, *operands: Any) -> Any:
     return _agreed(op, operands)
 
 
+def agree_on_difference(op: Any, *operands: Any) -> Any:
+    """As `agree`; bools are refused. (Two tensors of bools never come here: NumPy refuses them.)"""
+    if any(isinstance(x, bool) or (isinstance(x, Tensor) and x.array.dtype.kind == "b") for x in operands):
+        raise no_bool("sub", both=all(isinstance(x, Tensor) and x.array.dtype.kind == "b" for x in operands))
+    return agree(op, *operands)
+
+
 def agree_on_float(op: Any, *operands: Any) -> Any:
     """As `agree`; integers become the default float, as in a division or an exponential."""
     return _agreed(op, operands, floating=True)
@@ -56,37 +73,81 @@ def agree_on_number(op: Any, x: Any) -> Any:
     return x,
 
 
+def tensors(op: Any, *operands: Any) -> Any:
+    """As `agree`, for a function that takes no numbers."""
+    return _agreed(op, all_tensors(op, operands))
+
+
+def tensors_on_float(op: Any, *operands: Any) -> Any:
+    """As `agree_on_float`, for a function that takes no numbers."""
+    return _agreed(op, all_tensors(op, operands), floating=True)
+
+
+def tensors_of_reals(op: Any, *operands: Any) -> Any:
+    """As `tensors`; what is not floating point then is refused."""
+    agreed = _agreed(op, all_tensors(op, operands))
+    if agreed[0].array.dtype.kind != "f":
+        raise not_implemented(op.name, agreed[0].dtype)
+    return agreed
+
+
+def all_tensors(op: Any, operands: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """The operands, if they are Tensors."""
+    for i, x in enumerate(operands):
+        if not isinstance(x, Tensor):
+            raise expected_tensor(op, x, i)
+    return operands
+
+
 def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
     ranks: list[np.dtype | None] = [None, None, None]                         # numbers, 0-d tensors, tensors with axes
     like = None
     operands = tuple(x.item() if isinstance(x, np.generic) else x for x in operands)
-    for x in operands:
+    if any(map(is_array, operands[1:])) and all(getattr(x, "node", None) is None for x in operands):
+        operands = (operands[0], *(constant(x) if is_array(x) else x for x in operands[1:]))     # tensor + array, as in torch
+    for i, x in enumerate(operands):
         if isinstance(x, Tensor):
             like, rank, dtype = x.array, 2 if x.array.ndim else 1, x.array.dtype
         elif isinstance(x, (bool, int, float)):
             rank, dtype = 0, number_dtype(x)
-        elif op.kind == "elementwise" and len(operands) > 1 and not is_array(x) and not isinstance(x, (str, list, tuple)):
-            return NotImplemented
+        elif isinstance(x, complex):
+            raise TypeError(f"{op.name}(): complex numbers are not supported.")
+        elif op.kind == "elementwise" and len(operands) > 1 and (i or not is_array(x)):
+            return NotImplemented                                          # NumPy takes `tensor + array` then, as with torch
         else:
-            raise expected_tensor(op, x)
+            raise expected_tensor(op, x, i)
         known = ranks[rank]
         ranks[rank] = dtype if known is None else join(known, dtype)
     if like is None:
         raise expected_tensor(op, operands[0])
-    if op.name == "sub" and any(isinstance(x, bool) or getattr(x, "array", like).dtype.kind == "b" for x in operands):
-        raise no_bool("sub")
     dtype = common_dtype(ranks)
     if floating and dtype.kind != "f":
         dtype = default.float
-    asarray = namespace_of[type(like)].asarray
-    return [cast(x, dtype) if isinstance(x, Tensor) else constant(asarray(x, dtype)) for x in operands]
+    xp = namespace_of[type(like)]
+    return [cast(x, dtype) if isinstance(x, Tensor) else constant(number_as(xp, x, dtype)) for x in operands]
 
 
-def expected_tensor(op: Any, x: Any) -> TypeError:
+def number_as(xp: Any, number: bool | int | float, dtype: np.dtype) -> Any:
+    """A Python number as a 0-d array. An integer that the dtype cannot hold wraps around, as in torch."""
+    try:
+        return xp.asarray(number, dtype)
+    except OverflowError:
+        if not -2**63 <= number < 2**63:
+            raise RuntimeError(f"Overflow when unpacking long long. {number} does not fit into an integer of 64 bits.") from None
+        return xp.asarray(number).astype(dtype)
+
+
+def expected_tensor(op: Any, x: Any, position: int = 0) -> TypeError:
     hint = " Make it a tensor first: gradlab.tensor(…), or gradlab.from_numpy(…) to share its memory." if isinstance(
         x, (list, tuple)) or is_array(x) else ""
-    return TypeError(f"{op.name}(): argument must be Tensor, not {type(x).__name__}.{hint}")
+    what = "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
+    return TypeError(f"{op.name.strip('_')}(): argument '{op.public[position]}' (position {position + 1}) must be Tensor, not "
+                     f"{what}.{hint}")
 
 
-PROMOTIONS = {"same": agree, "number": agree_on_number, "float": agree_on_float, "sum": agree_on_sum}
-
+PROMOTIONS = {"same": agree, "difference": agree_on_difference, "float": agree_on_float, "number": agree_on_number,
+              "sum": agree_on_sum, "tensors": tensors, "float tensors": tensors_on_float, "real tensors": tensors_of_reals}
+# When a recording function has to ask although all operands are Tensors of one dtype ({0} is the first).
+GUARDS = {"same": None, "difference": None, "float": "{0}.array.dtype.kind != 'f'", "number": "{0}.array.dtype.kind == 'b'",
+          "sum": "{0}.array.dtype.kind in 'bui'", "tensors": None, "float tensors": "{0}.array.dtype.kind != 'f'",
+          "real tensors": "{0}.array.dtype.kind != 'f'"}

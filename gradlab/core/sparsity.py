@@ -7,7 +7,8 @@ A declaration's `reads` says how an argument's elements reach the output:
     "into"    each input element is added into one output element: the op's transpose runs on element numbers
     "axes"    elements that agree outside the axes in the metadata read one another (reductions, softmax)
     "all"     every output element reads every input element
-    function  (argument, its shape, output shape, metadata) -> (groups, source), as `flow` returns them
+    function  (argument, its shape, output shape, metadata) -> (groups, source), as `flow` returns them, or a list of these
+              where windows overlap and one partition of the input does not do: an output element reads what any of them says
 
 One pass over the graph, oldest node first, carries for each node the sorted set of (element, input) pairs as integers
 element * n + input.
@@ -35,7 +36,10 @@ def axis_groups(x_shape: tuple[int, ...], out_shape: tuple[int, ...], axis: tupl
     return np.broadcast_to(groups, x_shape), source
 
 
-def flow(node: Node, arg: str, position: int, edge: Node) -> tuple[np.ndarray | None, np.ndarray | None]:
+Flow = tuple[np.ndarray | None, np.ndarray | None]
+
+
+def flow(node: Node, arg: str, position: int, edge: Node) -> Flow | list[Flow]:
     """How an argument's elements reach the output: merged into `groups` (None: each its own; -1: nowhere), of which each
     output element reads one `source` (None: its own; -1: none)."""
     op, shape = node.op, edge.shape
@@ -67,12 +71,13 @@ def pattern(output: Node, x: Node) -> tuple[np.ndarray, np.ndarray]:
         for position, (arg, edge) in enumerate(zip(args, node.edges, strict=True)):
             if edge is None or edge not in sets:
                 continue
-            groups, source = flow(node, arg, position, edge)
-            keys = sets[edge]
-            if groups is not None:
-                into = np.asarray(groups).ravel()[keys // n]
-                keys = distinct((into * n + keys % n)[into >= 0])
-            parts.append(keys if source is None else gathered(keys, np.asarray(source).ravel(), n))
+            flows = flow(node, arg, position, edge)
+            for groups, source in flows if isinstance(flows, list) else [flows]:
+                keys = sets[edge]
+                if groups is not None:
+                    into = np.asarray(groups).ravel()[keys // n]
+                    keys = distinct((into * n + keys % n)[into >= 0])
+                parts.append(keys if source is None else gathered(keys, np.asarray(source).ravel(), n))
         if parts:
             sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
     keys = sets.get(output, np.arange(0))

@@ -25,7 +25,8 @@ class Storage:
 
 
 class View:
-    """How a tensor came out of its base: `base`, and the (primitive, metadata) steps from there to it."""
+    """How a tensor came out of its base: `base`, and the (primitive, metadata) steps from there to it. `refusal` says why it
+    may not be written to: "no_grad" (it was made there), "Output 0 of Split" (with others in one call) or nothing."""
 
     __slots__ = ("base", "refusal", "steps")
 
@@ -55,23 +56,29 @@ def wrote(tensor: Any) -> None:
 
 
 def view_of(tensor: Any) -> View | None:
-    """How the tensor came out of its base, or None if it is no view (the slot is set on views alone)."""
-    return getattr(tensor, "view_record", None)
+    """How the tensor came out of its base, or None if it is no view (the slot is set on views alone).
+
+    A recording function notes (source, primitive, metadata, refusal), which is quick; the chain of sources is followed when
+    somebody asks."""
+    if tensor.storage is FRESH:
+        return None
+    noted: Any = getattr(tensor, "view_record", None)
+    if type(noted) is not tuple:
+        return noted
+    steps, refusal, source = [], "", tensor
+    while type(noted) is tuple:
+        source, op, meta, refused = noted
+        steps.append((op, dict(zip(op.meta, meta, strict=True))))
+        refusal = refused or refusal
+        noted = getattr(source, "view_record", None)
+    steps.reverse()
+    tensor.view_record = view = View(source, tuple(steps), refusal) if noted is None else View(
+        noted.base, (*noted.steps, *steps), noted.refusal or refusal)
+    return view
 
 
-def remember_view(view: Any, source: Any, op: Any, meta: dict[str, Any], recording: bool) -> None:
-    """Note on a fresh result that it shares its source's memory, and how it came out of the base."""
-    storage = view.storage = own_storage(source)
-    if view.node is not None:
-        view.node.storage = storage
-    older = view_of(source)
-    refusal = "" if recording else "no_grad"
-    if older is None:
-        view.view_record = View(source, ((op, meta),), refusal)
-    else:
-        view.view_record = View(older.base, (*older.steps, (op, meta)), older.refusal or refusal)
+def forget_dead(storage: Storage) -> None:
+    """Drop the views that are gone, now and then: amortised O(1)."""
     views = storage.views
-    if len(views) >= storage.limit:                                   # forget the dead, now and then: amortised O(1)
-        views[:] = [ref for ref in views if ref() is not None]
-        storage.limit = 2 * len(views) + 8
-    views.append(weakref.ref(view))
+    views[:] = [ref for ref in views if ref() is not None]
+    storage.limit = 2 * len(views) + 8

@@ -9,11 +9,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gradlab.backend.namespaces import CPU, device, device_of, is_array
-from gradlab.core.dtypes import default, dtype, known_dtype
-from gradlab.core.errors import Size
+from gradlab.backend.namespaces import CPU, device, device_of
+from gradlab.core.dtypes import dtype, known_dtype
+from gradlab.core.errors import Size, size_of
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 
@@ -32,33 +30,13 @@ class Tensor(Methods):
 
     __slots__ = ("__weakref__", "array", "grad_slot", "node", "storage", "view_record")
     __array_priority__ = 1000
+    __module__ = "gradlab"
     __hash__ = object.__hash__
 
     array: Any
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
-
-    def __init__(self, *data: Any) -> None:
-        if len(data) == 1 and not isinstance(data[0], int):
-            source = data[0]
-            if isinstance(source, float):
-                raise TypeError("new(): data must be a sequence (got float). gradlab.tensor takes a number.")
-            if isinstance(source, Size):
-                self.array = np.empty(source, default.float)
-            elif isinstance(source, Tensor):
-                self.array = source.array
-            else:
-                array = source if is_array(source) else np.array(source)
-                if array.dtype.kind not in "biuf":
-                    raise TypeError(f"new(): data must be a sequence of numbers, got {source!r:.200}.")
-                self.array = array.astype(default.float)
-        elif all(isinstance(n, int) for n in data):
-            self.array = np.empty(data or (0,), default.float)
-        else:
-            raise TypeError("Tensor(): give one sequence of numbers, or the sizes of its axes as integers; got "
-                            f"{', '.join(type(x).__name__ for x in data)}.")
-        self.node, self.grad_slot, self.storage = None, None, FRESH
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property
@@ -70,6 +48,9 @@ class Tensor(Methods):
     def data(self, new: Tensor) -> None:
         if not isinstance(new, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}.")
+        if self.node is not None and new.array.dtype.kind != "f":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype. It has "
+                               f"dtype {new.dtype}.")
         self.array = new.array
         if isinstance(self.node, AccumulateGrad):
             self.node.shape, self.node.dtype = new.array.shape, new.array.dtype
@@ -154,7 +135,7 @@ class Tensor(Methods):
     @property
     def shape(self) -> Size:
         """The sizes of the axes."""
-        return Size(self.array.shape)
+        return size_of(self.array.shape)
 
     @property
     def ndim(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradlab.backend.mersenne import MersenneTwister, _multiply_add
+from gradlab.backend.mersenne import CHUNK, MersenneTwister, multiply_add
 
 RECORDED = json.loads((Path(__file__).parents[1] / "expected" / "random.json").read_text())["cases"]
 ULP = 8        # NumPy and torch each compute log, sin and cos within a few units in the last place, by machine
@@ -98,7 +98,7 @@ def test_wrong_arguments() -> None:
         generator.uniform((2,), low=2, high=1)
     with pytest.raises(RuntimeError, match=r"normal expects std >= 0.0, but found std -1"):
         generator.normal((2,), std=-1)
-    with pytest.raises(RuntimeError, match="probabilities from 0 to 1"):
+    with pytest.raises(RuntimeError, match="Give probabilities from 0 to 1"):
         generator.bernoulli(np.array([0.5, np.nan]))
     with pytest.raises(RuntimeError, match="negative dimension -1"):
         generator.randperm(-1)
@@ -111,6 +111,30 @@ def test_uniforms_stay_below_the_upper_bound() -> None:
     assert drawn.max() < 1 and drawn.min() >= 0
 
 
+@pytest.mark.parametrize("count", [1, 999, 1000, 1001, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 17])
+def test_many_numbers_are_the_same_as_few_at_a_time(count: int) -> None:
+    """However the words are fetched, by few or by many, it is one stream."""
+    for draw_some in (
+            lambda g, n: g.uniform((n,)), lambda g, n: g.uniform((n,), np.float64), lambda g, n: g.randint(-3, 97, (n,)),
+            lambda g, n: g.randint(0, 64, (n,)), lambda g, n: g.randint(0, 10**12, (n,)), lambda g, n: g.bernoulli(0.3, (n,)),
+            lambda g, n: g.exponential((n,)), lambda g, n: g.log_normal((n,))):
+        whole, parts = MersenneTwister(3), MersenneTwister(3)
+        at_once = draw_some(whole, count)
+        pieces = np.concatenate([draw_some(parts, n) for n in (*[500] * (count // 500), count % 500)])
+        assert np.allclose(at_once, pieces, rtol=1e-15, atol=0)
+        assert np.array_equal(whole.get_state()[:-28], parts.get_state()[:-28])
+
+
+@pytest.mark.parametrize("n", [1001, 5000, 2**16, 2**16 + 1, 200_000])
+def test_permutations_are_those_of_the_loop(n: int) -> None:
+    words = MersenneTwister(8)._words(n - 1)
+    expected = list(range(n))
+    for i in range(n - 1):
+        j = i + int(words[i]) % (n - i)
+        expected[i], expected[j] = expected[j], expected[i]
+    assert MersenneTwister(8).randperm(n).tolist() == expected
+
+
 def test_multiply_add_rounds_once() -> None:
     """Against exact rational arithmetic."""
     from fractions import Fraction
@@ -120,7 +144,7 @@ def test_multiply_add_rounds_once() -> None:
         x, (factor, summand) = rng.standard_normal(500).astype(dtype), rng.standard_normal(2).astype(dtype)
         exact = [Fraction(float(v)) * Fraction(float(factor)) + Fraction(float(summand)) for v in x]
         wanted = np.array([float(v) for v in exact]).astype(dtype)
-        assert np.array_equal(_multiply_add(x, factor, summand), wanted)
+        assert np.array_equal(multiply_add(x, factor, summand), wanted)
 
 
 KINDS = ("rand", "randn", "randint", "randperm", "bernoulli", "bernoulli_", "uniform_", "normal_")
@@ -166,5 +190,30 @@ def test_mixed_calls_against_torch(seed: int) -> None:
         assert torch.rand(1).item() == generator.uniform((1,))[0]
         generator.set_state(torch.get_rng_state().numpy())
         assert torch.rand(1).item() == generator.uniform((1,))[0]
+    finally:
+        torch.set_rng_state(before)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(40))
+def test_distributions_against_torch(seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(seed)
+    count = int(rng.choice([rng.integers(1, 40), 40_000]))
+    before = torch.get_rng_state()
+    try:
+        for name, *arguments in (("exponential", 1.7), ("geometric", 0.13), ("cauchy", 1.5, 0.3), ("log_normal", 0.2, 0.7)):
+            torch.manual_seed(seed)
+            generator = MersenneTwister(seed)
+            found = getattr(generator, name)((count,), *arguments)
+            assert np.allclose(found, getattr(torch.empty(count, dtype=torch.float64), f"{name}_")(*arguments).numpy(),
+                               rtol=1e-13, atol=1e-14)
+            assert np.array_equal(generator.get_state()[:-28], torch.get_rng_state().numpy()[:-28])
+        for dtype in ("float16", "float32", "float64"):
+            weights = rng.random((3, int(rng.integers(1, 30)))).astype(dtype) + np.dtype(dtype).type(0.01)        # none is 0
+            for samples, replacement in ((1, False), (1, True), (7, True), (weights.shape[1], False)):
+                torch.manual_seed(seed)
+                found = MersenneTwister(seed).multinomial(weights, samples, replacement)
+                assert np.array_equal(found, torch.multinomial(torch.from_numpy(weights), samples, replacement).numpy())
     finally:
         torch.set_rng_state(before)
