@@ -32,6 +32,11 @@ class StrictArray:
             return NotImplemented
         return behind(getattr(ufunc, method)(*opened(inputs), **{k: opened(v) for k, v in kwargs.items()}))
 
+    def diagonal(self, *args: int) -> StrictArray:
+        part = self._host.diagonal(*args)
+        part.flags.writeable = self._host.flags.writeable                    # read-only is a peculiarity of NumPy's
+        return StrictArray(part)
+
     def get(self) -> np.ndarray:
         return self._host.copy()
 
@@ -68,13 +73,13 @@ class StrictArray:
 OWNERS: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()
 for _name in ("shape", "ndim", "dtype", "size", "itemsize", "strides", "flags", "nbytes"):
     setattr(StrictArray, _name, property(lambda self, name=_name: getattr(self._host, name)))
-for _name in ("reshape", "sum", "mean", "max", "min", "argmax", "argmin", "all", "any", "astype", "copy", "diagonal", "squeeze",
-              "nonzero", "ravel"):
+for _name in ("reshape", "sum", "prod", "mean", "max", "min", "argmax", "argmin", "all", "any", "astype", "copy",
+              "squeeze", "nonzero", "ravel", "transpose", "take", "view"):
     def _method(self, *args, name=_name, **kwargs):
         return behind(getattr(self._host, name)(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
     setattr(StrictArray, _name, _method)
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "rpow", "rmatmul", "eq", "ne",
-              "lt", "le", "gt", "ge", "and", "or", "xor"):
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "rpow",
+              "rmatmul", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"):
     def _operator(self, other, name=f"__{_name}__"):
         return behind(getattr(self._host, name)(*opened((other,))))
     setattr(StrictArray, f"__{_name}__", _operator)
@@ -107,15 +112,34 @@ def behind(result: Any) -> Any:
     if isinstance(result, (np.ndarray, np.generic)):
         return StrictArray(result)
     if isinstance(result, (tuple, list)):
-        return type(result)(behind(r) for r in result)
+        return (tuple if hasattr(result, "_fields") else type(result))(behind(r) for r in result)
     return result
 
 
 class Namespace:
-    """NumPy's functions on strict arrays."""
+    """NumPy's functions on strict arrays (or another module's of such functions)."""
+
+    def __init__(self, module: Any = np) -> None:
+        self.module = module
+
+    @property
+    def special(self) -> Namespace:
+        from scipy import special
+
+        return Namespace(special)
+
+    @property
+    def linalg(self) -> Namespace:
+        return Namespace(np.linalg)
+
+    @property
+    def scipy_linalg(self) -> Namespace:
+        from scipy import linalg
+
+        return Namespace(linalg)
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(np, name)
+        value = getattr(self.module, name)
         if name in ("asarray", "array"):
             def make(data: Any, dtype: Any = None) -> StrictArray:
                 return data if isinstance(data, StrictArray) and dtype in (None, data.dtype) else StrictArray(

@@ -24,6 +24,7 @@ class Formula:
 
     def __init__(self, text: str, rank: int = ATOM, apply: Callable[..., Any] | None = None, *parts: Any) -> None:
         self.text, self.rank, self.apply, self.parts = text, rank, apply, parts
+        self.negated = ""                                                          # of a comparison, what holds where it does not
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The number (or array) this stands for, given arrays for its symbols."""
@@ -56,23 +57,29 @@ def symbol(value: Any) -> Formula:
     return value if isinstance(value, Formula) else Formula(f"{value:g}", ATOM if value >= 0 else SUM, lambda: value)
 
 
-def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, right: int) -> tuple[Any, Any]:
+def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, right: int, negated: str = "") -> tuple[Any, Any]:
     def build(a: Any, b: Any) -> Formula:
         a, b = symbol(a), symbol(b)
-        return Formula(template.format(a.within(left), b.within(right)), rank, apply, a, b)
+        parts = a.within(left), b.within(right)
+        made = Formula(template.format(*parts), rank, apply, a, b)
+        made.negated = negated.format(*parts)
+        return made
     return build, lambda a, b: build(b, a)
 
 
-for _name, (_template, _rank, _apply, _left, _right) in {
+_OPERATORS: dict[str, tuple[str, int, Callable[..., Any], int, int]] = {
     "add": ("{} + {}", SUM, np.add, SUM, SUM), "sub": ("{} - {}", SUM, np.subtract, SUM, PRODUCT),
     "mul": (r"{}\,{}", PRODUCT, np.multiply, PRODUCT, PRODUCT), "matmul": (r"{}\,{}", PRODUCT, np.matmul, PRODUCT, PRODUCT),
     "truediv": (r"\frac{{{}}}{{{}}}", ATOM, np.divide, -ATOM, -ATOM), "pow": ("{}^{{{}}}", POWER, np.power, POWER + 1, -ATOM),
     "gt": ("{} > {}", 0, np.greater, SUM, SUM), "ge": (r"{} \ge {}", 0, np.greater_equal, SUM, SUM),
+    "lt": ("{} < {}", 0, np.less, SUM, SUM), "le": (r"{} \le {}", 0, np.less_equal, SUM, SUM),
     "eq": ("{} = {}", 0, np.equal, SUM, SUM), "and": (r"{} \wedge {}", -1, np.logical_and, 0, 0),
-}.items():
-    _forward, _reflected = _operator(_template, _rank, _apply, _left, _right)
+}
+_NEGATED = {"gt": r"{} \le {}", "ge": "{} < {}", "lt": r"{} \ge {}", "le": "{} > {}", "eq": r"{} \ne {}"}
+for _name, _declared in _OPERATORS.items():
+    _forward, _reflected = _operator(*_declared, _NEGATED.get(_name, ""))
     setattr(Formula, f"__{_name}__", _forward)
-    if _name not in ("gt", "ge", "eq", "and"):
+    if _name not in ("gt", "ge", "lt", "le", "eq", "and"):
         setattr(Formula, f"__r{_name}__", _reflected)
 
 
@@ -82,7 +89,7 @@ def _call(template: str, rank: int, apply: Callable[..., Any], inner: int = ATOM
 
 def _where(condition: Formula, a: Any, b: Any) -> Formula:
     """Iverson brackets; a branch that is the number 0 is left out."""
-    parts = [(f"[{condition.text}]", a), (rf"[\lnot({condition.text})]", b)]
+    parts = [(f"[{condition.text}]", a), (f"[{condition.negated}]" if condition.negated else rf"[\lnot({condition.text})]", b)]
     text = " + ".join(rf"{mark}\,{symbol(v).within(PRODUCT)}" for mark, v in parts if isinstance(v, Formula) or v != 0)
     return Formula(text, SUM if " + " in text else PRODUCT, np.where, condition, a, b)
 
@@ -96,7 +103,9 @@ def _mean(x: Formula, axis: Any = None, keepdims: bool = False) -> Formula:
 
 
 SYMBOLS = SimpleNamespace(                                                       # NumPy's names on formulas
-    log=_call(r"\log {}", PREFIX, np.log, PREFIX), exp=_call("e^{{{}}}", POWER, np.exp, -ATOM),
+    log=_call(r"\log {}", PREFIX, np.log, PREFIX), log1p=_call(r"\log(1 + {})", PREFIX, np.log1p, SUM),
+    sqrt=_call(r"\sqrt{{{}}}", ATOM, np.sqrt, -ATOM), sinh=_call(r"\sinh {}", PREFIX, np.sinh, PREFIX),
+    cosh=_call(r"\cosh {}", PREFIX, np.cosh, PREFIX), exp=_call("e^{{{}}}", POWER, np.exp, -ATOM),
     sin=_call(r"\sin {}", PREFIX, np.sin, PREFIX), cos=_call(r"\cos {}", PREFIX, np.cos, PREFIX),
     sign=_call(r"\mathrm{{sgn}}\,{}", PREFIX, np.sign, PREFIX), zeros_like=lambda x: Formula("0", ATOM, np.zeros_like, x),
     where=_where, sum=_sum, mean=_mean)

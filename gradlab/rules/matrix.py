@@ -1,16 +1,21 @@
 """Products of matrices and vectors. Each is linear in either side; the adjoints are products again.
 
-`a @ x` with a 1-D x is its own primitive: as a matmul with (n, 1) a batch of cotangents would be a loop of small products
+`a @ b` with a 1-D b is its own primitive: as a matmul with (n, 1) a batch of cotangents would be a loop of small products
 instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then made in the product's own memory; as w is
 mostly the transpose of a layer's weight, its cotangent is made as a transpose too, and reaches the weight in the weight's own
-memory order.
+memory order. `baddbmm` is the same with numbers before the two terms, for matrices and batches of them.
 """
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
-from gradlab.core.primitive import bilinear, primitive
+from gradlab.core.errors import broadcast_mismatch
+from gradlab.core.primitive import Primitive, bilinear, primitive
 from gradlab.core.sparsity import numbered
+from gradlab.rules.shapes import cat
 
 
 def matmul_groups(arg, x_shape, out_shape, meta):
@@ -41,24 +46,25 @@ def misfit(a, b):
     if len(a) == 1 and len(b) == 1:
         return RuntimeError(f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of "
                             "elements, but got {} and {} elements respectively".format(a[0], b[0]))
-    if len(a) <= 2 < len(b) and a[-1] != b[-2]:
-        rows = "x".join(map(str, a))
-        return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows} and {b[-2]}x{b[-1]}): the last axis of the "
-                            f"first, {a[-1]} long, must be as long as the last but one of the second, of shape {list(b)}.")
-    if len(a) > 2 and len(b) > 2 and a[-1] != b[-2]:
-        return RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[-1]}] but got: "
-                            f"[{b[0]}, {b[-2]}].")
+    if len(b) > 2 and a[-1] != b[-2]:
+        if bad := broadcast_mismatch(a[:-2], b[:-2]):
+            return bad
+        count = math.prod(np.broadcast_shapes(a[:-2], b[:-2]))
+        return RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[-1]}] but got: "
+                            f"[{count}, {b[-2]}]. The shapes are {list(a)} and {list(b)}: the last axis of the first must be as "
+                            "long as the last but one of the second.")
     return None
 
 
 matmul = bilinear("matmul", np.matmul, a=lambda g, b: g @ b.mT, b=lambda g, a: a.mT @ g, tex=r"{a}\,{b}", reads=matmul_groups,
                   node="MmBackward0", explain=misfit)
 bmm = matmul.named("BmmBackward0")
-matvec = bilinear("matvec", np.matmul, a=lambda g, x: g[..., None] * x, x=lambda g, a: g @ a, tex=r"{a}\,{x}",
-                  jvp={"a": lambda t, x: t @ x, "x": lambda t, a: t @ a.mT}, reads=matvec_groups, node="MvBackward0",
+matvec = bilinear("matvec", np.matmul, a=lambda g, b: g[..., None] * b, b=lambda g, a: g @ a, tex=r"{a}\,{b}",
+                  jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a.mT}, reads=matvec_groups, node="MvBackward0",
                   explain=misfit)
 dot = bilinear("dot", np.matmul, a=lambda g, b: g[..., None] * b, b=lambda g, a: g[..., None] * a, tex=r"{a} \cdot {b}",
                jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a}, reads="all", node="DotBackward0", explain=misfit)
+vdot = dot.named("VdotBackward0")
 
 
 def affine(xp, bias, x, w):
@@ -67,7 +73,111 @@ def affine(xp, bias, x, w):
     return out
 
 
+def scaled_affine(xp, bias, x, w, *, beta, alpha):
+    """beta · bias + alpha · x w; with beta = 0 whatever the bias holds is left out, as BLAS does."""
+    out = x @ w
+    if alpha != 1:
+        out *= alpha
+    if beta != 0:
+        out += bias if beta == 1 else bias * beta
+    return out
+
+
+def padded(t, lead, bias_shape, out_shape):
+    """The tangent of an argument (a bias) of lower rank, with axes of length 1 between the batch axes and its own."""
+    return t.reshape(lead + (1,) * (len(out_shape) - len(bias_shape)) + bias_shape)
+
+
+def affine_misfit(bias, x, w):
+    if x[-1] != w[-2]:
+        return misfit(x, w)
+    out = (*x[:-1], w[-1])
+    for back, (n, m) in enumerate(zip(reversed(bias), reversed(out), strict=False), start=1):
+        if n not in (1, m):
+            return RuntimeError(f"The expanded size of the tensor ({m}) must match the existing size ({n}) at non-singleton "
+                                f"dimension {len(out) - back}.  Target sizes: {list(out)}.  Tensor sizes: {list(bias)}. What is "
+                                "added must broadcast to the shape of the product.")
+    return None
+
+
 addmm = primitive("addmm", affine, reads=addmm_groups, tex=r"{bias} + {x}\,{w}", node="AddmmBackward0",
                   vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
-                  jvp={"bias": lambda t: t[..., None, :], "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
-                  explain=lambda bias, x, w: misfit(x, w))
+                  jvp={"bias": padded, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
+                  explain=affine_misfit)
+baddbmm = primitive(
+    "baddbmm", scaled_affine, reads=addmm_groups, tex=r"{beta}\,{bias} + {alpha}\,{x}\,{w}",
+    vjp={"bias": lambda g, beta: g * beta, "x": lambda g, w, alpha: (g * alpha) @ w.mT,
+         "w": lambda g, x, alpha: x.mT @ (g * alpha)},
+    jvp={"bias": lambda t, lead, bias_shape, out_shape, beta: padded(t, lead, bias_shape, out_shape) * beta,
+         "x": lambda t, w, alpha: (t * alpha) @ w, "w": lambda t, x, alpha: x @ (t * alpha)},
+    explain=affine_misfit)
+scaled_addmm = baddbmm.named("AddmmBackward0")
+
+
+# ------------------------------------------------------------------------------------------------------- other products
+def crossed(xp, a, b, *, axis):
+    """The vector product along the (negative) axis, in a tuple as elsewhere; both of one shape."""
+    x, y = xp.moveaxis(a, axis[0], 0), xp.moveaxis(b, axis[0], 0)
+    return xp.stack([x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], axis=axis[0])
+
+
+cross: Primitive = primitive(
+    "cross", crossed, reads="axes", node="LinalgCrossBackward0", tex=r"{a} \times {b}",
+    formula=r"\bar{a} = b \times \bar{y},\quad \bar{b} = \bar{y} \times a",
+    vjp={"a": lambda xp, g, b, axis: cross(xp.broadcast_to(b, g.shape), g, axis=axis),
+         "b": lambda xp, g, a, axis: cross(g, xp.broadcast_to(a, g.shape), axis=axis)},
+    jvp={"a": lambda xp, t, b, axis: cross(t, xp.broadcast_to(b, t.shape), axis=axis),
+         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)})
+
+PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+        670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+PADE_RADIUS = 5.371920351148152
+
+
+def exponential(xp, x):
+    """e^x by scaling and squaring with the [13/13] Padé approximant (Higham, "The scaling and squaring method for the matrix
+    exponential revisited", 2005)."""
+    one = xp.eye(x.shape[-1], dtype=x.dtype)
+    norm = xp.abs(x).sum(axis=-2).max().item() if x.size else 0.0
+    squarings = max(0, math.ceil(math.log2(norm / PADE_RADIUS))) if 0 < norm < math.inf else 0
+    x = x * 2.0 ** -squarings
+    c = [k / PADE[0] for k in PADE]
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x2 @ x4
+    odd = x @ (x6 @ (c[13] * x6 + c[11] * x4 + c[9] * x2) + c[7] * x6 + c[5] * x4 + c[3] * x2 + c[1] * one)
+    even = x6 @ (c[12] * x6 + c[10] * x4 + c[8] * x2) + c[6] * x6 + c[4] * x4 + c[2] * x2 + c[0] * one
+    out = xp.linalg.solve(even - odd, even + odd)
+    for _ in range(squarings):
+        out = out @ out
+    return out
+
+
+def exponential_along(xp, x, direction):
+    """The derivative of e^x along a direction: the upper right block of the exponential of [[x, direction], [0, x]] (Higham,
+    "Functions of Matrices", 2008, theorem 3.6)."""
+    n = x.shape[-1]
+    x, starts = xp.broadcast_to(x, direction.shape), (0, n, 2 * n)
+    upper = cat(x, direction, axis=-1, starts=starts)
+    lower = cat(xp.zeros_like(direction), x, axis=-1, starts=starts)
+    return matrix_exp(cat(upper, lower, axis=-2, starts=starts))[..., :n, n:]
+
+
+def matrix_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
+    """Each matrix of a batch is computed from the matrix at its place alone; `out_shape` ends with two axes."""
+    return batch_groups(x_shape, 2, out_shape, 2)
+
+
+def batch_groups(x_shape: Any, x_axes: int, out_shape: Any, out_axes: int) -> Any:
+    """As `sparsity.flow` returns them: whatever lies in the last axes is read as one, for each place in the batch."""
+    batch = x_shape[:len(x_shape) - x_axes]
+    groups = numbered(batch).reshape(batch + (1,) * x_axes)
+    source = np.broadcast_to(numbered(batch), out_shape[:len(out_shape) - out_axes])
+    return np.broadcast_to(groups, x_shape), np.broadcast_to(source.reshape(source.shape + (1,) * out_axes), out_shape)
+
+
+matrix_exp: Primitive = primitive(
+    "matrix_exp", exponential, reads=matrix_groups, node="LinalgMatrixExpBackward0", tex="e^{{{x}}}",
+    formula=r"\begin{bmatrix} \cdot & \bar{x} \\ 0 & \cdot \end{bmatrix} = \exp \begin{bmatrix} x^\top & \bar{y} \\ 0 & x^\top "
+            r"\end{bmatrix}",
+    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)})

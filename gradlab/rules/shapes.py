@@ -1,7 +1,7 @@
-"""Operations that move elements: views, joins and picks. All are linear, and each is the transpose of another.
+"""Operations that move elements: views, copies in another order, joins. All are linear, and each is the transpose of another.
 
-Index rules count axes from the left, so `skip` says how many leading batch axes an index leaves alone: those go to the far
-right while the index acts. (Full slices put in front would be silently wrong for separated advanced indices.)
+Axes in metadata are negative, so that batch axes in front never shift them. A view is one wherever the library can make it;
+where NumPy's own function is slow (`broadcast_to` takes 2 µs), the view is made of strides.
 """
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from math import prod
 import numpy as np
 
 from gradlab.backend.namespaces import moved, namespace_of, writable
-from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.core.primitive import Primitive, elementwise, linear
+from gradlab.rules.indexing import namespace_under, scatter
 
 
 def under(lead, axes):
@@ -23,17 +24,39 @@ def inverse(axes):
     return tuple(axes.index(i) - len(axes) for i in range(-len(axes), 0))
 
 
+def strided(x, shape, strides, offset=0):
+    """A view of a NumPy array by strides and an offset in bytes, which knows whose memory it is (`as_strided` hides that); a
+    copy where the memory is too scattered to say."""
+    if x.flags.c_contiguous:
+        return np.ndarray(shape, x.dtype, x, offset, strides)
+    root = x.base
+    if type(root) is np.ndarray and root.flags.c_contiguous and root.dtype == x.dtype:
+        return np.ndarray(shape, x.dtype, root, offset + x.ctypes.data - root.ctypes.data, strides)
+    return np.lib.stride_tricks.as_strided(x, shape, strides).copy()
+
+
 reshape = linear("reshape", lambda x, *, shape: x.reshape(shape), reads="index", view=True, node="ViewBackward0", tex="{x}",
                  x=lambda g, lead, x_shape: g.reshape(lead + x_shape), batch=lambda lead, shape: {"shape": lead + shape})
 permute: Primitive = linear(
-    "permute", lambda xp, x, *, axes: xp.permute_dims(x, axes), reads="index", view=True, tex=r"{x}^{{\top}}",
+    "permute", lambda x, *, axes: x.transpose(axes), reads="index", view=True, tex=r"{x}^{{\top}}",
     x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))), batch=lambda lead, axes: {"axes": under(lead, axes)})
 
 
 def expanded(xp, x, *, shape, skip):
     """Broadcast to `shape`; new axes go behind the first `skip` axes, which are batch axes."""
-    if x.ndim < len(shape):
-        x = x.reshape(x.shape[:skip] + (1,) * (len(shape) - x.ndim) + x.shape[skip:])
+    have = x.shape
+    extra = len(shape) - len(have)
+    if xp is np and not skip and x.flags.c_contiguous:
+        if x.size == 1 and extra >= 0:
+            return np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+        strides = [0] * extra
+        for m, n, stride in zip(have, shape[extra:], x.strides, strict=True):
+            if m != n and m != 1:
+                raise ValueError(f"{have} does not broadcast to {shape}")
+            strides.append(stride if m == n else 0)
+        return np.ndarray(shape, x.dtype, x, 0, strides)
+    if extra:
+        x = x.reshape(x.shape[:skip] + (1,) * extra + x.shape[skip:])
     return xp.broadcast_to(x, shape)
 
 
@@ -58,71 +81,91 @@ fill_diagonal: Primitive = linear(
     batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
 
 
-# ------------------------------------------------------------------------------------------------------------- indexing
-def is_basic(index):
-    return all(i is None or i is Ellipsis or isinstance(i, (slice, int)) for i in index)
+def windows(x, *, axis, size, step):
+    """The stretches of `size` elements along a negative axis, every `step`, as a new last axis."""
+    n = (x.shape[axis] - size) // step + 1
+    shape = (*x.shape[:axis], n, *x.shape[axis:][1:], size)
+    if type(x) is np.ndarray:
+        each = x.strides[axis]
+        return strided(x, shape, (*x.strides[:axis], step * each, *x.strides[axis:][1:], each))
+    at = namespace_of[type(x)].arange(n)[:, None] * step + namespace_of[type(x)].arange(size)
+    return namespace_of[type(x)].moveaxis(x.take(at, axis=axis), axis, -1)
 
 
-def take(xp, x, *, index, skip):
-    """x[index] on all but the first `skip` axes."""
-    if not skip:
-        return x[index]
-    if is_basic(index):
-        return x[(slice(None),) * skip + index]
-    front, back = tuple(range(skip)), tuple(range(-skip, 0))
-    return xp.moveaxis(xp.moveaxis(x, front, back)[index], back, front)
-
-
-def spread(xp, x, *, shape, index, skip):
-    """Transpose of `take`: zeros of `shape` with x added at the index."""
-    total = xp.zeros(shape[skip:] + shape[:skip], dtype=x.dtype)
-    front, back = tuple(range(skip)), tuple(range(-skip, 0))
-    x = xp.moveaxis(x, front, back) if skip else x
-    if is_basic(index):
-        total[index] = x                                                                       # no element comes up twice
-    else:
-        xp.add.at(total, index, x)
-    return xp.moveaxis(total, back, front) if skip else total
-
-
-getitem = linear("getitem", take, reads="index", view=True, node="IndexBackward0", tex="{x}_{{i}}",
-                 batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
-                 x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip))
-scatter: Primitive = linear("scatter", spread, reads="into", node="IndexPutBackward0", tex=r"\mathrm{{scatter}}({x})",
-                 batch=lambda lead, shape, index, skip: {"shape": lead + shape, "index": index, "skip": len(lead) + skip},
-                 x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip))
-
-def taken_along(xp, x, *, axis, indices, keepdims):
-    """What x holds at the indices along a negative axis; without keepdims (one index each) that axis is dropped."""
-    out = xp.take_along_axis(x, along(xp, x, indices), axis=axis)
-    return out if keepdims else out.squeeze(axis)
-
-
-gather = linear("gather", taken_along, reads="index", node="GatherBackward0", tex="{x}_{{i}}",
-                x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
-                    g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims))
-put_along: Primitive = linear(
-    "put_along", lambda xp, x, *, shape, axis, indices, keepdims: added_along(
-        xp, x if keepdims else xp.expand_dims(x, axis), shape, axis, indices),
-    reads="into", node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
-    x=lambda g, axis, indices, keepdims: gather(g, axis=axis, indices=indices, keepdims=keepdims),
-    batch=lambda lead, shape, axis, indices, keepdims: {
-        "shape": lead + shape, "axis": axis, "indices": indices, "keepdims": keepdims})
-
-
-def along(xp, x, indices):
-    """The indices repeated over the batch axes in front."""
-    return xp.broadcast_to(indices, x.shape[:x.ndim - indices.ndim] + indices.shape)
-
-
-def added_along(xp, x, shape, axis, indices):
-    """Transpose of `take_along_axis`: zeros of `shape`, x added where the indices point."""
-    total = xp.zeros(shape, dtype=x.dtype)
-    indices = along(xp, x, indices)
-    grid = list(xp.meshgrid(*(xp.arange(n) for n in indices.shape), indexing="ij"))
-    grid[axis] = indices
-    xp.add.at(total, tuple(grid), x)
+def overlapped(xp, x, *, length, axis, step):
+    """Transpose of `windows`: zeros with every stretch added where it came from."""
+    x = xp.moveaxis(x, -1, 0)
+    total = xp.zeros((*x.shape[1:][:axis], length, *x.shape[1:][axis:][1:]), dtype=x.dtype)
+    n, rest = x.shape[axis], (slice(None),) * (-axis - 1)
+    for k in range(x.shape[0]):
+        total[(Ellipsis, slice(k, k + (n - 1) * step + 1, step), *rest)] += x[k]
     return total
+
+
+unfold = linear("unfold", windows, reads="index", view=True, tex=r"\mathrm{{unfold}}({x})",
+                x=lambda g, x_shape, axis, step: fold(g, length=x_shape[axis], axis=axis, step=step),
+                batch=lambda lead, axis, size, step: {"axis": axis, "size": size, "step": step})
+fold: Primitive = linear("fold", overlapped, reads="into", node="UnfoldBackwardBackward0", tex=r"\mathrm{{fold}}({x})",
+                         x=lambda g, x_shape, axis, step: unfold(g, axis=axis, size=x_shape[-1], step=step),
+                         batch=lambda lead, length, axis, step: {"length": length, "axis": axis, "step": step})
+
+
+def element_numbers(xp, shape, stride, offset):
+    """Where strides in elements lead, in a flat array."""
+    total = offset
+    for at, (n, step) in enumerate(zip(shape, stride, strict=True)):
+        total = total + (xp.arange(n) * step).reshape((n,) + (1,) * (len(shape) - at - 1))
+    return total if shape else xp.asarray(total)
+
+
+def by_strides(x, *, shape, stride, offset, numel):
+    """The view that strides in elements make of an array of `numel` elements; further axes of `shape` are batch axes."""
+    lead = shape[:len(shape) - len(stride)]
+    stride = (*(numel * prod(lead[i + 1:]) for i in range(len(lead))), *stride)
+    if type(x) is np.ndarray:
+        x = np.ascontiguousarray(x)
+        return strided(x, shape, tuple(n * x.itemsize for n in stride), offset * x.itemsize)
+    return x.reshape(-1)[element_numbers(namespace_of[type(x)], shape, stride, offset)]
+
+
+def by_strides_vjp(g, lead, x_shape, shape, stride, offset, numel):
+    at = element_numbers(namespace_under(g), shape, stride, offset)
+    return scatter(g, shape=(*lead, numel), index=(at,), skip=len(lead)).reshape(lead + x_shape)
+
+
+as_strided = linear("as_strided", by_strides, reads="index", view=True, x=by_strides_vjp, tex=r"\mathrm{{as\_strided}}({x})",
+                    batch=lambda lead, shape, stride, offset, numel: {
+                        "shape": lead + shape, "stride": stride, "offset": offset, "numel": numel})
+
+
+# ------------------------------------------------------------------------------------------------------------- in new memory
+contiguous = elementwise("contiguous", lambda x: x.copy(), x=lambda g: g, node="CloneBackward0", tex="{x}")
+flip: Primitive = linear("flip", lambda xp, x, *, axes: xp.flip(x, axes).copy(), reads="index", tex=r"\mathrm{{flip}}({x})",
+              x=lambda g, axes: flip(g, axes=axes))
+roll: Primitive = linear("roll", lambda xp, x, *, shifts, axes: xp.roll(x, shifts, axes), reads="index",
+                         tex=r"\mathrm{{roll}}({x})", x=lambda g, shifts, axes: roll(
+                             g, shifts=tuple([-n for n in shifts]), axes=axes))
+tril: Primitive = linear("tril", lambda xp, x, *, diagonal: xp.tril(x, diagonal), reads="index", tex=r"\mathrm{{tril}}({x})",
+              x=lambda g, diagonal: tril(g, diagonal=diagonal))
+triu: Primitive = linear("triu", lambda xp, x, *, diagonal: xp.triu(x, diagonal), reads="index", tex=r"\mathrm{{triu}}({x})",
+              x=lambda g, diagonal: triu(g, diagonal=diagonal))
+
+
+def interleaved(one, two):
+    return tuple(n for pair in zip(one, two, strict=True) for n in pair)
+
+
+def tiled(xp, x, *, repeats):
+    """x as often as `repeats` says, for each axis one after the other."""
+    apart = x.reshape(interleaved((1,) * x.ndim, x.shape))
+    return expanded(xp, apart, shape=interleaved(repeats, x.shape), skip=0).copy().reshape(
+        tuple([n * m for n, m in zip(repeats, x.shape, strict=True)]))
+
+
+repeat = linear("repeat", tiled, reads="index", tex=r"\mathrm{{repeat}}({x})",
+                x=lambda xp, g, lead, x_shape, repeats: xp.sum(
+                    g.reshape(lead + interleaved(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))),
+                batch=lambda lead, repeats: {"repeats": (1,) * len(lead) + repeats})
 
 
 # ---------------------------------------------------------------------------------------------------------------- joins
@@ -131,70 +174,42 @@ def narrow(g, axis, start, stop):
     return g[(Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)]
 
 
-cat = linear("cat", lambda xp, *xs, axis, starts: xp.concatenate(xs, axis=axis), reads="index", tex=r"\mathrm{{cat}}({xs})",
+cat = linear("cat", lambda xp, *xs, axis, starts: xp.concatenate(xs, axis), reads="index", tex=r"\mathrm{{cat}}({xs})",
              xs=lambda g, position, axis, starts: narrow(g, axis, starts[position], starts[position + 1]))
-stack = linear("stack", lambda xp, *xs, axis: xp.stack(xs, axis=axis), reads="index", tex=r"\mathrm{{stack}}({xs})",
+
+
+def stacked(xp, *xs, axis):
+    at = (..., None) + (slice(None),) * (-axis - 1) if axis < -1 else (..., None)
+    return xp.concatenate([x[at] for x in xs], axis)
+
+
+stack = linear("stack", stacked, reads="index", tex=r"\mathrm{{stack}}({xs})",
                xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)])
+
+
+def corners(shapes):
+    """Where each of some matrices begins when they are put on a diagonal, and where the last ends."""
+    at = [(0, 0)]
+    for shape in shapes:
+        at.append((at[-1][0] + shape[-2], at[-1][1] + shape[-1]))
+    return at
+
+
+def on_diagonal(xp, *xs):
+    at = corners([x.shape for x in xs])
+    total = xp.zeros((*xs[0].shape[:-2], *at[-1]), dtype=xs[0].dtype)
+    for x, (row, column) in zip(xs, at, strict=False):
+        total[..., row:row + x.shape[-2], column:column + x.shape[-1]] = x
+    return total
+
+
+def block(g, position, xs_shape):
+    (top, left), (bottom, right) = corners(xs_shape[:position + 1])[-2:]
+    return g[..., top:bottom, left:right]
+
+
+block_diag = linear("block_diag", on_diagonal, reads="index", tex=r"\mathrm{{diag}}({xs})", xs=block)
+
 astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, reads="own", node="ToCopyBackward0", tex="{x}")
-
-
-# ------------------------------------------------------------------------------------------- writing through a view
-def pick(x, steps, lead=()):
-    """The part of x that the view steps lead to."""
-    for op, meta in steps:
-        x = op(x, **(op.batch(lead, *meta.values()) if op.batch else meta))
-    return x
-
-
-def namespace_under(x):
-    """The array namespace that x lives in, be it an array or a Tensor."""
-    return namespace_of[type(getattr(x, "array", x))]
-
-
-def place(xp, part, steps, shape, lead=()):
-    """Transpose of `pick`: zeros of lead + shape with `part` where the steps lead."""
-    probe, shapes = namespace_under(part).zeros(shape, dtype=bool), []
-    for op, meta in steps:
-        shapes.append(probe.shape)
-        probe = op(probe, **meta)
-    for (op, meta), x_shape in zip(reversed(steps), reversed(shapes), strict=True):
-        part = op.cotangent("x", g=part, xp=xp, lead=lead, x_shape=x_shape, **meta)
-    return part
-
-
-def outside(xp, g, steps, shape):
-    """g, but 0 where the steps lead. (Not `g - place(pick(g))`: that is NaN where g is infinite.)"""
-    return xp.where(overwritten(namespace_under(g).zeros(shape, dtype=bool), True, steps=steps), 0, g)
-
-
-def overwritten(base, patch, *, steps):
-    """A copy of `base` with `patch` where the steps lead (written in order: of repeated indices the last holds)."""
-    result = base.copy()
-    (op, meta) = steps[-1]
-    part = pick(result, steps[:-1])
-    if "index" in meta:
-        part[meta["index"]] = patch
-    else:
-        op(part, **meta)[...] = patch
-    return result
-
-
-def overwrite_reads(arg, x_shape, out_shape, meta):
-    """The base's own elements outside, the patch's inside (see core.sparsity)."""
-    inside = pick(np.broadcast_to(0, out_shape), meta["steps"]).shape
-    base = np.arange(prod(out_shape)).reshape(out_shape) if arg == "base" else np.full(out_shape, -1)
-    patch = np.arange(prod(inside)).reshape(inside) if arg == "patch" else np.full(inside, -1)
-    return None, overwritten(base, patch, **meta)
-
-
-overwrite = primitive(
-    "overwrite", overwritten, reads=overwrite_reads, node="CopySlices", tex=r"{base}\,[\lnot s] + {patch}\,[s]",
-    formula=r"\bar{x} = \bar{y}\,[\lnot s],\quad \bar{p} = \bar{y}\,[s]",
-    vjp={"base": lambda xp, g, base_shape, steps: outside(xp, g, steps, base_shape),
-         "patch": lambda g, lead, steps: pick(g, steps, lead)},
-    jvp={"base": lambda xp, t, base_shape, steps: outside(xp, t, steps, base_shape),
-         "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead)})
-
-
 transfer = linear("transfer", lambda x, *, where: moved(x, where), reads="own", node="ToCopyBackward0", tex="{x}",
                   x=lambda g: g)

@@ -1,69 +1,51 @@
 """Softmax and what is fused with it for stability. `axis` is one negative axis, in a tuple as elsewhere."""
 from __future__ import annotations
 
-import numpy as np
+from gradlab.core.primitive import primitive
+from gradlab.rules.reductions import largest, restore, total
 
-from gradlab.core.primitive import Primitive, linear, primitive
+
+def shifted(xp, x, axis):
+    """x minus its maximum along the axis, with as many axes as x has."""
+    return xp.asarray(x - largest(x, axis, True)) if x.size else x.copy()
 
 
 def softmax_forward(xp, x, *, axis):
-    e = xp.exp(x - x.max(axis=axis, keepdims=True))
-    e /= e.sum(axis=axis, keepdims=True)
+    e = shifted(xp, x, axis)
+    xp.exp(e, out=e)
+    e /= total(xp, e, axis, True)
     return e
 
 
 softmax = primitive("softmax", softmax_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
                     formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",            # a symmetric Jacobian
-                    vjp={"x": lambda xp, g, out, axis: out * (g - xp.sum(g * out, axis=axis, keepdims=True))},
-                    jvp={"x": lambda xp, t, out, axis: out * (t - xp.sum(t * out, axis=axis, keepdims=True))})
+                    vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
+                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))})
 
 
 def log_softmax_forward(xp, x, *, axis):
-    shifted = x - x.max(axis=axis, keepdims=True)
-    shifted -= xp.log(xp.exp(shifted).sum(axis=axis, keepdims=True))
-    return shifted
+    logs = shifted(xp, x, axis)
+    logs -= xp.log(total(xp, xp.exp(logs), axis, True))
+    return logs
 
 
 log_softmax = primitive("log_softmax", log_softmax_forward, tex=r"\log\mathrm{{softmax}}({x})", reads="axes",
                         formula=r"\bar{x} = \bar{y} - e^{y} \textstyle\sum \bar{y}",
-                        vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)},
-                        jvp={"x": lambda xp, t, out, axis: t - xp.sum(xp.exp(out) * t, axis=axis, keepdims=True)})
+                        vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
+                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)})
 
 
-def picked_loss(xp, x, *, index, weights, total):
-    """-weights · x[index] / total, summed: `index` has an array of the weights' shape for each of x's own axes. With
-    total=None the terms themselves."""
-    terms = x[(..., *index)] * -weights
-    return terms if total is None else terms.sum(axis=tuple(range(-weights.ndim, 0))) / total
+def logsumexp_forward(xp, x, *, axis, keepdims):
+    """log Σ exp(x), with the largest element taken out where it is finite."""
+    top = largest(x, axis, True) if x.size else total(xp, x, axis, True)
+    top = xp.where(xp.absolute(top) == xp.inf, 0, top)
+    out = xp.log(total(xp, xp.exp(x - top), axis, True)) + top
+    return out if keepdims or not axis else out.squeeze(axis)
 
 
-def placed_entries(xp, scale, *, shape, index, weights, total):
-    """Transpose of `picked_loss`: zeros of `shape` but for the entries at `index`, each of which comes up once."""
-    lead = shape[:len(shape) - len(index)]
-    xbar = xp.zeros(shape, dtype=weights.dtype)
-    xbar[(..., *index)] = scale * -weights if total is None else scale.reshape(lead + (1,) * weights.ndim) * (weights / -total)
-    return xbar
-
-
-def picked_entries(arg, x_shape, out_shape, meta):
-    """Every picked entry is read, no other (see core.sparsity): -1 for what goes nowhere."""
-    groups, weights = np.full(x_shape, -1), meta["weights"]
-    groups[meta["index"]] = np.arange(weights.size).reshape(weights.shape) if meta["total"] is None else 0
-    return groups, np.arange(weights.size).reshape(weights.shape) if meta["total"] is None else np.zeros(out_shape, int)
-
-
-def placed_reads(arg, scale_shape, out_shape, meta):
-    groups = np.arange(meta["weights"].size).reshape(scale_shape) if meta["total"] is None else np.zeros(scale_shape, int)
-    source = np.full(out_shape, -1)
-    source[meta["index"]] = groups
-    return groups, source
-
-
-nll_loss = linear("nll_loss", picked_loss, reads=picked_entries, tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
-                  x=lambda g, lead, x_shape, index, weights, total: nll_entries(
-                      g, shape=lead + x_shape, index=index, weights=weights, total=total))
-nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
-nll_entries: Primitive = linear("nll_entries", placed_entries, reads=placed_reads, tex=r"\mathrm{{scatter}}({scale})",
-                     batch=lambda lead, shape, index, weights, total: {
-                         "shape": lead + shape, "index": index, "weights": weights, "total": total},
-                     scale=lambda g, index, weights, total: nll_loss(g, index=index, weights=weights, total=total))
+logsumexp = primitive("logsumexp", logsumexp_forward, tex=r"\log \sum e^{{{x}}}", reads="axes", promote="float",
+                      formula=r"\bar{x} = \bar{y}\,e^{x - y}",
+                      vjp={"x": lambda xp, g, x, out, axis, keepdims: restore(xp, g, axis, keepdims) * xp.exp(
+                          x - restore(xp, out, axis, keepdims))},
+                      jvp={"x": lambda xp, t, x, out, axis, keepdims: total(
+                          xp, t * xp.exp(x - restore(xp, out, axis, keepdims)), axis, keepdims)})

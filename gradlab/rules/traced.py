@@ -7,7 +7,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.rules import elementwise, reductions, shapes
+from gradlab.rules import cumulative, elementary, elementwise, reductions, shapes, unmoved  # noqa: F401
 
 
 def broadcast_to(x, shape):
@@ -22,15 +22,30 @@ def axes_of(x, axis):
     return reductions.negative(axis, x.array.ndim)
 
 
+def constant_like(name):
+    """A function of arrays whose derivative is 0 or undefined, of Tensors."""
+    return lambda *xs: constant(getattr(namespace_of[type(xs[0].array)], name)(*(x.array for x in xs)))
+
+
+def concatenate(xs, axis):
+    starts = (0, *np.cumsum([x.array.shape[axis] for x in xs]).tolist())
+    return shapes.cat.record(*xs, axis=axis, starts=starts)
+
+
 def where(condition, a, b):
     return elementwise.where.record(condition if isinstance(condition, Tensor) else constant(condition), a, b)
 
 
 namespace_of[Tensor] = SimpleNamespace(
-    exp=elementwise.exp.record, log=elementwise.log.record, sin=elementwise.sin.record, cos=elementwise.cos.record,
-    sign=lambda x: constant(namespace_of[type(x.array)].sign(x.array)),                    # its derivative is 0 or undefined
-    where=where, broadcast_to=broadcast_to, expand_dims=expand_dims, asarray=lambda x: x,
-    zeros_like=lambda x: constant(namespace_of[type(x.array)].zeros_like(x.array)),
+    exp=elementary.exp.record, log=elementary.log.record, log1p=elementary.log1p.record, sqrt=elementary.sqrt.record,
+    sin=elementary.sin.record, cos=elementary.cos.record, sinh=elementary.sinh.record, cosh=elementary.cosh.record,
+    isfinite=constant_like("isfinite"),
+    sign=elementary.sign.record, ones_like=constant_like("ones_like"), absolute=elementwise.absolute.record,
+    concatenate=concatenate, flip=lambda x, axis: shapes.flip.record(x, axes=(axis,)),
+    cumprod=lambda x, axis: cumulative.cumprod.record(x, axis=(axis,)),
+    where=where, broadcast_to=broadcast_to, expand_dims=expand_dims,
+    asarray=lambda x: x if isinstance(x, Tensor) else constant(x),
+    zeros_like=constant_like("zeros_like"),
     zeros=lambda shape, dtype: constant(np.zeros(shape, dtype)),
     sum=lambda x, axis=None, keepdims=False: reductions.sum_.record(x, axis=axes_of(x, axis), keepdims=keepdims),
     mean=lambda x, axis=None, keepdims=False: reductions.mean.record(x, axis=axes_of(x, axis), keepdims=keepdims),

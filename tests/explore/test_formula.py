@@ -9,7 +9,9 @@ from gradlab.core.primitive import PRIMITIVES
 from gradlab.explore.formula import SYMBOLS, Formula, formula, traceable
 
 TRACEABLE = [op for op in PRIMITIVES.values() if traceable(op)]
-SHAPES = {"matmul": {"a": (3, 4), "b": (4, 2)}, "matvec": {"a": (3, 4), "x": (4,)}, "dot": {"a": (3,), "b": (3,)}}
+SHAPES = {"matmul": {"a": (3, 4), "b": (4, 2)}, "matvec": {"a": (3, 4), "b": (4,)}, "dot": {"a": (3,), "b": (3,)},
+          "scores": {"query": (3, 4), "key": (2, 4)}, "mixture": {"weights": (3, 4), "value": (4, 2)}}
+NUMBERS = {"exponent": 2.5, "other": 3.0, "base": 1.7, "scale": 0.5}
 
 
 @pytest.mark.parametrize("op", TRACEABLE, ids=lambda op: op.name)
@@ -19,7 +21,7 @@ def test_the_formula_evaluates_to_the_rule(op):
     args = {a: rng.uniform(0.5, 1.5, shapes.get(a, (3,))) for a in op.args}
     if op.name == "where":
         args["condition"] = np.array([True, False, True])
-    meta = {name: {"exponent": 2.5, "other": 3.0, "base": 1.7}[name] for name in op.meta}
+    meta = {name: NUMBERS[name] for name in op.meta}
     out = op(*args.values(), **meta)
     g = rng.standard_normal(np.shape(out))
     for arg in op.rules:

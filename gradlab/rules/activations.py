@@ -1,0 +1,298 @@
+"""Activations, element by element: what bends between the layers of a network.
+
+Many are given piecewise. A bend belongs to the piece that PyTorch puts it in (its derivative there is the subgradient that
+users of it know), and a NaN to the piece where no comparison holds. Slopes that take several passes are primitives of their
+own: their forward works in one buffer, and a sweep that is recorded differentiates them by their own rules.
+"""
+from __future__ import annotations
+
+from math import log as log_of
+from math import pi, sqrt
+
+import numpy as np
+
+from gradlab.backend.special import special_of
+from gradlab.core.primitive import Primitive, elementwise
+from gradlab.rules.elementary import sigmoid
+from gradlab.rules.elementwise import BITS, kept
+
+WORTH_MASKING = 4096                                      # elements from which masking bits beats a branch for each element
+
+
+def select(xp, mask, a, b):
+    """`where`. On NumPy by masking bits if there are many: `where` predicts a branch for each element, and with signs at
+    random guesses half of them wrong, which takes five times as long."""
+    if type(mask) is not np.ndarray or mask.size < WORTH_MASKING:
+        return xp.where(mask, a, b)
+    like = a if isinstance(a, np.ndarray) else b
+    bits = BITS[like.itemsize]
+    a, b = (np.asarray(v, like.dtype).view(bits) for v in (a, b))
+    chosen = a ^ b
+    chosen &= -mask.astype(bits)
+    chosen ^= b
+    return chosen.view(like.dtype)
+
+
+def apart(x, limit):
+    """Where x lies beyond ±limit."""
+    return (x > limit) | (x < -limit)
+
+
+# ------------------------------------------------------------------------------------------------------------ piecewise
+def leaky(xp, x, *, slope):
+    return xp.maximum(x, x * slope) if 0 <= slope <= 1 else select(xp, x > 0, x, x * slope)
+
+
+leaky_relu = elementwise("leaky_relu", leaky, promote="real tensors", tex=r"\max({x}, 0) + {slope} \min({x}, 0)",
+                         formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,s\,\bar{y}",
+                         x=lambda xp, g, x, slope: select(xp, x > 0, g, g * slope))
+prelu = elementwise("prelu", lambda xp, x, w: select(xp, x > 0, x, w * x), node="PreluKernelBackward0", promote="real tensors",
+                    tex=r"\max({x}, 0) + {w} \min({x}, 0)",
+                    formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,w\,\bar{y}, \quad \bar{w} = [x \le 0]\,x\,\bar{y}",
+                    x=lambda xp, g, x, w: select(xp, x > 0, g, w * g), w=lambda xp, g, x: xp.where(x > 0, 0, x * g))
+hardtanh = elementwise("hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high), promote="number",
+                       tex=r"\min(\max({x}, {low}), {high})", formula=r"\bar{x} = [a < x < b]\,\bar{y}",
+                       x=lambda xp, g, x, low, high: kept(xp, (x > low) & (x < high), g))
+hardsigmoid = elementwise("hardsigmoid", lambda xp, x: xp.clip(x + 3, 0, 6) / 6, promote="real tensors",
+                          tex=r"\tfrac{{1}}{{6}} \min(\max({x} + 3, 0), 6)",
+                          formula=r"\bar{x} = \tfrac{1}{6}\,[-3 < x < 3]\,\bar{y}",
+                          x=lambda xp, g, x: kept(xp, (x > -3) & (x < 3), g / 6))
+hardswish = elementwise("hardswish", lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, promote="real tensors",
+                        tex=r"\tfrac{{1}}{{6}}\,{x} \min(\max({x} + 3, 0), 6)",
+                        formula=r"\bar{x} = [-3 < x < 3]\,(\tfrac{x}{3} + \tfrac{1}{2})\,\bar{y} + [x \ge 3]\,\bar{y}",
+                        x=lambda xp, g, x: kept(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)))
+softshrink = elementwise("softshrink", lambda xp, x, *, limit: select(xp, apart(x, limit), x - xp.copysign(limit, x), x * 0),
+                         promote="real tensors", tex=r"\mathrm{{sgn}}({x}) \max(|{x}| - {limit}, 0)",
+                         formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
+                         x=lambda xp, g, x, limit: kept(xp, apart(x, limit), g))
+hardshrink = elementwise("hardshrink", lambda xp, x, *, limit: kept(xp, ~((x >= -limit) & (x <= limit)), x),
+                         promote="real tensors", tex=r"[|{x}| > {limit}]\,{x}", formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
+                         x=lambda xp, g, x, limit: kept(xp, ~((x >= -limit) & (x <= limit)), g))
+threshold = elementwise("threshold", lambda xp, x, *, threshold, value: select(xp, x <= threshold, value, x), promote="number",
+                        tex=r"[{x} > {threshold}]\,{x} + [{x} \le {threshold}]\,{value}",
+                        formula=r"\bar{x} = [x > \theta]\,\bar{y}",
+                        x=lambda xp, g, x, threshold: kept(xp, ~(x <= threshold), g))
+
+
+# --------------------------------------------------------------------------------------------------------- exponentials
+def elu_forward(xp, x, *, alpha, scale, rate):
+    """One of the two terms is 0, so the sum is as exact as a choice."""
+    e = xp.empty_like(x)
+    xp.minimum(x, 0, out=e)
+    if rate != 1:
+        e *= rate
+    xp.expm1(e, out=e)
+    if alpha * scale != 1:
+        e *= alpha * scale
+    positive = xp.maximum(x, 0)
+    e += positive if scale == 1 else positive * scale
+    return e
+
+
+def elu_slope_forward(xp, x, *, alpha, scale, rate):
+    """At 0 the slope from the left. Where that is also the slope to the right, the exponential is all there is to it."""
+    e = xp.empty_like(x)
+    xp.minimum(x, 0, out=e)
+    if rate != 1:
+        e *= rate
+    xp.exp(e, out=e)
+    if alpha and rate == 1 / alpha:
+        if scale != 1:
+            e *= scale
+        return e
+    e *= alpha * scale * rate
+    return select(xp, x > 0, scale, e)
+
+
+elu_slope = elementwise("elu_slope", elu_slope_forward, node="EluBackwardBackward0", tex=r"\mathrm{{ELU}}'({x})",
+                        formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
+                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)))
+elu = elementwise("elu", elu_forward, promote="real tensors", tex=r"\mathrm{{ELU}}({x})",
+                  formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
+                  x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate))
+
+
+def softplus_forward(xp, x, *, beta, threshold):
+    """max(z, 0) + log(1 + e^-|z|) over β, z being βx: no overflow. Beyond the threshold that is x, to the last bit anyway if the
+    threshold is large enough."""
+    z = x if beta == 1 else x * beta
+    e = xp.empty_like(x)
+    xp.absolute(z, out=e)
+    xp.negative(e, out=e)
+    xp.exp(e, out=e)
+    xp.log1p(e, out=e)
+    e += xp.maximum(z, 0)
+    if beta != 1:
+        e /= beta
+    return e if threshold > 1 - log_of(np.finfo(x.dtype).eps) else select(xp, z > threshold, x, e)
+
+
+softplus_slope = elementwise(
+    "softplus_slope", lambda xp, x, *, beta, threshold: xp.maximum(sigmoid(x * beta), x * beta > threshold),
+    node="SoftplusBackwardBackward0", tex=r"\sigma(\beta {x})", formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
+    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta))
+softplus = elementwise("softplus", softplus_forward, promote="real tensors",
+                       tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})", formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
+                       x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold))
+
+
+def logsigmoid_forward(xp, x):
+    e = xp.empty_like(x)
+    xp.absolute(x, out=e)
+    xp.negative(e, out=e)
+    xp.exp(e, out=e)
+    xp.log1p(e, out=e)
+    return xp.subtract(xp.minimum(x, 0), e, out=e)
+
+
+logsigmoid = elementwise("logsigmoid", logsigmoid_forward, promote="real tensors",
+                         node="LogSigmoidBackward0", tex=r"\log \sigma({x})", formula=r"\bar{x} = \sigma(-x)\,\bar{y}",
+                         x=lambda x: sigmoid(-x))
+
+
+def silu_forward(xp, x):
+    e = xp.empty_like(x)
+    xp.negative(x, out=e)
+    xp.exp(e, out=e)
+    e += 1
+    return xp.divide(x, e, out=e)
+
+
+def silu_slope(x):
+    s = sigmoid(x)
+    return s * (1 + x * (1 - s))
+
+
+silu = elementwise("silu", silu_forward, promote="real tensors", tex=r"{x}\,\sigma({x})",
+                   formula=r"\bar{x} = \sigma(x)\,(1 + x\,(1 - \sigma(x)))\,\bar{y}", x=silu_slope)
+
+
+def bent(xp, x):
+    """tanh(softplus(x)) = w / (w + 2) with w = eˣ (eˣ + 2); 1 to the last bit from x = 20 on."""
+    e = xp.exp(xp.where(x > 20, 20, x))
+    w = e * (e + 2)
+    return w / (w + 2)
+
+
+def mish_slope(xp, x):
+    t = bent(xp, x)
+    return t + x * sigmoid(x) * (1 - t * t)
+
+
+mish = elementwise("mish", lambda xp, x: x * bent(xp, x), promote="real tensors", tex=r"{x} \tanh \log(1 + e^{{{x}}})",
+                   formula=r"\bar{x} = (t + x\,\sigma(x)\,(1 - t^2))\,\bar{y}, \quad t = \tanh \log(1 + e^{x})",
+                   x=mish_slope)
+
+
+# ----------------------------------------------------------------------------------------------------------------- GELU
+FEW, BLOCK = 1 << 9, 1 << 14                                              # elements; several buffers of a block fit the cache
+CUBIC = 0.044715                                                    # of the approximation: tanh(√(2/π) (x + 0.044715 x³))
+
+
+def tail(x):
+    """In float32 on the CPU: Φ(-|x|) and e^(-x²/2), by Abramowitz and Stegun (1964), 7.1.26, to 1e-7. SciPy's erf, made for
+    doubles, takes ten times as long."""
+    t = np.absolute(x, out=np.empty_like(x))
+    t *= np.float32(0.3275911 * sqrt(0.5))
+    t += 1
+    np.divide(1, t, out=t)
+    q = t * np.float32(0.5 * 1.061405429)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        q += np.float32(0.5 * coefficient)
+        q *= t
+    e = np.multiply(x, x, out=t)
+    e *= np.float32(-0.5)
+    np.exp(e, out=e)
+    q *= e
+    return q, e
+
+
+def in_blocks(function, x):
+    """A function of one array, on blocks of it that stay in the cache."""
+    out = np.empty_like(x)
+    if x.size <= 2 * BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        function(x, out)
+        return out
+    flat, into = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, BLOCK):
+        function(flat[start:start + BLOCK], into[start:start + BLOCK])
+    return out
+
+
+def gelu_block(x, out):
+    """max(x, 0) - |x| Φ(-|x|)."""
+    q, e = tail(x)
+    q *= np.absolute(x, out=e)
+    np.maximum(x, 0, out=out)
+    out -= q
+
+
+def gelu_slope_block(x, out):
+    """Φ(x) + x φ(x), with Φ(x) = 1/2 ± (1/2 - Φ(-|x|))."""
+    q, e = tail(x)
+    np.subtract(np.float32(0.5), q, out=q)
+    np.copysign(q, x, out=out)
+    out += np.float32(0.5)
+    e *= x
+    e *= np.float32(1 / sqrt(2 * pi))
+    out += e
+
+
+def is_long(x):
+    """Whether an array is one for `in_blocks`: of few elements, SciPy's one pass is over sooner than twenty of NumPy's."""
+    return type(x) is np.ndarray and x.size > FEW and x.dtype == np.float32
+
+
+def twice_normal(xp, x):
+    """1 + erf(x / √2): twice the distribution function of the normal distribution, in a buffer of its own."""
+    e = xp.empty_like(x)
+    xp.multiply(x, sqrt(0.5), out=e)
+    special_of(x).erf(e, out=e)
+    e += 1
+    return e
+
+
+def gelu_forward(xp, x):
+    if is_long(x):
+        return in_blocks(gelu_block, x)
+    e = twice_normal(xp, x)
+    e *= x
+    e *= 0.5
+    return e
+
+
+def gelu_slope_forward(xp, x):
+    if is_long(x):
+        return in_blocks(gelu_slope_block, x)
+    e = twice_normal(xp, x)
+    e *= 0.5
+    density = xp.exp(x * x * -0.5)
+    density *= x
+    density *= 1 / sqrt(2 * pi)
+    e += density
+    return e
+
+
+gelu_slope = elementwise("gelu_slope", gelu_slope_forward, node="GeluBackwardBackward0", tex=r"\mathrm{{GELU}}'({x})",
+                         formula=r"\bar{x} = (2 - x^2)\,\varphi(x)\,\bar{y}",
+                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)))
+gelu = elementwise("gelu", gelu_forward, promote="real tensors", tex=r"{x}\,\Phi({x})",
+                   formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
+                   x=lambda x: gelu_slope(x))  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)
+
+
+def half_tanh(x):
+    """(1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, as the sigmoid of twice the argument."""
+    return sigmoid((x + x * x * x * CUBIC) * (2 * sqrt(2 / pi)))
+
+
+def gelu_tanh_slope(x):
+    s = half_tanh(x)
+    return s + x * s * (1 - s) * ((1 + x * x * (3 * CUBIC)) * (2 * sqrt(2 / pi)))
+
+
+gelu_tanh: Primitive = elementwise(
+    "gelu_tanh", lambda x: x * half_tanh(x), node="GeluBackward0", promote="real tensors",
+    tex=r"\tfrac{{1}}{{2}}\,{x}\,(1 + \tanh(\sqrt{{2/\pi}}\,({x} + 0.044715\,{x}^3)))",
+    formula=r"\bar{x} = (s + 2\sqrt{2/\pi}\,x\,s\,(1 - s)\,(1 + 0.134145\,x^2))\,\bar{y}, \quad s = y / x",
+    x=gelu_tanh_slope)

@@ -1,0 +1,27 @@
+"""Rows of a table by number, and what is transposed to that.
+
+`factor` is what torch makes of a table's gradient beyond the transpose: a number for each row, 0 for the padding row and
+1 / n for one that was read n times (`scale_grad_by_freq`); None where every row counts as it is.
+"""
+from __future__ import annotations
+
+from gradlab.backend.accumulate import add_rows
+from gradlab.core.primitive import Primitive, linear
+from gradlab.core.tensor import Tensor, constant
+
+
+def weighted(xp, total, factor):
+    """The rows times their factors; 0 where the factor is, also of rows that are not finite."""
+    if factor is None:
+        return total
+    return xp.where(factor == 0, 0, total * (constant(factor) if isinstance(total, Tensor) else factor))
+
+
+embedding: Primitive = linear(
+    "embedding", lambda xp, weight, *, indices, factor: xp.take(weight, indices, axis=-2), reads="index", tex="{weight}_{{i}}",
+    weight=lambda xp, g, weight_shape, indices, factor: weighted(
+        xp, embedding_dense(g, indices=indices, count=weight_shape[0]), factor))
+embedding_dense: Primitive = linear(
+    "embedding_dense", lambda xp, rows, *, indices, count: add_rows(xp, rows, indices, count), reads="into",
+    node="EmbeddingDenseBackwardBackward0", tex=r"\mathrm{{scatter}}({rows})",
+    rows=lambda g, indices: embedding(g, indices=indices, factor=None))

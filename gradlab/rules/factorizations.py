@@ -1,0 +1,380 @@
+"""Factorizations of the matrices in the last two axes, and determinants.
+
+A node has one output, so the factors of a matrix lie one after the other in the last axis of one array; `parts` takes them
+out again. Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008); M. Seeger et al., "Auto-differentiating linear algebra" (2017); J. Townsend, "Differentiating the singular value
+decomposition" (2016); S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010).
+"""
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from math import inf, prod
+from operator import and_
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.primitive import Primitive, primitive
+from gradlab.core.tensor import Tensor, constant
+from gradlab.rules.linalg import (
+    diagonal_matrix,
+    diagonal_of,
+    inv,
+    raising,
+    symmetric,
+    triangle,
+    triangular,
+)
+from gradlab.rules.matrix import batch_groups, matrix_groups
+from gradlab.rules.shapes import cat
+
+
+# ----------------------------------------------------------------------------------------------------- several outputs
+def packed(*factors):
+    """Matrices (or vectors, where an axis was dropped on purpose) of one batch, flattened one after the other."""
+    flat = [x.reshape((*batch, prod(x.shape[len(batch):]))) for x, batch in factors]
+    starts = tuple(np.cumsum([0, *(x.shape[-1] for x in flat)]).tolist())
+    return cat(*flat, axis=-1, starts=starts)
+
+
+def parts(x, *shapes):
+    """The factors of these shapes (without the batch) in a packed array."""
+    ends = np.cumsum([0, *map(prod, shapes)]).tolist()
+    return [x[..., a:b].reshape(tuple(x.shape[:-1]) + shape) for (a, b), shape in zip(pairwise(ends), shapes, strict=True)]
+
+
+def together(x, *factors):
+    """The factors of x (or of a batch of its tangents), packed."""
+    batch = tuple(x.shape[:-2])
+    return packed(*((factor, batch) for factor in factors))
+
+
+def packed_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
+    return batch_groups(x_shape, 2, out_shape, 1)
+
+
+def unused(*cotangents):
+    """For each matrix, whether the cotangents of its vectors are 0 altogether."""
+    return reduce(and_, [(getattr(g, "array", g) == 0).all(axis=(-2, -1), keepdims=True) for g in cotangents])
+
+
+def over_gaps(x, gap, spared=False):
+    """x / gap beside the diagonal (where x is 0). A gap of 0 gives inf or nan, for then the vectors that belong to it are not
+    determined; but not where they are `spared`, since nothing was made of them."""
+    array = getattr(gap, "array", gap)
+    whole = namespace_of[type(array)].eye(array.shape[-1], dtype=bool) | ((array == 0) & spared)
+    return x / namespace_of[type(gap)].where(whole, 1, gap)
+
+
+def over_values(x, s, spared=False):
+    """x / s, column by column, with s = 0 as in `over_gaps`."""
+    array = getattr(s, "array", s)[..., None, :]
+    return x / namespace_of[type(s)].where((array == 0) & spared, 1, s[..., None, :])
+
+
+# ------------------------------------------------------------------------------------------------------------ Cholesky
+def halved(x):
+    """The lower triangle, its diagonal halved."""
+    return triangle(x) - diagonal_matrix(diagonal_of(x)) / 2
+
+
+def cholesky_vjp(g, out, upper):
+    """x̄ = L⁻ᵀ sym(Φ(Lᵀ L̄)) L⁻¹, Φ as in `halved`."""
+    low, g = (out.mT, g.mT) if upper else (out, g)
+    inner = symmetric(halved(low.mT @ triangle(g)))
+    left = triangular(low.mT, inner, upper=True, unit=False)
+    return triangular(low.mT, left.mT, upper=True, unit=False).mT
+
+
+def cholesky_jvp(t, out, upper):
+    low = out.mT if upper else out
+    left = triangular(low, symmetric(t), upper=False, unit=False)
+    tangent = low @ halved(triangular(low, left.mT, upper=False, unit=False).mT)
+    return tangent.mT if upper else tangent
+
+
+def cholesky_factor(xp, x, *, upper):
+    with raising(xp):
+        low = xp.linalg.cholesky(x.mT if upper else x)
+    return low.mT if upper else low
+
+
+cholesky = primitive("cholesky", cholesky_factor, reads=matrix_groups, node="LinalgCholeskyExBackward0",
+                     tex=r"\mathrm{{chol}}({x})", vjp={"x": cholesky_vjp}, jvp={"x": cholesky_jvp},
+                     formula=r"\bar{x} = y^{-\top}\,\mathrm{sym}\,\Phi(y^\top \bar{y})\,y^{-1}")
+
+
+# ------------------------------------------------------------------------------------------------------------------ QR
+def qr_shapes(shape, complete):
+    m, n = shape[-2:]
+    k = m if complete else min(m, n)
+    return (m, k), (k, n)
+
+
+def orthogonal_triangular(xp, x, complete):
+    return xp.linalg.qr(x, mode="complete" if complete else "reduced")
+
+
+def not_differentiable(shape, complete):
+    if complete and shape[-2] > shape[-1]:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols. Use "
+                           "mode='reduced'.")
+
+
+def qr_vjp(g, x, out, x_shape, complete):
+    """Of a wide matrix [A B] = Q [R S] the part B gets Q S̄, and Q̄ becomes Q̄ + B S̄ᵀ."""
+    not_differentiable(x_shape, complete)
+    m, n = x_shape[-2:]
+    (q, r), (gq, gr) = (parts(packed_, *qr_shapes(x_shape, complete)) for packed_ in (out, g))
+    if m >= n:
+        return tall_qr_vjp(gq, gr, q, r)
+    rest = gr[..., m:]
+    first = tall_qr_vjp(gq + x[..., m:] @ rest.mT, gr[..., :m], q, r[..., :m])
+    return cat(first, q @ rest, axis=-1, starts=(0, m, n))
+
+
+def tall_qr_vjp(gq, gr, q, r):
+    """[Q̄ + Q copyltu(R R̄ᵀ - Q̄ᵀQ)] R⁻ᵀ (Walter and Lehmann)."""
+    inner = triangle(triangle(gr, upper=True) @ r.mT - q.mT @ gq, upper=True)
+    inner = inner + triangle(inner.mT, -1)
+    return triangular(r, (gq + q @ inner).mT, upper=True, unit=False).mT
+
+
+def qr_jvp(t, x, out, lead, x_shape, complete):
+    not_differentiable(x_shape, complete)
+    m, n = x_shape[-2:]
+    k = min(m, n)
+    q, r = parts(out, *qr_shapes(x_shape, complete))
+    side = triangular(r[..., :k].mT, t[..., :k].mT, upper=False, unit=False).mT                              # Ṫ R⁻¹
+    inner = q.mT @ side
+    skew = triangle(inner, -1) - triangle(inner, -1).mT
+    tq = q @ skew + side - q @ inner
+    tr = (inner - skew) @ r[..., :k]
+    if n > m:
+        tr = cat(tr, q.mT @ (t[..., m:] - tq @ r[..., m:]), axis=-1, starts=(0, m, n))
+    return together(t, tq, tr)
+
+
+qr = primitive("qr", lambda xp, x, *, complete: together(x, *orthogonal_triangular(xp, x, complete)), reads=packed_groups,
+               node="LinalgQrBackward0", tex=r"\mathrm{{qr}}({x})",
+               vjp={"x": qr_vjp}, jvp={"x": qr_jvp},
+               formula=r"\bar{x} = \bigl(\bar{Q} + Q\,\mathrm{copyltu}(R \bar{R}^\top - \bar{Q}^\top Q)\bigr) R^{-\top}")
+
+
+# ----------------------------------------------------------------------------------------------------------------- SVD
+def svd_shapes(shape, full):
+    m, n = shape[-2:]
+    k = min(m, n)
+    return (m, m if full else k), (k,), (n if full else k, n)
+
+
+def singular_values_and_vectors(xp, x, full):
+    with raising(xp):
+        return xp.linalg.svd(x, full_matrices=full)
+
+
+def svd_factors(x, shape, full):
+    """U, S and V, cut to the k singular values, from a packed array."""
+    u, s, vh = parts(x, *svd_shapes(shape, full))
+    k = s.shape[-1]
+    return u[..., :k], s, vh[..., :k, :].mT
+
+
+def gaps(s):
+    """s_j - s_i and s_j + s_i at [i, j]."""
+    return s[..., None, :] - s[..., :, None], s[..., None, :] + s[..., :, None]
+
+
+def svd_vjp(g, out, x_shape, full):
+    """Townsend's formula. Vectors beyond the k singular values are chosen freely, and pass no gradient."""
+    (u, s, v), (gu, gs, gv) = svd_factors(out, x_shape, full), svd_factors(g, x_shape, full)
+    difference, total = gaps(s)
+    turn_u, turn_v, spared = u.mT @ gu, v.mT @ gv, unused(gu, gv)
+    turned = (turn_u - turn_u.mT) * s[..., None, :] + s[..., :, None] * (turn_v - turn_v.mT)
+    result = u @ (over_gaps(turned, difference * total, spared) + diagonal_matrix(gs)) @ v.mT
+    if x_shape[-2] > s.shape[-1]:
+        result = result + over_values(gu - u @ turn_u, s, unused(gu)) @ v.mT
+    if x_shape[-1] > s.shape[-1]:
+        result = result + u @ over_values(gv - v @ turn_v, s, unused(gv)).mT
+    return result
+
+
+def svd_jvp(xp, t, out, x_shape, full):
+    u, s, v = svd_factors(out, x_shape, full)
+    inner = u.mT @ t @ v
+    difference, total = gaps(s)
+    gap = difference * total
+    tu = u @ over_gaps(beside(inner * s[..., None, :] + s[..., :, None] * inner.mT), gap)
+    tv = v @ over_gaps(beside(s[..., :, None] * inner + inner.mT * s[..., None, :]), gap)
+    (m, all_u), (k,), (all_v, n) = svd_shapes(x_shape, full)
+    if m > k:
+        tu = tu + over_values(t @ v - u @ inner, s)
+    if n > k:
+        tv = tv + over_values(t.mT @ u - v @ inner.mT, s)
+    batch = tuple(t.shape[:-2])
+    every_u, _, every_v = parts(out, *svd_shapes(x_shape, full))
+    if all_u > k:
+        tu = cat(tu, nothing_of(xp, every_u[..., k:], batch), axis=-1, starts=(0, k, all_u))
+    if all_v > k:
+        tv = cat(tv, nothing_of(xp, every_v[..., k:, :].mT, batch), axis=-1, starts=(0, k, all_v))
+    return packed((tu, batch), (diagonal_of(inner), batch), (tv.mT, batch))
+
+
+def nothing_of(xp, x, batch):
+    """Zeros of x's last two axes, in a batch."""
+    return xp.zeros_like(xp.broadcast_to(x, batch + tuple(x.shape[-2:])))
+
+
+def beside(x):
+    """x without its diagonal."""
+    return x - diagonal_matrix(diagonal_of(x))
+
+
+svd: Primitive = primitive(
+    "svd", lambda xp, x, *, full: together(x, *singular_values_and_vectors(xp, x, full)), reads=packed_groups,
+    node="LinalgSvdBackward0", tex=r"\mathrm{{svd}}({x})",
+    formula=r"\bar{x} = U \Bigl(\frac{(U^\top\bar{U} - \bar{U}^\top U) S + S (V^\top\bar{V} - \bar{V}^\top V)}{s_j^2 - s_i^2} "
+            r"+ \bar{S}\Bigr) V^\top + (1 - U U^\top)\,\bar{U} S^{-1} V^\top + U S^{-1} \bar{V}^\top (1 - V V^\top)",
+    vjp={"x": svd_vjp}, jvp={"x": svd_jvp})
+
+
+# --------------------------------------------------------------------------------------------- symmetric eigenvalues
+def eigenvalues_and_vectors(xp, x, lower):
+    with raising(xp):
+        return xp.linalg.eigh(x, UPLO="L" if lower else "U")
+
+
+def eigh_shapes(shape):
+    return (shape[-1],), (shape[-1], shape[-1])
+
+
+def eigh_vjp(g, out, x_shape):
+    """V (diag w̄ + VᵀV̄ / (w_j - w_i)) Vᵀ, symmetric as x is (Giles)."""
+    (w, v), (gw, gv) = parts(out, *eigh_shapes(x_shape)), parts(g, *eigh_shapes(x_shape))
+    turn = v.mT @ gv
+    return v @ (over_gaps((turn - turn.mT) / 2, gaps(w)[0], unused(gv)) + diagonal_matrix(gw)) @ v.mT
+
+
+def eigh_jvp(t, out, x_shape):
+    w, v = parts(out, *eigh_shapes(x_shape))
+    inner = v.mT @ symmetric(t) @ v
+    batch = tuple(t.shape[:-2])
+    return packed((diagonal_of(inner), batch), (v @ over_gaps(beside(inner), gaps(w)[0]), batch))
+
+
+eigh = primitive("eigh", lambda xp, x, *, lower: together(x, *eigenvalues_and_vectors(xp, x, lower)), reads=packed_groups,
+                 node="LinalgEighBackward0", tex=r"\mathrm{{eigh}}({x})",
+                 formula=r"\bar{x} = V \Bigl(\bar{\Lambda} + \frac{V^\top \bar{V}}{\lambda_j - \lambda_i}\Bigr) V^\top",
+                 vjp={"x": eigh_vjp}, jvp={"x": eigh_jvp})
+
+
+# ------------------------------------------------------------------------------------------------------------------ LU
+def lu_parts(out, m, n):
+    """L and U, square ones of the k leading rows and columns."""
+    k = min(m, n)
+    square = out[..., :k, :k]
+    return diagonal_matrix(diagonal_of(square) * 0 + 1) + triangle(square, -1), triangle(square, upper=True)
+
+
+def alike(array, x):
+    """An array of the metadata, as a Tensor where x is one."""
+    return constant(array) if type(x) is Tensor else array
+
+
+def lu_vjp(g, out, x_shape, order):
+    """Of P x = L U, both in one array: Pᵀ L⁻ᵀ (tril(Lᵀ L̄) + triu(Ū Uᵀ)) U⁻ᵀ. What sticks out of the square part is solved for
+    first: below, L₂ = x₂ U⁻¹; beside, U₂ = L⁻¹ x₂."""
+    m, n = x_shape[-2:]
+    k = min(m, n)
+    low, up = lu_parts(out, m, n)
+    square = g[..., :k, :k]
+    gl, gu = triangle(square, -1), triangle(square, upper=True)
+    if m > k:
+        rest = triangular(up, g[..., k:, :].mT, upper=True, unit=False).mT
+        gu = gu - triangle(out[..., k:, :].mT @ rest, upper=True)
+    if n > k:
+        rest = triangular(low.mT, g[..., k:], upper=True, unit=True)
+        gl = gl - triangle(rest @ out[..., k:].mT, -1)
+    inner = triangle(low.mT @ gl, -1) + triangle(gu @ up.mT, upper=True)
+    left = triangular(low.mT, inner, upper=True, unit=True)
+    result = triangular(up, left.mT, upper=True, unit=False).mT
+    if m > k:
+        result = cat(result, rest, axis=-2, starts=(0, k, m))
+    if n > k:
+        result = cat(result, rest, axis=-1, starts=(0, k, n))
+    return alike(order, g).mT @ result
+
+
+def lu_jvp(t, out, x_shape, order):
+    m, n = x_shape[-2:]
+    k = min(m, n)
+    low, up = lu_parts(out, m, n)
+    t = alike(order, t) @ t
+    square = triangular(low, t[..., :k, :k], upper=False, unit=True)
+    inner = triangular(up.mT, square.mT, upper=False, unit=False).mT
+    tl, tu = low @ triangle(inner, -1), triangle(inner, upper=True) @ up
+    result = tl + tu
+    if m > k:
+        rest = t[..., k:, :] - out[..., k:, :] @ tu
+        result = cat(result, triangular(up.mT, rest.mT, upper=False, unit=False).mT, axis=-2, starts=(0, k, m))
+    if n > k:
+        rest = triangular(low, t[..., k:] - tl @ out[..., k:], upper=False, unit=True)
+        result = cat(result, rest, axis=-1, starts=(0, k, n))
+    return result
+
+
+lu = primitive("lu", lambda x, *, factors, order: factors, reads=matrix_groups, node="LinalgLuFactorExBackward0",
+               tex=r"\mathrm{{lu}}({x})", vjp={"x": lu_vjp}, jvp={"x": lu_jvp},
+               formula=r"\bar{x} = P^\top L^{-\top} \bigl(\mathrm{tril}(L^\top \bar{L}) + "
+                       r"\mathrm{triu}(\bar{U} U^\top)\bigr) U^{-\top}")
+
+
+# -------------------------------------------------------------------------------------------------------- determinants
+def cofactors(x, out):
+    """d det(x) / dx = det(x) x⁻ᵀ. Where a determinant is 0 there is no inverse; the cofactors are then, with x = U S Vᵀ, those
+    of S between det(U) U and det(V) Vᵀ (N. Higham, "What is the adjugate of a matrix?", 2020)."""
+    if not bool((out == 0).any()):
+        return out[..., None, None] * inv(x).mT
+    u, s, v = svd_factors(svd(x, full=False), tuple(x.shape), False)
+    xp, others = namespace_of[type(x)], 1
+    rest = xp.where(namespace_of[type(getattr(x, "array", x))].eye(x.shape[-1], dtype=bool), 1, s[..., None, :])
+    for j in range(x.shape[-1]):
+        others = others * rest[..., j]
+    return (det(u) * det(v))[..., None, None] * (u * others[..., None, :]) @ v.mT
+
+
+def det_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
+    return batch_groups(x_shape, 2, out_shape, 0)
+
+
+det: Primitive = primitive(
+    "det", lambda xp, x: xp.linalg.det(x), reads=det_groups, node="LinalgDetBackward0", tex=r"\det {x}",
+    formula=r"\bar{x} = \bar{y}\,y\,x^{-\top}",
+    vjp={"x": lambda g, x, out: g[..., None, None] * cofactors(x, out)},
+    jvp={"x": lambda xp, t, x, out: xp.sum(t * cofactors(x, out), axis=(-2, -1))})
+
+
+def inverse_or_not(x, out):
+    """x⁻ᵀ; where x is singular inf and nan stand in it."""
+    if not bool((out[..., 1] == -inf).any()):
+        return inv(x).mT
+    u, s, v = svd_factors(svd(x, full=False), tuple(x.shape), False)
+    return (u / s[..., None, :]) @ v.mT
+
+
+def sign_and_logarithm(xp, x):
+    return xp.stack(xp.linalg.slogdet(x), axis=-1)
+
+
+slogdet = primitive(
+    "slogdet", sign_and_logarithm, reads=lambda arg, x_shape, out_shape, meta: batch_groups(x_shape, 2, out_shape, 1),
+    node="LinalgSlogdetBackward0", tex=r"\log \lvert \det {x} \rvert", formula=r"\bar{x} = \bar{y}\,x^{-\top}",
+    vjp={"x": lambda g, x, out: g[..., 1, None, None] * inverse_or_not(x, out)},
+    jvp={"x": lambda xp, t, x, out: slogdet_tangent(xp, xp.sum(t * inverse_or_not(x, out), axis=(-2, -1)))})
+
+
+def slogdet_tangent(xp, t):
+    """The tangents of sign and logarithm: the sign stays as it is."""
+    return cat(xp.zeros_like(t)[..., None], t[..., None], axis=-1, starts=(0, 1, 2))

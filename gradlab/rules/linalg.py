@@ -1,0 +1,144 @@
+"""Inverses and systems of equations, each of the matrices in the last two axes.
+
+Where a formula has an inverse, a system is solved instead. Rules call the primitives themselves, which on arrays just run:
+so one text serves arrays and Tensors. Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008); G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
+squares problems whose variables separate" (1973).
+"""
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.triangular import solve_triangular
+from gradlab.core.primitive import Primitive, primitive
+from gradlab.core.sparsity import numbered
+from gradlab.rules.matrix import batch_groups, matrix_groups, padded
+from gradlab.rules.shapes import diagonal, namespace_under
+
+
+class LinAlgError(RuntimeError):
+    """A matrix for which the result does not exist: singular, or not positive-definite."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"                              # as torch's is called
+LinAlgError.__module__ = "gradlab.linalg"
+
+
+def raising(xp: Any) -> AbstractContextManager[Any]:
+    """Where CuPy's solvers raise as NumPy's do."""
+    if xp.__name__ != "cupy":
+        return nullcontext()
+    import cupyx
+
+    return cupyx.errstate(linalg="raise")
+
+
+# ------------------------------------------------------------------------------------------------ parts of a matrix
+def triangle(x, k=0, upper=False):
+    """x on one side of its k-th diagonal (and on it), 0 elsewhere."""
+    n, m = x.shape[-2:]
+    mask = namespace_under(x).tri(n, m, k - 1 if upper else k, dtype=bool)
+    return namespace_of[type(x)].where(~mask if upper else mask, x, 0)
+
+
+def diagonal_matrix(x):
+    """x on the diagonal, 0 elsewhere."""
+    mask = namespace_under(x).eye(x.shape[-1], dtype=bool)
+    return namespace_of[type(x)].where(mask, x[..., None, :], 0)
+
+
+def diagonal_of(x):
+    return diagonal(x, offset=0, axes=(-2, -1))
+
+
+def symmetric(x):
+    return (x + x.mT) / 2
+
+
+# ------------------------------------------------------------------------------------------------------------ inverses
+def inverse(xp, x):
+    with raising(xp):
+        return xp.linalg.inv(x)
+
+
+inv: Primitive = primitive("inv", inverse, reads=matrix_groups, node="LinalgInvExBackward0", tex="{x}^{{-1}}",
+                formula=r"\bar{x} = -y^\top\,\bar{y}\,y^\top",
+                vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)}, jvp={"x": lambda t, out: -(out @ t @ out)})
+
+
+def pseudoinverse(xp, x, *, cutoff):
+    """The pseudo-inverse; singular values up to cutoff = (absolute, relative to the largest) count as 0."""
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    least = xp.maximum(cutoff[0], s[..., :1] * cutoff[1]) if s.shape[-1] else 0
+    kept = s > least
+    return vh.mT @ (xp.where(kept, 1 / xp.where(kept, s, 1), 0)[..., None] * u.mT)
+
+
+def pinv_vjp(g, x, out):
+    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side."""
+    p, h = out.mT, g.mT
+    across, along = h @ out, out @ h                                       # m × m and n × n, of which one is small
+    first = (across - x @ (out @ across)) @ p
+    second = p @ (along - (along @ out) @ x)
+    return first + second - p @ g @ p
+
+
+pinv = primitive("pinv", pseudoinverse, reads=matrix_groups, node="LinalgPinvBackward0", tex="{x}^{{+}}",
+                 formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
+                         r"+ y^\top y\, \bar{y}^\top (1 - y x)",
+                 vjp={"x": pinv_vjp},
+                 jvp={"x": lambda t, x, out: (
+                     -(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
+                     + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)})
+
+
+# ------------------------------------------------------------------------------------------------------------- systems
+def solve_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
+    """A column of the solution depends on its own right-hand side, and on all of the matrix."""
+    batch, out_batch = x_shape[:-2], out_shape[:-2]
+    if arg == "a":
+        return batch_groups(x_shape, 2, out_shape, 2)
+    groups = numbered((*batch, 1, x_shape[-1]))
+    return np.broadcast_to(groups, x_shape), np.broadcast_to(groups, (*out_batch, *out_shape[-2:]))
+
+
+def solution(xp, a, b):
+    if xp is not np:                                                                     # CuPy's does not broadcast
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = xp.broadcast_to(a, batch + a.shape[-2:]), xp.broadcast_to(b, batch + b.shape[-2:])
+    with raising(xp):
+        return xp.linalg.solve(a, b)
+
+
+solve: Primitive = primitive(
+    "solve", solution, reads=solve_groups, node="LinalgSolveExBackward0", tex="{a}^{{-1}}\\,{b}",
+    formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\bar{b}\,y^\top",
+    vjp={"a": lambda g, a, out: -(solve(a.mT, g) @ out.mT), "b": lambda g, a: solve(a.mT, g)},
+    jvp={"a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, padded(t, lead, a_shape, out_shape) @ out),
+         "b": lambda t, a, lead, b_shape, out_shape: solve(a, padded(t, lead, b_shape, out_shape))})
+
+
+def triangular_slope(g, a, out, upper, unit):
+    whole = -(triangular(a.mT, g, upper=not upper, unit=unit) @ out.mT)
+    return triangle(whole, (1 if upper else -1) if unit else 0, upper)
+
+
+def triangular_along(t, a, out, upper, unit):
+    t = triangle(t, (1 if upper else -1) if unit else 0, upper)
+    return -triangular(a, t @ out, upper=upper, unit=unit)
+
+
+triangular: Primitive = primitive(
+    "solve_triangular", lambda a, b, *, upper, unit: solve_triangular(a, b, upper, unit), reads=solve_groups,
+    node="LinalgSolveTriangularBackward0", tex=r"{a}^{{-1}}\,{b}",
+    formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\mathrm{tri}(\bar{b}\,y^\top)",
+    vjp={"a": triangular_slope, "b": lambda g, a, upper, unit: triangular(a.mT, g, upper=not upper, unit=unit)},
+    jvp={"a": lambda t, a, out, upper, unit, lead, a_shape, out_shape: triangular_along(
+             padded(t, lead, a_shape, out_shape), a, out, upper, unit),
+         "b": lambda t, a, upper, unit, lead, b_shape, out_shape: triangular(
+             a, padded(t, lead, b_shape, out_shape), upper=upper, unit=unit)})
+

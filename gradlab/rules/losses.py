@@ -1,0 +1,185 @@
+"""Losses that torch records as one node: the terms, their weights and the mean or the sum in one operation.
+
+`total` is what the sum of the terms is divided by: 1 for the sum, None where the terms themselves are the result. A loss keeps
+its two arguments, which are alive anyway, and computes the slopes of its terms again.
+"""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.rules.activations import hardtanh, logsigmoid
+from gradlab.rules.elementary import sigmoid
+
+
+def reads_terms(arg, shape, out_shape, meta):
+    """Each term reads the elements at its own place; their sum reads all (see core.sparsity)."""
+    return (None, None) if meta["total"] is None else (np.zeros(shape, int), np.zeros(out_shape, int))
+
+
+def spread(xp, g, lead, x, weight, total, factor):
+    """The cotangent of each term, times a constant factor of the slope."""
+    if factor != 1:
+        g = g * factor
+    if total is not None:
+        g = g if total == 1 else g / total
+        if lead:
+            g = g.reshape(lead + (1,) * len(x.shape))
+    return g if weight is None else g * xp.asarray(weight)
+
+
+def gathered(xp, tangents, x, weight, total, factor):
+    """The tangent of the result from those of the terms."""
+    if weight is not None:
+        tangents = tangents * xp.asarray(weight)
+    if total is None:
+        return tangents * factor
+    return xp.sum(tangents, axis=tuple(range(-len(x.shape), 0))) * factor / total
+
+
+def fused(name, terms, slopes, *, node=None, tex, formula, factor=1, summed=None):
+    """A loss of predictions x and targets y of one shape: `terms(xp, x, y, parameter)`, and for each argument the slope of a
+    term divided by `factor`. `summed` is the sum of the terms, where there is a shorter way to it."""
+    def forward(xp, x, y, *, weight, parameter, total):
+        if summed is not None and weight is None and total is not None and x.dtype.itemsize > 2:
+            return summed(xp, x, y) / total
+        loss = terms(xp, x, y, parameter)
+        if weight is not None:
+            loss = loss * weight
+        return loss if total is None else loss.sum() / total
+
+    def vjp(slope):
+        return lambda xp, g, lead, x, y, weight, parameter, total: (
+            slope(xp, x, y, parameter) * spread(xp, g, lead, x, weight, total, factor))
+
+    def jvp(slope):
+        return lambda xp, t, x, y, weight, parameter, total: gathered(
+            xp, slope(xp, x, y, parameter) * t, x, weight, total, factor)
+    return primitive(name, forward, reads=reads_terms, node=node, tex=tex, formula=formula, promote="real tensors",
+                     vjp={arg: vjp(slope) for arg, slope in slopes.items()},
+                     jvp={arg: jvp(slope) for arg, slope in slopes.items()})
+
+
+def of_difference(slope):
+    """The slopes of a function of x - y."""
+    return {"x": lambda xp, x, y, parameter: slope(x - y, parameter), "y": lambda xp, x, y, parameter: slope(y - x, parameter)}
+
+
+def sum_of_squares(xp, x, y):
+    d = x - y
+    return xp.vdot(d, d)
+
+
+def smooth_terms(xp, x, y, beta):
+    """d² / 2β where |d| < β, |d| - β/2 elsewhere."""
+    size = xp.absolute(x - y)
+    near = xp.minimum(size, beta)
+    return near * (size - near * 0.5) / beta
+
+
+mse_loss = fused("mse_loss", lambda xp, x, y, parameter: xp.square(x - y), of_difference(lambda d, _: d), factor=2,
+                 summed=sum_of_squares, tex=r"\tfrac{{1}}{{n}} \sum ({x} - {y})^2",
+                 formula=r"\bar{x} = \tfrac{2}{n}\,(x - y)\,\bar{L}")
+smooth_l1_loss = fused("smooth_l1_loss", smooth_terms, of_difference(lambda d, beta: hardtanh(d / beta, low=-1.0, high=1.0)),
+                       node="SmoothL1LossBackward0", tex=r"\mathrm{{smooth\ L1}}({x}, {y})",
+                       formula=r"\bar{x} = \tfrac{1}{n} \min(\max(\tfrac{x - y}{\beta}, -1), 1)\,\bar{L}")
+huber_loss = fused("huber_loss", lambda xp, x, y, delta: smooth_terms(xp, x, y, delta) * delta,
+                   of_difference(lambda d, delta: hardtanh(d, low=-delta, high=delta)), tex=r"\mathrm{{Huber}}({x}, {y})",
+                   formula=r"\bar{x} = \tfrac{1}{n} \min(\max(x - y, -\delta), \delta)\,\bar{L}")
+
+
+# -------------------------------------------------------------------------------------------------------------- two classes
+def floored(xp, x):
+    """log x, but at least -100, so that no single term is infinite."""
+    return xp.maximum(xp.log(x), -100)
+
+
+def odds_slope(xp, x, y, parameter):
+    """(x - y) / (x (1 - x)), whose denominator is kept from 0."""
+    spread = x * (1 - x)
+    return (x - y) / xp.where(spread < 1e-12, 1e-12, spread)
+
+
+binary_cross_entropy = fused(
+    "binary_cross_entropy",
+    lambda xp, x, y, parameter: (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * floored(xp, x),
+    {"x": odds_slope, "y": lambda xp, x, y, parameter: xp.log(1 - x) - xp.log(x)},
+    tex=r"-\tfrac{{1}}{{n}} \sum {y} \log {x} + (1 - {y}) \log(1 - {x})",
+    formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}")
+
+
+def logit_terms(xp, x, y, pos_weight):
+    logs = logsigmoid(x)
+    return (1 - y) * x - (logs if pos_weight is None else ((pos_weight - 1) * y + 1) * logs)
+
+
+def logit_slope(xp, x, y, pos_weight):
+    if pos_weight is None:
+        return sigmoid(x) - y
+    positive = xp.asarray(pos_weight) * y
+    return (positive + 1 - y) * sigmoid(x) - positive
+
+
+def logit_target_slope(xp, x, y, pos_weight):
+    return -x if pos_weight is None else -x - (xp.asarray(pos_weight) - 1) * logsigmoid(x)
+
+
+binary_cross_entropy_with_logits = fused(
+    "binary_cross_entropy_with_logits", logit_terms, {"x": logit_slope, "y": logit_target_slope},
+    tex=r"-\tfrac{{1}}{{n}} \sum {y} \log \sigma({x}) + (1 - {y}) \log \sigma(-{x})",
+    formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}")
+
+soft_margin_loss = fused(
+    "soft_margin_loss", lambda xp, x, y, parameter: xp.log(1 + xp.exp(-y * x)),
+    {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
+    tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})", formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}")
+
+
+# ------------------------------------------------------------------------------------------------------------- many classes
+def picked_terms(xp, x, *, shape, at, weights, total):
+    """-weights · x at the flat positions `at` of the last axes, which are `shape`; summed and divided by `total`, if there is
+    one."""
+    lead = x.shape[:x.ndim - len(shape)]
+    terms = x.reshape((*lead, prod(shape)))[..., at] if lead else x.reshape(-1)[at]
+    if weights is not None:
+        terms = terms * weights
+    if total is None:
+        return -terms
+    return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total              # 0, and not -0
+
+
+def placed_terms(xp, scale, *, shape, at, weights, total):
+    """Transpose of `picked_terms`: zeros of `shape` but for the entries at `at`, each of which comes up once."""
+    lead = scale.shape[:scale.ndim - at.ndim] if total is None else scale.shape
+    if total is not None:
+        scale = (scale / -total).reshape(lead + (1,) * at.ndim)
+    elif weights is None:
+        scale = -scale
+    if weights is not None:
+        scale = scale * (weights if total is not None else -weights)
+    placed = xp.zeros((*lead, prod(shape)), scale.dtype)
+    placed[(..., at) if lead else at] = scale
+    return placed.reshape(lead + shape)
+
+
+def picked_reads(arg, shape, out_shape, meta):
+    """Every picked entry is read, no other (see core.sparsity): -1 for what goes nowhere."""
+    groups, at = np.full(prod(shape), -1), meta["at"]
+    groups[at] = 0 if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+    return groups.reshape(shape), np.zeros(out_shape, int) if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+
+
+def placed_reads(arg, shape, out_shape, meta):
+    source, at = np.full(prod(out_shape), -1), meta["at"]
+    source[at] = 0 if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+    return None, source.reshape(out_shape)
+
+
+nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
+                  # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
+                  x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total))
+nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
+nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, tex=r"\mathrm{{scatter}}({scale})",
+                     scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total))

@@ -1,0 +1,141 @@
+"""Max pooling. The windows are `AxisMap`s, one for each axis, as in `resampling`, where average pooling is.
+
+The maximum is taken axis by axis. Which element of a window it was is found again in the sweep, by comparing: of equal
+elements the first gets the cotangent, as in torch. Nothing but the input and the output is kept, and both mostly are kept
+anyway, by the operations around. A sweep that is recorded itself, a window with NaN (whose last NaN is the maximum) and windows
+that overlap unevenly go through the maxima's places instead.
+"""
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.primitive import primitive
+from gradlab.core.tensor import Tensor
+from gradlab.rules.elementwise import BITS, kept
+from gradlab.rules.indexing import gather, put_along
+from gradlab.rules.resampling import ALL, AxisMap, resample_reads
+
+
+def max_along(xp: Any, x: Any, m: AxisMap, axis: int) -> Any:
+    """The greatest element of each window along a negative axis."""
+    behind = (ALL,) * (-axis - 1)
+    total, owned = None, False
+    for outputs, inputs, _ in m.taps:
+        part = x[(Ellipsis, inputs, *behind)] if isinstance(inputs, slice) else xp.take(x, xp.asarray(inputs), axis=axis)
+        if total is None and outputs is not ALL:
+            lowest = -np.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
+            total, owned = xp.full(m.shape(x.shape, axis), lowest, dtype=x.dtype), True
+        if total is None:
+            total = part
+        elif outputs is ALL:
+            total, owned = (xp.maximum(total, part, out=total) if owned else xp.maximum(total, part)), True
+        else:
+            total, owned = total if owned else total.copy(), True
+            at = (Ellipsis, outputs if isinstance(outputs, slice) else xp.asarray(outputs), *behind)
+            total[at] = xp.maximum(total[at], part)
+    return total
+
+
+def max_pooled(xp: Any, x: Any, *, maps: tuple[AxisMap, ...]) -> Any:
+    made = x
+    for axis, m in zip(range(-len(maps), 0), maps, strict=True):
+        made = max_along(xp, made, m, axis)
+    return made.copy() if made is x or made.base is not None else made
+
+
+def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
+    """int64, (…, windows): where in the flattened input each window's maximum is; the first of equal ones, the last NaN."""
+    size = x.shape[x.ndim - len(maps):]
+    indices = [m.index for m in maps]
+    firsts = [index[np.argmax(index >= 0, axis=0), np.arange(index.shape[1])] for index in indices]
+    flat = x.reshape(*x.shape[:x.ndim - len(maps)], prod(size))
+    best = found = None
+    for taps in product(*map(range, map(len, indices))):
+        rows = [index[t] for index, t in zip(indices, taps, strict=True)]
+        filled = [np.where(row < 0, first, row) for row, first in zip(rows, firsts, strict=True)]
+        read = np.ravel_multi_index(np.ix_(*filled), size)
+        inside = reduce(np.logical_and.outer, [row >= 0 for row in rows])
+        read, inside = xp.asarray(read.ravel()), xp.asarray(inside.ravel())
+        value = xp.take(flat, read, axis=-1)
+        if best is None:
+            best, found = value, xp.broadcast_to(read, value.shape)
+        else:
+            better = ((value > best) | (value != value)) & inside
+            best, found = xp.where(better, value, best), xp.where(better, read, found)
+    return found
+
+
+@lru_cache(maxsize=256)
+def selections(maps: tuple[AxisMap, ...]) -> list[tuple[Any, Any]]:
+    """For each place in the window, row by row: an index of the outputs that have it, and one of the inputs they read."""
+    outputs, inputs = [m.index.shape[1] for m in maps], [m.length for m in maps]
+    return [(index([row[0] for row in rows], outputs), index([row[1] for row in rows], inputs))
+            for rows in product(*(m.rows for m in maps))]
+
+
+def index(parts: list[Any], sizes: list[int]) -> tuple[Any, ...]:
+    """The places along several axes as one index."""
+    if all(isinstance(part, slice) for part in parts):
+        return (Ellipsis, *parts)
+    return (Ellipsis, *np.ix_(*(np.arange(n)[part] for part, n in zip(parts, sizes, strict=True))))
+
+
+def here(xp: Any, where: tuple[Any, ...]) -> tuple[Any, ...]:
+    return where if isinstance(where[-1], slice) else (Ellipsis, *map(xp.asarray, where[1:]))
+
+
+def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
+    """The adjoint: each output's cotangent, to the first element of its window that equals it."""
+    if type(g) is Tensor or not all(m.unrepeated for m in maps) or bool(xp.isnan(out.sum())):
+        n = len(maps)
+        indices = places_of(x, maps)
+        front = (*lead, *x.shape[:x.ndim - n])
+        placed = put_along(g.reshape(*front, indices.shape[-1]), shape=(*front, prod(x.shape[x.ndim - n:])), axis=-1,
+                           indices=indices, keepdims=True)
+        return placed.reshape(*lead, *x.shape)
+    total = xp.zeros(lead + x.shape, dtype=g.dtype)
+    apart = all(m.apart for m in maps)
+    free = xp.ones(out.shape, dtype=bool)                                 # the windows whose maximum has not come up yet
+    taps = selections(maps)
+    full = all(len(m.rows) == len(m.index) and m.taps[-1][0] is ALL for m in maps)
+    for k, (outputs, inputs) in enumerate(taps, 1):
+        outputs, inputs = here(xp, outputs), here(xp, inputs)
+        if full and k == len(taps):
+            found = free
+        else:
+            found = x[inputs] == out[outputs]
+            found &= free[outputs]
+            free[outputs] ^= found
+        if not apart:
+            total[inputs] += kept(xp, found, g[outputs])
+        elif type(g) is np.ndarray and isinstance(inputs[-1], slice):
+            bits = BITS[g.itemsize]
+            np.bitwise_and(g[outputs].view(bits), -found.view(np.int8), out=total.view(bits)[inputs])
+        else:
+            total[inputs] = kept(xp, found, g[outputs])
+    return total
+
+
+def from_the_maximum(t: Any, x: Any, out_shape: tuple[int, ...], lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
+    rows = t.reshape(*t.shape[:t.ndim - len(maps)], prod(t.shape[t.ndim - len(maps):]))
+    picked = gather(rows, axis=-1, indices=places_of(x, maps), keepdims=True)
+    return picked.reshape(*lead, *out_shape)
+
+
+def places_of(x: Any, maps: tuple[AxisMap, ...]) -> Any:
+    """The places of the maxima of an array, or of a Tensor's."""
+    array = x.array if type(x) is Tensor else x
+    return max_places(namespace_of[type(array)], array, maps)
+
+
+max_pool = primitive(
+    "max_pool", max_pooled, reads=resample_reads, node="MaxPool2DWithIndicesBackward0", tex=r"\mathrm{{maxpool}}({x})",
+    promote="number", formula=r"\bar{x}_q = \textstyle\sum_p \bar{y}_p\,[q = \mathrm{argmax}_{q'\in w(p)}\,x_{q'}]",
+    vjp={"x": to_the_maximum},
+    jvp={"x": from_the_maximum})
