@@ -17,9 +17,12 @@ from gradlab.core.errors import view_of_leaf_in_place
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.shapes import in_order
-from gradlab.rules.shapes import expand, getitem, overwrite, reshape
+from gradlab.rules.indexing import getitem
+from gradlab.rules.shapes import expand, reshape
+from gradlab.rules.writing import overwrite
 
 SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
 INDEX_PUT, COPY, FILL = (overwrite.named(name) for name in ("IndexPutBackward0", "CopyBackwards", "FillBackward3"))
@@ -33,8 +36,10 @@ def part_of(i: Any) -> Any:
         return i
     if isinstance(i, slice):
         i = slice(*(int(x) if isinstance(x, Tensor) else x for x in (i.start, i.stop, i.step)))
-        if i.step is not None and i.step <= 0:
-            raise ValueError("step must be greater than zero")
+        if i.step == 0:
+            raise ValueError("slice step cannot be zero")
+        if i.step is not None and i.step < 0:
+            raise ValueError("step must be greater than zero. x.flip(dim) turns an axis round.")
         return i
     if isinstance(i, Tensor):
         i = i.array.copy()                                            # the user's tensor may be written to later
@@ -43,6 +48,8 @@ def part_of(i: Any) -> Any:
         i = i.astype(np.int64) if i.size == 0 else i
     elif isinstance(i, (int, np.integer)):
         return int(i)
+    if isinstance(i, str):
+        raise TypeError("new(): invalid data type 'str'. An index is made of numbers, slices and tensors.")
     if not is_array(i):
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                          f"{type(i).__name__})")
@@ -58,8 +65,8 @@ def part_of(i: Any) -> Any:
 def parts_of(index: Any) -> list[Any]:
     """The parts of an index; a list that holds more than numbers counts as a tuple, as in torch."""
     if isinstance(index, list) and not all(isinstance(i, (int, float, np.generic)) for i in index):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; write x[tuple(index)].",
-                      UserWarning, stacklevel=4)
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
+                      "in pytorch 2.9; use x[tuple(seq)] instead of x[seq].", UserWarning, stacklevel=4)
         index = tuple(index)
     return [part_of(i) for i in index] if isinstance(index, tuple) else [part_of(index)]
 
@@ -76,6 +83,8 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     ndim, parts = len(shape), parts_of(index)
     used = sum(map(axes_used, parts))
     if used > ndim:
+        if ndim == 0 and isinstance(parts[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number"
                          if ndim == 0 else f"too many indices for tensor of dimension {ndim}")
     basic: list[Any] = []
@@ -150,11 +159,54 @@ def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: t
                       str(error) else str(error).removeprefix("getitem: "))
 
 
+def quick(index: Any, shape: tuple[int, ...]) -> Any:
+    """(primitive, index) of an index of plain ints, whole slices, None and one `...`, or one slice; None for any other, also
+    where something is wrong with it."""
+    kind = type(index)
+    if kind is slice:
+        step = index.step
+        return (SLICE, (index, ...)) if step is None or (type(step) is int and step > 0) else None
+    if kind is not tuple:
+        return None
+    last, axis, dots = ALIAS, 0, 0
+    for i in index:
+        kind = type(i)
+        if kind is int:
+            last = SELECT
+        elif kind is slice:
+            if i != FULL:
+                if dots or axis >= len(shape) or not (i.step is None or (type(i.step) is int and i.step > 0)):
+                    return None
+                if i.indices(shape[axis]) != (0, shape[axis], 1):
+                    last = SLICE
+        elif i is None:
+            last = UNSQUEEZE
+            continue
+        elif i is ...:
+            dots += 1
+            continue
+        else:
+            return None
+        axis += 1
+    if dots > 1 or axis > len(shape):
+        return None
+    return last, index if dots else (*index, ...)
+
+
 def get(self: Tensor, index: Any) -> Tensor:
     """x[index], with ints, slices, None, `...`, and tensors or lists of integers or bools. Ints, slices and None make views."""
-    if type(index) is int and self.array.ndim and -self.array.shape[0] <= index < self.array.shape[0]:
-        return SELECT.record(self, index=(index, Ellipsis), skip=0)
-    shape = self.array.shape
+    try:
+        if type(index) is int:
+            return SELECT.record(self, index=(index, ...), skip=0)
+        if type(index) is Tensor:
+            at = index.array
+            if type(at) is np.ndarray and at.ndim and at.dtype.kind == "i":                     # NumPy says what does not fit
+                return in_order(getitem.record(self, index=(at.copy(),), skip=0))
+        shape = self.array.shape
+        if (plain := quick(index, shape)) is not None:
+            return plain[0].record(self, index=plain[1], skip=0)
+    except (IndexError, TypeError):
+        shape = self.array.shape                                      # the long way says in torch's words what is wrong
     steps = steps_for(index, shape)
     result = self
     try:
@@ -167,34 +219,63 @@ def get(self: Tensor, index: Any) -> Tensor:
 
 def set(self: Tensor, index: Any, value: Any) -> None:
     """x[index] = value. The value is broadcast; gradients flow to it, and to what of x was not overwritten."""
+    if written_directly(self, index, value):
+        wrote(self)
+        return
     steps = steps_for(index, self.array.shape)
     if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
         raise view_of_leaf_in_place()
     picks = steps[-1][0] is getitem
-    alone = INDEX_PUT if picks else COPY if steps[0][0] is ALIAS else overwrite
+    fills = self.array.ndim and (not isinstance(value, Tensor) or not value.array.ndim)
+    alone = INDEX_PUT if picks else (FILL if fills else COPY) if steps[0][0] is ALIAS else overwrite
     write(self, steps, value, alone if len(steps) == 1 else overwrite)
+
+
+def written_directly(x: Tensor, index: Any, value: Any) -> bool:
+    """Let the library write where nothing is recorded and nothing is wrong. Whether it was done."""
+    if mode.grad and (x.node is not None or ((view := view_of(x)) is not None and view.base.node is not None)):
+        return False
+    if not is_writable(x.array):
+        return False
+    if type(value) is Tensor:
+        if value.node is not None and mode.grad:
+            return False
+        value = value.array
+        if type(value) is not type(x.array):
+            return False
+    elif type(value) not in (float, int, bool):
+        return False
+    try:
+        plain = ((index, ...),) if type(index) is int else (quick(index, x.array.shape) or ((),))[1:]
+        if not plain:
+            return False
+        x.array[plain[0]] = value
+    except (IndexError, TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op: Any) -> None:
     """Write `value` where the steps lead, and record it as `op`, which is `overwrite` under one name or another."""
     check_writable(self)
     shape, picks = self.array.shape, steps[-1][0] is getitem
-    if not is_writable(self.array):
+    target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
+    if not is_writable(target):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
                            "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
     if not isinstance(value, Tensor):
-        if not isinstance(value, (bool, int, float, list, tuple, np.generic)) and not is_array(value):
-            raise TypeError(f"can't assign a {type(value).__name__} to a gradlab.{self.dtype.legacy}")
+        if not isinstance(value, (bool, int, float, np.generic)):
+            kind = f"numpy.{type(value).__name__}" if isinstance(value, np.ndarray) else type(value).__name__
+            raise TypeError(f"can't assign a {kind} to a gradlab.{self.dtype.legacy}. Make it a tensor: gradlab.tensor(…).")
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
-    elif picks and value.array.dtype != self.array.dtype and value.array.size > 1:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {self.dtype.word} for the "
-                           f"destination and {value.dtype.word} for the source. Call value.to(x.dtype).")
-    target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
     at: Any = steps[-1][1] if picks else Ellipsis
     if self.array.dtype.kind != "f":                                  # integers have no gradient
         value = constant(value.array)
     wanted = value
     try:
+        if picks and value.array.dtype != self.array.dtype:
+            spread_over(value, target[at].shape, True)
+            check_dtypes(self, value, at)
         if value.node is not None and mode.grad:
             wanted = spread_over(value, target[at].shape, picks)
         target[at] = wanted.array
@@ -204,6 +285,14 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
         spread_over(value, target[at].shape, picks)                   # says in torch's words what does not fit
         raise
     commit(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
+
+
+def check_dtypes(x: Tensor, value: Tensor, index: tuple[Any, ...]) -> None:
+    """Raise where a picked part may not be given values of another dtype: one value under one mask may be, as in torch."""
+    arrays = [i for i in index if is_array(i)]
+    if value.array.dtype != x.array.dtype and (value.array.size != 1 or len(arrays) > 1 or arrays[0].dtype.kind != "b"):
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {x.dtype.word} for the destination "
+                           f"and {value.dtype.word} for the source. Call value.to(x.dtype).")
 
 
 def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:

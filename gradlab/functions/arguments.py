@@ -1,11 +1,55 @@
 """Arguments that many functions take alike: an axis or several, another operand."""
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from gradlab.core.destination import takes_out
+from gradlab.core.errors import type_name
 from gradlab.core.tensor import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+NUMPY_NAMES = ("axis", "dim"), ("keepdims", "keepdim")
+
+
+def over_dims(function: F) -> F:
+    """Give a function of a tensor the keywords `out`, and `axis` and `keepdims` for `dim` and `keepdim`, which torch takes in
+    NumPy's spelling too. A first argument that is no tensor is torch's TypeError."""
+    with_out = takes_out(function)
+
+    @functools.wraps(function)
+    def spelled(*args: Any, **options: Any) -> Any:
+        try:
+            if not options:
+                return function(*args)
+            for theirs, ours in NUMPY_NAMES:
+                if theirs in options:
+                    options[ours] = options.pop(theirs)
+            return with_out(*args, **options)
+        except AttributeError:
+            first = args[0] if args else options.get("input")
+            if isinstance(first, Tensor):
+                raise
+            raise not_a_tensor(function.__name__, first) from None
+    return spelled  # type: ignore[return-value]
+
+
+def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> TypeError:
+    """Torch's error for an argument that should be a tensor."""
+    return TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. Make it a "
+                     "tensor first: gradlab.tensor(…).")
+
+
+class Called:
+    """What promotion needs to know of a function of tensors that is no primitive: how errors name it."""
+
+    kind, explain = "elementwise", None
+
+    def __init__(self, name: str) -> None:
+        self.name, self.public = name, ["input", "other"]
 
 
 def one_dim(dim: int, ndim: int) -> int:
@@ -20,6 +64,8 @@ def one_dim(dim: int, ndim: int) -> int:
 
 def many_dims(dim: Any, ndim: int) -> tuple[int, ...]:
     """`dim` (None, an integer or several) as negative axes, sorted."""
+    if type(dim) is int and ndim:
+        return (one_dim(dim, ndim),)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(-ndim, 0))
     dims = [one_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
@@ -32,5 +78,5 @@ def many_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 def checked(name: str, result: Any, other: Any) -> Tensor:
     """The result of an operator that may have returned NotImplemented: a function raises where `+` would ask the other."""
     if result is NotImplemented:
-        raise TypeError(f"{name}(): argument 'other' must be Tensor, not {type(other).__name__}.")
+        raise TypeError(f"{name}(): argument 'other' (position 2) must be Tensor, not {type_name(other)}.")
     return result

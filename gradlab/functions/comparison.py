@@ -1,95 +1,228 @@
 """Comparisons and logic: results are tensors of bools without history. `where` chooses by one."""
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
-from gradlab.core.errors import forward_failed
-from gradlab.core.promotion import agree
+from gradlab.core.destination import into, takes_out
+from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
+from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import checked
+from gradlab.functions.arguments import Called
 from gradlab.rules import elementwise as el
 
-__all__ = ["allclose", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "equal", "ge", "gt", "isfinite", "isnan", "le",
-           "logical_not", "lt", "ne", "where"]
+__all__ = ["allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+           "eq", "equal", "ge", "greater", "greater_equal", "gt", "isclose", "isfinite", "isinf", "isnan", "isneginf",
+           "isposinf", "isreal", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+           "ne", "not_equal", "signbit", "where"]
+
+WITH_NUMBERS = "(Tensor input, Tensor other)", "(Tensor input, Number other)", "(Number self, Tensor other)"
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds."""
-    if input is None and other is None:
-        return tuple(constant(i) for i in condition.array.nonzero())
-    if not isinstance(condition, Tensor):
-        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}.")
-    if condition.array.dtype.kind != "b":
-        raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                           f"{condition.dtype.word}. Compare (x > 0), or call .bool().")
-    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
-        input, other = agree(el.add, condition, input, other)[1:]
-    return checked("where", el.where.record(condition, input, other), other)
+def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
+    """A ufunc of two arrays of one dtype, without history."""
+    try:
+        return constant(wrap(ufunc(a.array, b.array)))
+    except ValueError as error:
+        raise forward_failed(called, error, (a.array, b.array)) from error
 
 
-def _comparison(ufunc: Any, name: str, symbol: str) -> Any:
+# ---------------------------------------------------------------------------------------------------------- comparisons
+def _comparison(ufunc: Any, name: str, symbol: str) -> tuple[Callable[..., Any], Callable[..., Tensor]]:
+    """The operator, which leaves what it does not know to Python, and the function."""
+    called = Called(name)
+
     def compare(input: Any, other: Any) -> Any:
         if type(input) is Tensor and type(other) is Tensor and input.array.dtype is other.array.dtype:
-            a, b = input, other
-        else:
-            other = constant(other) if is_array(other) else other
-            if not isinstance(other, (Tensor, bool, int, float, np.generic)):
-                return NotImplemented                                  # x == "text" is False, x < "text" Python's TypeError
-            a, b = agree(el.add, input, other)
-        try:
-            return constant(wrap(ufunc(a.array, b.array)))
-        except ValueError as error:
-            raise forward_failed(el.add, error, (a.array, b.array)) from error
-    compare.__name__ = compare.__qualname__ = name
-    compare.__doc__ = f"input {symbol} other, element by element, as a tensor of bools."
-    return compare
+            return computed(called, ufunc, input, other)
+        if type(other) in (int, float) and input.array.dtype.kind == "f":
+            return constant(wrap(ufunc(input.array, other)))
+        other = constant(other) if is_array(other) else other
+        agreed = agree(called, input, other)
+        return agreed if agreed is NotImplemented else computed(called, ufunc, *agreed)
+
+    def function(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        made = compare(input, other) if isinstance(input, Tensor) else NotImplemented
+        if made is NotImplemented:
+            raise invalid_combination(name, (input, other), *WITH_NUMBERS[:2])
+        return made if out is None else into(name, out, made)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"input {symbol} other, element by element, as a tensor of bools."
+    return compare, function
 
 
-eq, ne = _comparison(np.equal, "eq", "=="), _comparison(np.not_equal, "ne", "!=")
-lt, le = _comparison(np.less, "lt", "<"), _comparison(np.less_equal, "le", "<=")
-gt, ge = _comparison(np.greater, "gt", ">"), _comparison(np.greater_equal, "ge", ">=")
+equals, eq = _comparison(np.equal, "eq", "=")
+differs, ne = _comparison(np.not_equal, "ne", "≠")
+is_less, lt = _comparison(np.less, "lt", "<")
+is_at_most, le = _comparison(np.less_equal, "le", "≤")
+is_greater, gt = _comparison(np.greater, "gt", ">")
+is_at_least, ge = _comparison(np.greater_equal, "ge", "≥")
+not_equal, less, less_equal, greater, greater_equal = (_comparison(ufunc, name, symbol)[1] for ufunc, name, symbol in (
+    (np.not_equal, "not_equal", "≠"), (np.less, "less", "<"), (np.less_equal, "less_equal", "≤"), (np.greater, "greater", ">"),
+    (np.greater_equal, "greater_equal", "≥")))
 
 
-def _logic(ufunc: Any, name: str, symbol: str) -> Any:
-    def combine(input: Any, other: Any) -> Any:
-        agreed = agree(el.add, input, other)
-        if agreed is NotImplemented:
-            return agreed
-        if agreed[0].array.dtype.kind == "f":
-            raise RuntimeError(f'"{name}_cpu" not implemented for floating point tensors: give bools or integers.')
-        return constant(wrap(ufunc(agreed[0].array, agreed[1].array)))
+# ---------------------------------------------------------------------------------------------------------------- logic
+def _logic(name: str, doc: str) -> Callable[..., Tensor]:
+    called = Called(name)
+
+    @takes_out
+    def combine(input: Tensor, other: Tensor) -> Tensor:
+        a, b = all_tensors(called, (input, other))
+        return computed(called, getattr(namespace_of[type(a.array)], name), a, b)
     combine.__name__ = combine.__qualname__ = name
-    combine.__doc__ = f"input {symbol} other on bools or on the bits of integers."
+    combine.__doc__ = f"{doc} Numbers other than 0 count as True."
     return combine
 
 
-bitwise_and, bitwise_or = _logic(np.bitwise_and, "bitwise_and", "&"), _logic(np.bitwise_or, "bitwise_or", "|")
-bitwise_xor = _logic(np.bitwise_xor, "bitwise_xor", "^")
+logical_and = _logic("logical_and", "Whether both elements hold.")
+logical_or = _logic("logical_or", "Whether at least one of the elements holds.")
+logical_xor = _logic("logical_xor", "Whether exactly one of the elements holds.")
 
 
-def logical_not(input: Tensor) -> Tensor:
-    """True where the element is zero or False."""
-    return constant(wrap(np.logical_not(input.array)))
+def _bits(ufunc: Any, name: str, doc: str) -> tuple[Callable[..., Any], Callable[..., Tensor]]:
+    """The operator and the function, on bools or the bits of integers."""
+    called = Called(name)
+
+    def combine(input: Any, other: Any) -> Any:
+        agreed = agree(called, input, other)
+        if agreed is NotImplemented:
+            return agreed
+        if agreed[0].array.dtype.kind == "f" or (name.endswith("shift") and agreed[0].array.dtype.kind == "b"):
+            raise not_implemented(name, agreed[0].dtype)
+        return computed(called, ufunc, *agreed)
+
+    def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        made = combine(input, other) if isinstance(input, Tensor) or isinstance(other, Tensor) else NotImplemented
+        if made is NotImplemented:
+            raise invalid_combination(name, (input, other), *WITH_NUMBERS)
+        return made if out is None else into(name, out, made)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return combine, function
 
 
-def isnan(input: Tensor) -> Tensor:
-    """True where the element is NaN."""
-    return constant(wrap(input.array != input.array))
+bits_and, bitwise_and = _bits(np.bitwise_and, "bitwise_and", "input & other on bools or on the bits of integers.")
+bits_or, bitwise_or = _bits(np.bitwise_or, "bitwise_or", "input | other on bools or on the bits of integers.")
+bits_xor, bitwise_xor = _bits(np.bitwise_xor, "bitwise_xor", "input ^ other on bools or on the bits of integers.")
+shifted_left, bitwise_left_shift = _bits(np.left_shift, "bitwise_left_shift",
+                                         "The bits of integers moved to the left: input · 2^other.")
+shifted_right, bitwise_right_shift = _bits(np.right_shift, "bitwise_right_shift",
+                                           "The bits of integers moved to the right: ⌊input / 2^other⌋.")
 
 
-def isfinite(input: Tensor) -> Tensor:
-    """True where the element is neither infinite nor NaN."""
-    return constant(wrap(namespace_of[type(input.array)].isfinite(input.array)))
+# ----------------------------------------------------------------------------------------------------------- properties
+def _property(name: str, doc: str, of_array: Callable[[Any, Any], Any]) -> Callable[..., Tensor]:
+    called = Called(name)
+
+    def function(input: Tensor) -> Tensor:
+        array = all_tensors(called, (input,))[0].array
+        return constant(wrap(of_array(namespace_of[type(array)], array)))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _infinite(sign: int) -> Callable[[Any, Any], Any]:
+    return lambda xp, x: x == sign * np.inf if x.dtype.kind == "f" else xp.zeros(x.shape, dtype=bool)
+
+
+isnan = _property("isnan", "True where the element is NaN.", lambda xp, x: x != x)
+isfinite = _property("isfinite", "True where the element is neither infinite nor NaN.", lambda xp, x: xp.isfinite(x))
+isinf = _property("isinf", "True where the element is infinite.", lambda xp, x: xp.isinf(x))
+isreal = _property("isreal", "True everywhere: there are no complex tensors.", lambda xp, x: xp.ones(x.shape, dtype=bool))
+isposinf = takes_out(_property("isposinf", "True where the element is +∞.", _infinite(1)))
+isneginf = takes_out(_property("isneginf", "True where the element is -∞.", _infinite(-1)))
+signbit = takes_out(_property("signbit", "True where the element's sign is minus; -0. has one.",
+                              lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0))
+logical_not = takes_out(_property("logical_not", "True where the element is zero or False.", lambda xp, x: xp.logical_not(x)))
+
+
+@takes_out
+def bitwise_not(input: Tensor) -> Tensor:
+    """~input: every bit of the integers, every bool, turned round."""
+    array = all_tensors(Called("bitwise_not"), (input,))[0].array
+    if array.dtype.kind == "f":
+        raise not_implemented("bitwise_not", input.dtype)
+    return constant(wrap(namespace_of[type(array)].invert(array)))
+
+
+# -------------------------------------------------------------------------------------------------------------- closeness
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves, and NaN is if `equal_nan`."""
+    return _close(Called("isclose"), input, other, rtol, atol, equal_nan)
 
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
-    return bool(namespace_of[type(input.array)].allclose(input.array, other.array, rtol, atol, equal_nan))
+    return bool(_close(Called("allclose"), input, other, rtol, atol, equal_nan).array.all())
+
+
+def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    a, b = all_tensors(called, (input, other))
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError(f"{a.dtype.word} did not match {b.dtype.word}. Convert one of the two: x.to(y.dtype).")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not tolerance >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    xp = namespace_of[type(a.array)]
+
+    def close(a: Any, b: Any) -> Any:
+        same = a == b
+        if equal_nan:
+            same = same | ((a != a) & (b != b))
+        if not rtol and not atol:
+            return same
+        allowed = atol + rtol * xp.absolute(b)
+        distance = xp.where(a > b, a - b, b - a) if a.dtype.kind in "ui" else xp.absolute(xp.subtract(a, b, dtype=allowed.dtype))
+        return same | (xp.isfinite(distance) & (distance <= allowed))
+    return computed(called, close, a, b)
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements."""
-    return input.array.shape == other.array.shape and bool((input.array == other.array).all())
+    a, b = all_tensors(Called("equal"), (input, other))
+    return a.array.shape == b.array.shape and bool((a.array == b.array).all())
+
+
+# -------------------------------------------------------------------------------------------------------------- where
+NOT_GIVEN: Any = object()
+
+
+def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, out: Tensor | None = None) -> Any:
+    """`input` where the condition holds, `other` elsewhere: tensors or numbers. With the condition alone, the indices where it
+    holds, one tensor for each axis."""
+    if type(condition) is not Tensor or input is NOT_GIVEN or other is NOT_GIVEN:
+        if not isinstance(condition, Tensor) or (input is NOT_GIVEN) != (other is NOT_GIVEN):
+            raise _no_where(condition, input, other)
+        if input is NOT_GIVEN:
+            array = condition.array
+            return tuple(constant(i) for i in (array if array.ndim else array.reshape(1)).nonzero())
+    if condition.array.dtype.kind != "b":
+        if condition.array.dtype != np.uint8:
+            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{condition.dtype.word}. Compare (x > 0), or call .bool().")
+        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+                      "version of PyTorch. Use a boolean condition instead: condition.bool().", UserWarning, stacklevel=2)
+        condition = constant(condition.array != 0)
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        agreed = agree(el.add, condition, input, other)
+        if agreed is NotImplemented:
+            raise _no_where(condition, input, other)
+        input, other = agreed[1:]
+    made = el.where.record(condition, input, other, out=out)
+    if made is NotImplemented:
+        raise _no_where(condition, input, other)
+    return made
+
+
+def _no_where(*given: Any) -> TypeError:
+    return invalid_combination("where", tuple(x for x in given if x is not NOT_GIVEN), "(Tensor condition)",
+                               "(Tensor condition, Tensor input, Tensor other)", "(Tensor condition, Number self, Tensor other)",
+                               "(Tensor condition, Tensor input, Number other)", "(Tensor condition, Number self, Number other)")

@@ -1,15 +1,23 @@
-"""Products of matrices and vectors."""
+"""Products of matrices and vectors, with and without something added."""
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
-from gradlab.core.tensor import Tensor
-from gradlab.functions.arguments import checked
-from gradlab.functions.shapes import UNSAFE_VIEW, squeeze, unsqueeze
-from gradlab.rules import matrix, shapes
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.destination import into, takes_out
+from gradlab.core.errors import broadcast_mismatch
+from gradlab.core.modes import mode
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.arguments import checked, one_dim
+from gradlab.functions.diagonals import diagonal
+from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, unsqueeze
+from gradlab.rules import elementwise as el
+from gradlab.rules import matrix, reductions, shapes
 
-__all__ = ["dot", "matmul", "mm", "mv"]
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "cross", "dot", "ger", "matmul", "mm", "mv",
+           "outer", "trace", "vdot"]
 
 
 def operator(input: Tensor, other: Tensor) -> Any:
@@ -28,17 +36,34 @@ def operator(input: Tensor, other: Tensor) -> Any:
     if m == 1 and n == 2:
         return SQUEEZE.record(matrix.matmul.record(unsqueeze(input, 0), other), shape=other.array.shape[1:])
     if m == 0 or n == 0:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D")
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D. A number times a "
+                           "tensor is written with *.")
     if n <= 2:                                                           # one product of all rows, not one for each batch
-        rows = shapes.reshape.record(input, shape=(prod(input.array.shape[:-1]), input.array.shape[-1]))
-        op = matrix.matmul if n == 2 else matrix.matvec
-        return UNSAFE_VIEW.record(op.record(rows, other), shape=input.array.shape[:-1] + other.array.shape[1:])
+        return rows_times(input, other)
+    if m <= 2 and input.node is not None and mode.grad:              # so too from the left: its gradient is then one product
+        product = rows_times(TRANSPOSE.record(other, axes=exchanged(n)), input if m == 1 else input.T)
+        return product if m == 1 else clone(TRANSPOSE.record(product, axes=exchanged(n)))
     if m == 1:
-        return squeeze(matrix.bmm.record(unsqueeze(input, 0), other), -2)
-    return matrix.bmm.record(input, other)
+        product = matrix.bmm.record(unsqueeze(input, 0), other)
+        return UNSAFE_VIEW.record(product, shape=product.array.shape[:-2] + product.array.shape[-1:])
+    product = matrix.bmm.record(input, other)
+    return UNSAFE_VIEW.record(product, shape=product.array.shape)
 
 
 SQUEEZE = shapes.reshape.named("SqueezeBackward4", view=False)
+
+
+def rows_times(input: Tensor, other: Tensor) -> Tensor:
+    """`input` of more than two axes times a matrix or a vector, as one product of all its rows."""
+    shape = input.array.shape
+    rows = shapes.reshape.record(input, shape=(prod(shape[:-1]), shape[-1]))
+    op = matrix.matmul if other.array.ndim == 2 else matrix.matvec
+    return UNSAFE_VIEW.record(op.record(rows, other), shape=shape[:-1] + other.array.shape[1:])
+
+
+def exchanged(ndim: int) -> tuple[int, ...]:
+    """The axes of a tensor, the last two exchanged."""
+    return (*range(-ndim, -2), -1, -2)
 
 
 def check_dtypes(input: Tensor, other: Tensor) -> None:
@@ -46,7 +71,8 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     one, two, ranks = input.dtype, other.dtype, (input.array.ndim, other.array.ndim)
     if one is two:
         if one.numpy.kind == "b":
-            name = "dot" if ranks == (1, 1) else "addmv_impl_cpu" if ranks == (2, 1) else "addmm_impl_cpu_"
+            name = ("dot" if ranks == (1, 1) else "addmv_impl_cpu" if ranks == (2, 1) else "bmm" if min(ranks) > 2 else
+                    "addmm_impl_cpu_")
             raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'. Call .int() or .float() first.")
         return
     words = (f"dot : expected both vectors to have same dtype, but found {one.word} and {two.word}" if ranks == (1, 1) else
@@ -56,26 +82,305 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
+def tensors(name: str, **given: Any) -> None:
+    """Raise torch's TypeError where one of the arguments is no tensor."""
+    for position, (what, x) in enumerate(given.items(), start=1):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): argument '{what}' (position {position}) must be Tensor, not {type(x).__name__}.")
+
+
+WARNED: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """Torch's warning of a name that is to go: once in a process, as torch gives it."""
+    if text not in WARNED:
+        WARNED.add(text)
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+
+@takes_out
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product; vectors on either side as in NumPy, leading axes are batches."""
+    if not isinstance(other, Tensor):
+        tensors("matmul", input=input, other=other)
     return checked("matmul", operator(input, other), other)
 
 
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
+    if type(input) is not Tensor or type(mat2) is not Tensor:
+        tensors("mm", input=input, mat2=mat2)
     if input.array.ndim != 2 or mat2.array.ndim != 2:
-        raise RuntimeError(f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix: mm() multiplies 2-D tensors, got "
+        raise RuntimeError(f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix. mm() multiplies 2-D tensors, got "
                            f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}; matmul (@) takes other ranks.")
-    return matmul(input, mat2)
+    if input.array.dtype is not mat2.array.dtype or input.array.dtype.kind == "b":
+        check_dtypes(input, mat2)
+    return placed("mm", matrix.matmul.record(input, mat2), out)
 
 
-def mv(input: Tensor, vec: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of as many matrices: (b, n, m) and (b, m, p) give (b, n, p)."""
+    tensors("bmm", input=input, mat2=mat2)
+    for which, x in (("batch1", input), ("batch2", mat2)):
+        if x.array.ndim != 3:
+            raise RuntimeError(f"{which} must be a 3D tensor. This one has shape {list(x.array.shape)}; matmul (@) takes other "
+                               "ranks, and broadcasts batches.")
+    check_batches(input, mat2)
+    check_dtypes(input, mat2)
+    return placed("bmm", matrix.bmm.record(input, mat2), out)
+
+
+def check_batches(a: Tensor, b: Tensor) -> None:
+    one, two = a.array.shape, b.array.shape
+    if one[0] != two[0] or one[2] != two[1]:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{one[0]}, {one[2]}] but got: "
+                           f"[{two[0]}, {two[1]}]. The shapes are {list(one)} and {list(two)}.")
+
+
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
-    return matmul(input, vec)
+    tensors("mv", input=input, vec=vec)
+    if input.array.ndim != 2 or vec.array.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.array.ndim}, {vec.array.ndim}. mv() multiplies a "
+                           "2-D tensor and a 1-D one; matmul (@) takes other ranks.")
+    check_dtypes(input, vec)
+    return placed("mv", matrix.matvec.record(input, vec), out)
 
 
-def dot(input: Tensor, other: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inner product of two 1-D tensors."""
-    if input.array.ndim != 1 or other.array.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {input.array.ndim}D and {other.array.ndim}D tensors")
-    return matmul(input, other)
+    return inner_product(matrix.dot, "dot", input, tensor, "tensor", out)
+
+
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inner product of two 1-D tensors."""
+    return inner_product(matrix.vdot, "vdot", input, other, "other", out)
+
+
+def inner_product(op: Any, name: str, a: Tensor, b: Tensor, second: str, out: Tensor | None) -> Tensor:
+    if type(a) is not Tensor or type(b) is not Tensor:
+        tensors(name, **{"input": a, second: b})
+    if a.array.ndim != 1 or b.array.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors. The sum of all products "
+                           "is (a * b).sum().")
+    check_dtypes(a, b)
+    return placed(name, op.record(a, b), out)
+
+
+def placed(name: str, made: Tensor, out: Tensor | None) -> Tensor:
+    return made if out is None else into(name, out, made)
+
+
+@takes_out
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """Each element of one 1-D tensor times each of another: (n,) and (m,) give (n, m)."""
+    tensors("outer", input=input, vec2=vec2)
+    for which, x in (("self", input), ("vec2", vec2)):
+        if x.array.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {which}, but got {x.array.ndim}-D. Flatten it: .flatten().")
+    return el.mul.record(shapes.reshape.record(input, shape=(*input.array.shape, 1)), vec2)
+
+
+ger = outer
+
+
+# ----------------------------------------------------------------------------------------------------- something added
+def coefficients(like: Tensor, *values: Any) -> Any:
+    """The numbers before the terms; whole ones for integers, as torch takes them."""
+    values = tuple(v.array.item() if isinstance(v, Tensor) else v for v in values)
+    return values if like.array.dtype.kind == "f" else tuple(map(int, values))
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta · input + alpha · mat1 mat2; `input` is broadcast. With beta = 0 it is not read."""
+    tensors("addmm", input=input, mat1=mat1, mat2=mat2)
+    for which, x in (("mat1", mat1), ("mat2", mat2)):
+        if x.array.ndim != 2:
+            raise RuntimeError(f"{which} must be a matrix, got {x.array.ndim}-D tensor")
+    one_dtype(mat1, mat2, input)
+    if beta == 1 and alpha == 1:
+        return matrix.addmm.record(input, mat1, mat2, out=out)
+    beta, alpha = coefficients(mat1, beta, alpha)
+    return placed("addmm", matrix.scaled_addmm.record(input, mat1, mat2, beta=beta, alpha=alpha), out)
+
+
+def one_dtype(a: Tensor, b: Tensor, added: Tensor) -> None:
+    """Torch's refusals for three operands."""
+    if added.array.dtype is a.array.dtype is b.array.dtype and a.array.dtype.kind != "b":
+        return
+    for which, x in (("self", added), ("mat1", a)):
+        if x.array.dtype != b.array.dtype:
+            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {x.dtype.word} and {b.dtype.word}. Convert "
+                               "one of them: x.float(), x.to(w.dtype).")
+    check_dtypes(a, b)
+
+
+def check_three(one: Tensor, two: Tensor) -> None:
+    for x in (one, two):
+        if x.array.ndim != 3:
+            one_dim(2, x.array.ndim)
+            raise RuntimeError(f"batches of matrices are 3-D tensors; this one has shape {list(x.array.shape)}.")
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """beta · input + alpha · batch1 batch2, matrix by matrix; `input` is broadcast. With beta = 0 it is not read."""
+    tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    check_three(batch1, batch2)
+    check_batches(batch1, batch2)
+    if input.array.dtype != batch1.array.dtype:
+        raise RuntimeError(f"Input dtypes must be the same, got: input {input.dtype.c_name}, batch1: {batch1.dtype.c_name}, "
+                           f"batch2: {batch2.dtype.c_name}. Convert one of them: x.float(), x.to(w.dtype).")
+    check_dtypes(batch1, batch2)
+    beta, alpha = coefficients(batch1, beta, alpha)
+    return matrix.baddbmm.record(input, batch1, batch2, beta=beta, alpha=alpha, out=out)
+
+
+def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta · input + alpha · product, the sum under the name of the whole."""
+    have, want = input.array.shape, product.array.shape
+    if len(have) > len(want) or broadcast_mismatch(have, want) or any(
+            n not in (1, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
+        raise matrix.affine_misfit(have, (*want[:-1], 0), (0, want[-1])) or RuntimeError(
+            f"expand: the number of sizes provided ({len(want)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({len(have)})")
+    beta, alpha = coefficients(product, beta, alpha)
+    if alpha != 1:
+        product = product * alpha
+    if beta != 1:
+        input = el.fill.record(input, value=0) if beta == 0 else input * beta
+    return NAMED[name].record(input, product)
+
+
+NAMED = {name: el.add.named(f"{name.title()}Backward0") for name in ("addmv", "addr", "addbmm")}
+
+
+@takes_out
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta · input + alpha · mat vec; `input` is broadcast. With beta = 0 it is not read."""
+    tensors("addmv", input=input, mat=mat, vec=vec)
+    ranks = input.array.ndim, mat.array.ndim, vec.array.ndim
+    if ranks[1:] != (2, 1) or ranks[0] > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {', '.join(map(str, ranks))}.")
+    rows, columns = mat.array.shape
+    if columns != vec.array.shape[0] or input.array.size not in (1, rows):
+        raise RuntimeError(f"size mismatch, got input ({input.array.size}), mat ({rows}x{columns}), vec ({vec.array.shape[0]})")
+    if not input.array.dtype == mat.array.dtype == vec.array.dtype:
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{input.dtype.word}, {mat.dtype.word}, and {vec.dtype.word}. Convert one of them: x.float().")
+    return _added("addmv", input, mv(mat, vec), beta, alpha)
+
+
+@takes_out
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta · input + alpha · the outer product of two vectors; `input` is broadcast. With beta = 0 it is not read."""
+    tensors("addr", input=input, vec1=vec1, vec2=vec2)
+    for which, x in (("vec1", vec1), ("vec2", vec2)):
+        if x.array.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {x.array.ndim}-D")
+    return _added("addr", input, outer(vec1, vec2), beta, alpha)
+
+
+@takes_out
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta · input + alpha · the sum of the products of two batches of matrices; `input` is broadcast."""
+    tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
+    check_three(batch1, batch2)
+    one, two = batch1.array.shape, batch2.array.shape
+    if one[0] != two[0]:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {one[0]} and {two[0]}")
+    if one[2] != two[1]:
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({one[1]}x{one[2]} and {two[1]}x{two[2]})")
+    one_dtype(batch1, batch2, input)
+    side = shapes.permute.record(batch1, axes=(-2, -3, -1))                   # one product, of the batch and the shared axis
+    flat = shapes.reshape.record(side, shape=(one[1], one[0] * one[2])), shapes.reshape.record(
+        batch2, shape=(one[0] * one[2], two[2]))
+    return _added("addbmm", input, mm(*flat), beta, alpha)
+
+
+# ------------------------------------------------------------------------------------------------------ other products
+def chain_order(sizes: list[int]) -> list[list[int]]:
+    """Where to part each run of a chain of matrices, of sizes[i] × sizes[i + 1], to multiply least (Cormen et al.,
+    "Introduction to Algorithms", section 14.2)."""
+    n = len(sizes) - 1
+    cost = [[0.0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], split[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+    return split
+
+
+def chain_product(factors: list[Tensor]) -> Tensor:
+    """The product of matrices, multiplied in the order that takes the fewest steps."""
+    split = chain_order([factors[0].array.shape[0], *(x.array.shape[1] for x in factors)])
+
+    def run(i: int, j: int) -> Tensor:
+        return factors[i] if i == j else mm(run(i, split[i][j]), run(split[i][j] + 1, j))
+    return run(0, len(factors) - 1)
+
+
+@takes_out
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices, multiplied in the order that takes the fewest steps."""
+    warn_once("gradlab.chain_matmul is deprecated and will be removed in a future PyTorch release. Use gradlab.linalg.multi_dot "
+              "instead, which accepts a list of two or more tensors rather than multiple parameters.")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for x in matrices:
+        if x.array.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {x.array.ndim}, expected 2 instead.")
+    if len(matrices) == 1:
+        return clone(matrices[0])
+    product = chain_product(list(matrices))
+    return shapes.reshape.record(product, shape=product.array.shape)
+
+
+def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tensor:
+    """`cross` along a negative axis, after torch's checks; `shown` is the axis as it was given."""
+    one, two = input.array.shape, other.array.shape
+    if input.array.dtype is not other.array.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.word} but found {other.dtype.word}. Convert one of them: "
+                           "x.float(), x.to(y.dtype).")
+    if one[axis] != 3 or two[axis] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {shown} must have length 3. Got {one[axis]} and {two[axis]}")
+    if bad := broadcast_mismatch(one, two):
+        raise bad
+    shape = tuple(max(n, m) if n and m else 0 for n, m in zip(one, two, strict=True))
+    both = [x if x.array.shape == shape else shapes.expand.record(x, shape=shape, skip=0) for x in (input, other)]
+    return matrix.cross.record(*both, axis=(axis,))
+
+
+@takes_out
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The vector product along an axis of length 3; without `dim` the first one there is."""
+    tensors("cross", input=input, other=other)
+    ndim = input.array.ndim
+    if dim is None:
+        warn_once("Using gradlab.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
+                  "simply use gradlab.linalg.cross.")
+        for axis, n in enumerate(input.array.shape):
+            if n == 3:
+                return vector_product(input, other, axis - ndim, axis)
+        raise RuntimeError("no dimension of size 3 in input")
+    if ndim != other.array.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    return vector_product(input, other, one_dim(dim, ndim), dim)
+
+
+TRACE = reductions.sum_.named("TraceBackward0")
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    if input.array.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
+                           "x.diagonal(dim1=-2, dim2=-1).sum(-1).")
+    return TRACE.record(diagonal(input), axis=(-1,), keepdims=False)
+
+
+def identity_like(x: Tensor, n: int) -> Tensor:
+    """The identity matrix of n rows, where `x` lies and in its dtype."""
+    return constant(namespace_of[type(x.array)].eye(n, dtype=x.array.dtype))

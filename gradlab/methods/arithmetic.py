@@ -1,7 +1,9 @@
-"""Element by element: arithmetic and the functions of one number."""
+"""Arithmetic, element by element, and choosing between numbers."""
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
@@ -11,32 +13,75 @@ from gradlab.rules import elementwise as el
 
 
 class Arithmetic:
-    """Arithmetic, exponentials, trigonometry; each with its in-place twin."""
+    """Sums, products, quotients, powers, bounds; each with its in-place twin where torch has one."""
 
-    add, sub, mul, div, pow, square = (functions.add, functions.sub, functions.mul, functions.div, functions.pow,
-                                       functions.square)
-    subtract, multiply, divide, true_divide = functions.sub, functions.mul, functions.div, functions.div
-    exp, log, sqrt, sin, cos, tanh = (functions.exp, functions.log, functions.sqrt, functions.sin, functions.cos,
-                                      functions.tanh)
-    sigmoid, relu, reciprocal, abs, neg = (functions.sigmoid, functions.relu, functions.reciprocal, functions.abs,
-                                           functions.neg)
-    absolute, negative = functions.abs, functions.neg
-    maximum, minimum = functions.maximum, functions.minimum
+    array: Any
 
-    mul_, div_, neg_, abs_, reciprocal_ = map(twin, (el.mul, el.div, el.neg, el.absolute, el.reciprocal))
-    exp_, log_, sqrt_, sin_, cos_, tanh_ = map(twin, (el.exp, el.log, el.sqrt, el.sin, el.cos, el.tanh))
-    sigmoid_, relu_ = map(twin, (el.sigmoid, el.relu))
+    add, sub, mul, div, pow = functions.add, functions.sub, functions.mul, functions.div, functions.pow
+    subtract, multiply, divide, true_divide = functions.sub, functions.mul, functions.div, functions.true_divide
+    floor_divide, remainder, fmod = functions.floor_divide, functions.remainder, functions.fmod
+    abs, neg, reciprocal, square, relu = (functions.abs, functions.neg, functions.reciprocal, functions.square, functions.relu)
+    absolute, negative, positive = functions.abs, functions.neg, functions.positive
+    float_power, ldexp, hypot, atan2, arctan2, xlogy = (functions.float_power, functions.ldexp, functions.hypot, functions.atan2,
+                                                        functions.atan2, functions.xlogy)
+    addcmul, addcdiv, lerp, logaddexp, logaddexp2 = (functions.addcmul, functions.addcdiv, functions.lerp, functions.logaddexp,
+                                                     functions.logaddexp2)
+    maximum, minimum, fmax, fmin = functions.maximum, functions.minimum, functions.fmax, functions.fmin
+    clamp, clip, clamp_min, clamp_max = functions.clamp, functions.clamp, functions.clamp_min, functions.clamp_max
+    copysign, nextafter, heaviside, gcd, lcm = (functions.copysign, functions.nextafter, functions.heaviside, functions.gcd,
+                                                functions.lcm)
 
-    def pow_(self, exponent: Any) -> Tensor:
-        """self ** exponent, in place."""
-        if isinstance(exponent, Tensor):
-            return inplace.in_place(el.pow_, self, exponent)
-        return inplace.in_place(el.pow_scalar, self, exponent=exponent)
+    mul_, neg_, abs_, reciprocal_, relu_ = map(twin, (el.mul, el.neg, el.absolute, el.reciprocal, el.relu))
+    multiply_, negative_, absolute_ = mul_, neg_, abs_
+    square_, floor_divide_, remainder_, fmod_ = map(twin, (
+        functions.square, functions.floor_divide, functions.remainder, functions.fmod))
+    true_divide_, ldexp_, hypot_, atan2_, xlogy_ = map(twin, (
+        functions.true_divide, functions.ldexp, functions.hypot, functions.atan2, functions.xlogy))
+    arctan2_ = atan2_
+    lerp_, copysign_, nextafter_, heaviside_, gcd_, lcm_ = map(twin, (
+        functions.lerp, functions.copysign, functions.nextafter, functions.heaviside, functions.gcd, functions.lcm))
+    clamp_, clamp_min_, clamp_max_ = map(twin, (functions.clamp, functions.clamp_min, functions.clamp_max))
+    clip_ = clamp_
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """self + alpha · other, in place."""
-        return inplace.in_place(el.add, self, other if alpha == 1 else other * alpha)
+        if alpha == 1:
+            return inplace.in_place(el.add, self, other)
+        return inplace.in_place(el.add_scaled, self, other, alpha=alpha)
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """self - alpha · other, in place."""
-        return inplace.in_place(el.sub, self, other if alpha == 1 else other * alpha)
+        if alpha == 1:
+            return inplace.in_place(el.sub, self, other)
+        return inplace.in_place(el.sub_scaled, self, other, alpha=-alpha)
+
+    subtract_ = sub_
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """self / other, in place; rounded as in `div`."""
+        if rounding_mode is None:
+            return inplace.in_place(el.div, self, other)
+        return inplace.composed_in_place(functions.div, self, other, rounding_mode=rounding_mode)
+
+    divide_ = div_
+
+    def pow_(self, exponent: Any) -> Tensor:
+        """self ** exponent, in place."""
+        if type(exponent) in (int, float) and self.array.dtype.kind == "f":
+            return inplace.in_place(el.pow_scalar, self, exponent=exponent)
+        return inplace.composed_in_place(functions.pow, self, exponent)
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """self ** exponent, in place, of a float64 tensor."""
+        if self.array.dtype != np.float64:
+            raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.word} but the operation's result requires "
+                               "dtype Double. Call .double() first, or pow_.")
+        return self.pow_(exponent)
+
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """self + value · tensor1 · tensor2, in place."""
+        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=value)
+
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """self + value · tensor1 / tensor2, in place."""
+        return inplace.in_place(el.addcdiv, self, tensor1, tensor2, value=value)

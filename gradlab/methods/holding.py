@@ -1,4 +1,4 @@
-"""What a tensor tells of itself, and what it becomes: gradients, values, shape, dtype, device."""
+"""What a tensor tells of itself: gradients, values, shape, memory."""
 from __future__ import annotations
 
 from builtins import bool as _bool
@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 
 from gradlab import autograd
-from gradlab.backend.namespaces import device, moved
+from gradlab.backend.namespaces import address
 from gradlab.core import engine
-from gradlab.core.dtypes import bool_ as bool_dtype
-from gradlab.core.dtypes import dtype, float16, float32, float64, int16, int32, int64, uint8
-from gradlab.core.errors import Size
+from gradlab.core.dtypes import dtype
+from gradlab.core.errors import size_of
+from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.tensor import Tensor
 from gradlab.functions import shapes as functions
+from gradlab.functions import types
 from gradlab.functions.arguments import one_dim
-from gradlab.rules import shapes
-
-_Device = device
 
 
 class Holding:
-    """Gradients, values, shape, dtype and device."""
+    """Gradients, values, shape and memory."""
 
     array: Any
     node: Any
@@ -44,14 +42,15 @@ class Holding:
     def retain_grad(self) -> None:
         """Let backward write this non-leaf's `.grad` too. Does nothing on a leaf."""
         if self.node is None:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False. Set it on what the tensor is made of.")
         if type(self.node) is not AccumulateGrad:
             engine.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns, if anything, replaces it."""
         if self.node is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
+                               "or on what it is made of.")
         return RemovableHandle(self.node.hooks_of_its_own().tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -71,7 +70,8 @@ class Holding:
     def item(self) -> Any:
         """The only element as a Python number."""
         if self.array.size != 1:
-            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
+                               f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one.")
         return self.array.item()
 
     def tolist(self) -> Any:
@@ -89,10 +89,10 @@ class Holding:
                             "host memory first.")
         return self.array
 
-    # ------------------------------------------------------------------------------------------- shape, dtype, device
+    # ---------------------------------------------------------------------------------------------------------- shape
     def size(self, dim: _int | None = None) -> Any:
         """The shape, or the length of one axis."""
-        return Size(self.array.shape) if dim is None else self.array.shape[one_dim(dim, self.array.ndim)]
+        return size_of(self.array.shape) if dim is None else self.array.shape[one_dim(dim, self.array.ndim)]
 
     def dim(self) -> _int:
         """The number of axes."""
@@ -101,22 +101,33 @@ class Holding:
     ndimension = dim
     numel = nelement = functions.numel
 
+    # --------------------------------------------------------------------------------------------------------- memory
+    layout = strided
+
     def stride(self, dim: _int | None = None) -> Any:
         """How many elements apart neighbours along each axis (or along `dim`) lie in memory."""
         steps = tuple(n // self.array.itemsize for n in self.array.strides)
         return steps if dim is None else steps[one_dim(dim, self.array.ndim)]
 
-    def is_contiguous(self) -> _bool:
-        """Whether the elements lie in memory in the order of their indices."""
-        return self.array.flags.c_contiguous
+    def storage_offset(self) -> _int:
+        """How many elements into the memory that it shares the first element lies."""
+        base = self.array.base
+        return 0 if type(base) is not type(self.array) else (address(self.array) - address(base)) // self.array.itemsize
 
-    def contiguous(self) -> Tensor:
-        """Itself if contiguous, else a copy that is."""
-        return self if self.is_contiguous() else functions.clone(self)
+    def data_ptr(self) -> _int:
+        """The address of the first element."""
+        return address(self.array)
 
-    def is_floating_point(self) -> _bool:
-        """Whether the elements are floating point numbers."""
-        return self.array.dtype.kind == "f"
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Whether the other tensor shows the same elements of the same memory."""
+        return (address(self.array), self.array.shape, self.array.strides) == (
+            address(tensor.array), tensor.array.shape, tensor.array.strides)
+
+    def is_contiguous(self, memory_format: Any = None) -> _bool:
+        """Whether the elements lie in memory in the order of their indices (or in that of the format)."""
+        return self.array.flags.c_contiguous if memory_format is None else is_arranged(self.array, memory_format)
+
+    contiguous = functions.contiguous
 
     def element_size(self) -> _int:
         """Bytes an element takes."""
@@ -132,78 +143,53 @@ class Holding:
         """Bytes that the elements take."""
         return self.array.size * self.array.itemsize
 
-    def to(self, *args: Any, dtype: dtype | None = None, device: Any = None, copy: _bool = False) -> Tensor:
-        """On another device or in another dtype (in any order, or as another tensor has them); itself if nothing changes."""
-        for arg in args:
-            if isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, (str, _Device)):
-                device = arg
-            else:
-                dtype = arg
-        result = functions.cast(self, dtype)
-        if device is not None:
-            array = moved(result.array, _Device(device))
-            if array is not result.array:
-                result = shapes.transfer.record(result, where=_Device(device))
-        return functions.clone(result) if copy and result is self else result
+    def share_memory_(self) -> Tensor:
+        """Itself: gradlab's memory is the process's own, and other processes are sent copies."""
+        return self
 
-    def cpu(self) -> Tensor:
-        """In host memory."""
-        return self.to("cpu")
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Itself: NumPy's memory is not page-locked."""
+        return self
 
-    def cuda(self, device: Any = None) -> Tensor:
-        """On a GPU."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, _int) else device)
+    def is_pinned(self, device: Any = None) -> _bool:
+        """False."""
+        return False
 
-    def type(self, dtype: Any = None) -> Any:
-        """The type's name, as `gradlab.FloatTensor`; with a dtype, the tensor in it."""
-        return f"gradlab.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}" if dtype is None else functions.cast(self, dtype)
+    def is_shared(self) -> _bool:
+        """False: see share_memory_."""
+        return False
 
-    def type_as(self, other: Tensor) -> Tensor:
-        """In the dtype of `other`."""
-        return functions.cast(self, other.dtype)
+    is_distributed = is_shared
 
-    def float(self) -> Tensor:
-        """As float32."""
-        return functions.cast(self, float32)
-
-    def double(self) -> Tensor:
-        """As float64."""
-        return functions.cast(self, float64)
-
-    def half(self) -> Tensor:
-        """As float16."""
-        return functions.cast(self, float16)
-
-    def long(self) -> Tensor:
-        """As int64."""
-        return functions.cast(self, int64)
-
-    def int(self) -> Tensor:
-        """As int32."""
-        return functions.cast(self, int32)
-
-    def short(self) -> Tensor:
-        """As int16."""
-        return functions.cast(self, int16)
-
-    def byte(self) -> Tensor:
-        """As uint8."""
-        return functions.cast(self, uint8)
-
-    def bool(self) -> Tensor:
-        """As bool: whether each element is nonzero."""
-        return functions.cast(self, bool_dtype)
+    # ---------------------------------------------------------------------------------------------- what kind of tensor
+    is_floating_point, is_complex, is_conj, is_neg, is_signed, is_same_size, is_nonzero = (
+        types.is_floating_point, types.is_complex, types.is_conj, types.is_neg, types.is_signed, types.is_same_size,
+        types.is_nonzero)
+    # What gradlab has not:
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = False
+    is_ipu = is_maia = is_mtia = is_vulkan = False
+    name = None
 
     @property
-    def T(self) -> Tensor:  # noqa: N802  (torch's name)
-        """All axes reversed."""
-        return shapes.permute.record(self, axes=tuple(range(-1, -self.array.ndim - 1, -1)))
+    def is_cpu(self) -> _bool:
+        """Whether the memory is the host's."""
+        return not self.is_cuda
+
+    def get_device(self) -> _int:
+        """The number of the GPU; -1 on the CPU."""
+        return self.device.index if self.is_cuda else -1  # type: ignore[return-value]
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802  (torch's name)
-        """The last two axes exchanged."""
-        if self.array.ndim < 2:
-            raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
-        return functions.transpose(self, -2, -1)
+    def grad_dtype(self) -> dtype:
+        """The dtype of `.grad`."""
+        return self.dtype
+
+    @property
+    def real(self) -> Tensor:
+        """Itself: the numbers are real."""
+        return self  # type: ignore[return-value]
+
+    @property
+    def imag(self) -> Tensor:
+        """There are no complex numbers."""
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")

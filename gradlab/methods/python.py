@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,10 @@ from gradlab.core import inplace
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import arithmetic, comparison, products
+from gradlab.functions import arithmetic, comparison, products, splits
+from gradlab.methods.arithmetic import Arithmetic
+from gradlab.methods.comparison import Comparison
+from gradlab.methods.missing import Missing
 from gradlab.rules import elementwise as el
 
 
@@ -24,10 +28,16 @@ class Python:
 
     __add__, __mul__, __sub__ = el.add.record, el.mul.record, el.sub.record
     __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.operator, el.neg.record, el.absolute.record
-    __rsub__, __rtruediv__, __rpow__ = arithmetic.rsub, arithmetic.rdiv, arithmetic.rpow
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (comparison.eq, comparison.ne, comparison.lt, comparison.le,
-                                                      comparison.gt, comparison.ge)
-    __and__, __or__, __xor__ = comparison.bitwise_and, comparison.bitwise_or, comparison.bitwise_xor
+    __rsub__, __rtruediv__, __rpow__ = arithmetic.subtracted_from, arithmetic.divided_into, arithmetic.power_of
+    __floordiv__, __pos__ = el.floor_divide.record, arithmetic.positive
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (comparison.equals, comparison.differs, comparison.is_less,
+                                                      comparison.is_at_most, comparison.is_greater, comparison.is_at_least)
+    __and__, __or__, __xor__ = comparison.bits_and, comparison.bits_or, comparison.bits_xor
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+    __lshift__, __rshift__ = comparison.shifted_left, comparison.shifted_right
+    __iand__, __ior__, __ixor__ = Comparison.bitwise_and_, Comparison.bitwise_or_, Comparison.bitwise_xor_
+    __ilshift__, __irshift__ = Comparison.bitwise_left_shift_, Comparison.bitwise_right_shift_
+    __ifloordiv__, __imod__ = Arithmetic.floor_divide_, Arithmetic.remainder_
     __getitem__, __setitem__ = indexing.get, indexing.set
 
     def __radd__(self, other: Any) -> Any:
@@ -39,29 +49,47 @@ class Python:
     def __pow__(self, exponent: Any) -> Any:
         if type(exponent) in (int, float) and self.array.dtype.kind == "f":
             return el.pow_scalar.record(self, exponent=exponent)
-        return arithmetic.pow(self, exponent)
+        return arithmetic.raised(self, exponent)
+
+    def __mod__(self, other: Any) -> Any:
+        return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return el.number_remainder.record(other, self)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return el.floor_divide.record(other, self)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return comparison.shifted_left(other, self)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return comparison.shifted_right(other, self)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return products.operator(other, self)
 
     def __invert__(self) -> Tensor:
         if self.array.dtype.kind == "f":
             raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-        return constant(np.invert(self.array))
+        return comparison.bitwise_not(self)
 
     def __bool__(self) -> bool:
         if self.array.size != 1:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not self.array.size else
-                               "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().")
+            how = "with no values is ambiguous. Ask x.numel() > 0." if not self.array.size else (
+                "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; gradlab.where chooses "
+                "element by element.")
+            raise RuntimeError(f"Boolean value of Tensor {how}")
         return bool(self.array.item())
 
     def __float__(self) -> float:
-        return float(self._only())
+        return float(_only(self))
 
     def __int__(self) -> int:
-        return int(self._only())
+        return int(_only(self))
 
-    def _only(self) -> Any:
-        if self.array.size != 1:
-            raise ValueError(f"only one element tensors can be converted to Python scalars; this one has {self.array.size}.")
-        return self.array.item()
+    def __complex__(self) -> complex:
+        return complex(_only(self))
 
     def __index__(self) -> int:
         if self.array.size != 1 or self.array.dtype.kind == "f":
@@ -70,15 +98,20 @@ class Python:
 
     def __len__(self) -> int:
         if not self.array.ndim:
-            raise TypeError("len() of a 0-d tensor")
+            raise TypeError("len() of a 0-d tensor. It holds one number, which .item() gives.")
         return self.array.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.ndim:
-            raise TypeError("iteration over a 0-d tensor")
-        return iter([self[i] for i in range(self.array.shape[0])])
+            raise TypeError("iteration over a 0-d tensor. It holds one number, which .item() gives.")
+        return iter(splits.unbind(self))
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(tuple(range(self.array.ndim)))
 
     def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, (Tensor, bool, int, float, np.generic)):
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
         return bool((self == value).array.any())
 
     def __repr__(self) -> str:
@@ -93,6 +126,15 @@ class Python:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What a ufunc of NumPy's makes of a tensor is a tensor without history; truth values are uint8, as in torch."""
+        array = np.asarray(array)
+        return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
+
+    def __dir__(self) -> list[str]:
+        members = {name: member for kind in reversed(type(self).__mro__) for name, member in vars(kind).items()}
+        return sorted(name for name, member in members.items() if not isinstance(member, Missing))
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
@@ -104,10 +146,7 @@ class Python:
         return twin
 
     def __reduce__(self) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError("a tensor with history cannot be pickled: detach() it first.")
         return _rebuilt, (self.detach().cpu().array, self.requires_grad, self.grad_slot)
-
 
     def __iadd__(self, other: Any) -> Tensor:
         return inplace.in_place(el.add, self, other)
@@ -123,6 +162,24 @@ class Python:
 
     def __ipow__(self, exponent: Any) -> Tensor:
         return self.pow_(exponent)
+
+
+def _only(x: Tensor) -> Any:
+    """The only element, as a Python number."""
+    if x.array.size != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars. This one has shape "
+                         f"{list(x.array.shape)}: pick an element by an index, or reduce it (.sum(), .mean()).")
+    if x.node is not None and not Warned.of_scalars:
+        Warned.of_scalars = True
+        warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+                      "tensor.detach() first.", UserWarning, stacklevel=3)
+    return x.array.item()
+
+
+class Warned:
+    """What torch warns of once in a process."""
+
+    of_scalars = False
 
 
 def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None) -> Tensor:

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 from gradlab.functions import reductions as functions
+from gradlab.methods.writing import twin
 
 
 class Reductions:
     """Sums, means, extremes, norms."""
 
-    sum, mean, std, var, max, min = (functions.sum, functions.mean, functions.std, functions.var, functions.max,
-                                     functions.min)
-    argmax, argmin, all, any, norm = functions.argmax, functions.argmin, functions.all, functions.any, functions.norm
-    softmax, log_softmax = functions.softmax, functions.log_softmax
+    sum, mean, prod, nansum, nanmean = functions.sum, functions.mean, functions.prod, functions.nansum, functions.nanmean
+    std, var, norm, dist, renorm = functions.std, functions.var, functions.norm, functions.dist, functions.renorm
+    max, min, amax, amin, aminmax = functions.max, functions.min, functions.amax, functions.amin, functions.aminmax
+    argmax, argmin, all, any = functions.argmax, functions.argmin, functions.all, functions.any
+    count_nonzero, softmax, log_softmax = functions.count_nonzero, functions.softmax, functions.log_softmax
+    logsumexp, renorm_ = functions.logsumexp, twin(functions.renorm)

@@ -5,17 +5,27 @@
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
+from gradlab.interop import Interop
+from gradlab.methods.activations import Activations
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
+from gradlab.methods.converting import Converting
+from gradlab.methods.creating import Creating
+from gradlab.methods.elementary import Elementary
 from gradlab.methods.holding import Holding
+from gradlab.methods.missing import NAMES, Missing
+from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
+from gradlab.methods.random import Random
 from gradlab.methods.reductions import Reductions
 from gradlab.methods.shapes import Shapes
+from gradlab.methods.sorting import Sorting
 from gradlab.methods.writing import Writing
 
 
-class Methods(Arithmetic, Comparison, Reductions, Products, Shapes, Writing, Holding, Python):
+class Methods(Activations, Arithmetic, Comparison, Elementary, Reductions, Products, Shapes, Picking, Sorting, Writing,
+              Holding, Converting, Creating, Random, Interop, Python):
     """What every tensor can do."""
 
 
@@ -26,6 +36,9 @@ def install() -> None:
         for name, member in vars(part).items():
             if name not in own:
                 setattr(Tensor, name, member)
+    for name in NAMES.split():
+        if not hasattr(Tensor, name):
+            setattr(Tensor, name, Missing(name))
 
 
 install()

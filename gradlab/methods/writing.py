@@ -3,20 +3,33 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from gradlab import indexing
+from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
+from gradlab.core.errors import broadcast_mismatch, expected, invalid_combination
+from gradlab.core.modes import mode
 from gradlab.core.primitive import Primitive
-from gradlab.core.tensor import Tensor
+from gradlab.core.storage import wrote
+from gradlab.core.tensor import Tensor, constant
+from gradlab.creation.factories import sizes as as_sizes
+from gradlab.creation.filled import fits
 from gradlab.rules import elementwise as el
 
 
 def twin(operation: Any) -> Callable[..., Tensor]:
     """The in-place twin of a primitive or of a function of tensors: the same, stored into its first argument's memory."""
     if isinstance(operation, Primitive):
-        def method(self: Tensor, *others: Any, **meta: Any) -> Tensor:
-            return inplace.in_place(operation, self, *others, **meta)
+        if operation.args == ["a", "b"] and not operation.meta:
+            def method(self: Tensor, other: Any) -> Tensor:
+                return inplace.in_place(operation, self, other)
+        else:
+            def method(self: Tensor, *others: Any, **meta: Any) -> Tensor:
+                return inplace.in_place(operation, self, *others, **meta)
     else:
         def method(self: Tensor, *others: Any, **meta: Any) -> Tensor:
             return inplace.composed_in_place(operation, self, *others, **meta)
@@ -27,6 +40,19 @@ def twin(operation: Any) -> Callable[..., Tensor]:
     return method
 
 
+def filled_directly(x: Tensor, value: Any) -> bool:
+    """Write a number to every element where no history is wanted. Whether it was done."""
+    if mode.grad:
+        inplace.check_writable(x)
+        if x.node is not None:
+            return False
+    if not is_writable(x.array):
+        return False
+    x.array.fill(value)
+    wrote(x)
+    return True
+
+
 class Writing:
     """Whole tensors overwritten."""
 
@@ -34,7 +60,7 @@ class Writing:
 
     def zero_(self) -> Tensor:
         """Every element 0, in place."""
-        return inplace.in_place(el.zero, self, value=0)
+        return self if filled_directly(self, 0) else inplace.in_place(el.zero, self, value=0)
 
     def fill_(self, value: Any) -> Tensor:
         """Every element `value`, in place."""
@@ -46,14 +72,60 @@ class Writing:
                 indexing.write(self, indexing.EVERYTHING, value, indexing.FILL)
                 return self
             value = value.array.item()
-        return inplace.in_place(el.fill, self, value=value)
+        if not isinstance(value, (bool, int, float, np.generic)):
+            raise invalid_combination("fill_", (value,), "(Tensor value)", "(Number value)")
+        value = fits(value, self.array.dtype)
+        return self if filled_directly(self, value) else inplace.in_place(el.fill, self, value=value)
 
-    def copy_(self, src: Tensor) -> Tensor:
-        """The elements of `src`, broadcast and cast, in place."""
-        if not isinstance(src, Tensor):
-            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
-        if len(src.array.shape) > len(self.array.shape):
-            raise RuntimeError(f"output with shape {list(self.array.shape)} doesn't match the broadcast shape "
-                               f"{list(src.array.shape)}")
-        indexing.write(self, indexing.EVERYTHING, src, indexing.COPY)
+    def copy_(self, other: Tensor, non_blocking: bool = False) -> Tensor:
+        """The elements of `other`, broadcast and cast, in place."""
+        if not isinstance(other, Tensor):
+            raise expected("copy_", "other", 1, "Tensor", other)
+        have, new = self.array.shape, other.array.shape
+        if have == new and (not mode.grad or self.node is other.node is None) and is_writable(self.array) and (
+                type(self.array) is type(other.array)):
+            inplace.check_writable(self)
+            self.array[...] = other.array
+            wrote(self)
+            return self
+        if len(new) > len(have):
+            raise broadcast_mismatch(have, new) or RuntimeError(
+                f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape.")
+        indexing.write(self, indexing.EVERYTHING, other, indexing.COPY)
         return self
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it, in place. Slow; for tensors without gradients."""
+        self._for_functions("apply_")
+        return self.copy_(constant(np.array([callable(x) for x in self.array.ravel().tolist()], self.array.dtype).reshape(
+            self.array.shape)))
+
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it and of the other tensor's, in place."""
+        self._for_functions("map_")
+        pairs = zip(self.array.ravel().tolist(), np.broadcast_to(tensor.array, self.array.shape).ravel().tolist(), strict=True)
+        return self.copy_(constant(np.array([callable(x, y) for x, y in pairs], self.array.dtype).reshape(self.array.shape)))
+
+    def _for_functions(self, name: str) -> None:
+        if self.requires_grad:
+            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+        if self.is_cuda:
+            raise TypeError(f"{name} is only implemented on CPU tensors. Call .cpu() first.")
+
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Another shape in place: the elements in order, more of them unset, fewer left out. For tensors without gradients."""
+        if self.requires_grad:
+            raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
+        shape = as_sizes("resize_", sizes)
+        flat, count = self.array.reshape(-1), prod(shape)
+        if count > flat.size:
+            longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
+            longer[:flat.size] = flat
+            flat = longer
+        self.array = flat[:count].reshape(shape)
+        wrote(self)
+        return self
+
+    def resize_as_(self, the_template: Tensor) -> Tensor:
+        """The shape of another tensor, in place; see resize_."""
+        return self.resize_(the_template.array.shape)

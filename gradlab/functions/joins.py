@@ -1,0 +1,206 @@
+"""Tensors put together: one after the other, beside each other, on a diagonal, or in all combinations."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import accumulate
+from itertools import combinations as choices
+from itertools import combinations_with_replacement as choices_with_replacement
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.destination import into, takes_out
+from gradlab.core.dtypes import default
+from gradlab.core.modes import mode
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.arguments import one_dim
+from gradlab.functions.shapes import atleast_1d, atleast_2d, atleast_3d, expand, flatten, in_order, several_tensors
+from gradlab.rules import shapes as rules
+from gradlab.rules.indexing import getitem
+
+__all__ = ["block_diag", "cartesian_prod", "cat", "column_stack", "combinations", "concat", "concatenate", "dstack", "hstack",
+           "meshgrid", "row_stack", "stack", "vstack"]
+
+
+SEQUENCES = frozenset((list, tuple))
+
+
+def sequence(name: str, tensors: Any) -> list[Tensor]:
+    """The tensors of a list or tuple, or torch's TypeError."""
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+    for i, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    return list(tensors)
+
+
+def _cat(name: str) -> Any:
+    def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+        at = dim if axis is None else axis
+        try:
+            if type(tensors) not in SEQUENCES:
+                raise TypeError
+            if at >= 0:
+                at -= tensors[0].array.ndim
+                if at >= 0:
+                    raise IndexError
+            starts, stop = [0], 0
+            if mode.grad:
+                for x in tensors:
+                    stop += x.array.shape[at]
+                    starts.append(stop)
+            made = rules.cat.record(*tensors, axis=at, starts=starts)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            made = joined(name, tensors, dim if axis is None else axis)
+        if not made.array.flags.c_contiguous:
+            in_order(made)
+        return made if out is None else into(name, out, made)
+    cat.__name__ = cat.__qualname__ = name
+    cat.__doc__ = "The tensors one after the other along an axis they have, in their common dtype."
+    return cat
+
+
+def joined(name: str, tensors: Any, dim: int) -> Tensor:
+    """The same where tensors of shape [0] are among them, which torch lets join any others; or torch's error."""
+    tensors = sequence(name, tensors)
+    if not tensors:
+        raise ValueError("gradlab.cat(): expected a non-empty list of Tensors")
+    kept = [x for x in tensors if x.array.shape != (0,)] or tensors[:1]
+    for i, x in enumerate(tensors):
+        if not x.array.ndim:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated. Use stack, or x.reshape(1).")
+    first = kept[0].array.shape
+    axis = one_dim(dim, len(first))
+    for i, x in enumerate(tensors):
+        shape = x.array.shape
+        if shape == (0,):
+            continue
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for at, (n, m) in enumerate(zip(first, shape, strict=True)):
+            if n != m and at - len(first) != axis:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {axis + len(first)}. Expected size {n} but "
+                                   f"got size {m} for tensor number {i} in the list.")
+    starts = (0, *accumulate([x.array.shape[axis] for x in kept]))
+    return in_order(rules.cat.record(*kept, axis=axis, starts=starts))
+
+
+cat, concat, concatenate = map(_cat, ("cat", "concat", "concatenate"))
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors, all of one shape, along a new axis."""
+    if type(tensors) not in SEQUENCES or not tensors or type(tensors[0]) is not Tensor:
+        tensors = sequence("stack", tensors)
+        if not tensors:
+            raise RuntimeError("stack expects a non-empty TensorList")
+    n = tensors[0].array.ndim + 1
+    if not -n <= dim < n:
+        one_dim(dim, n)
+    try:
+        made = in_order(rules.stack.record(*tensors, axis=dim - n if dim >= 0 else dim))
+    except (ValueError, IndexError):
+        first = tensors[0].array.shape
+        at, x = next((i, x) for i, x in enumerate(tensors) if x.array.shape != first)
+        raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                           f"{list(x.array.shape)} at entry {at}") from None
+    return made if out is None else into("stack", out, made)
+
+
+def _stacked(name: str, prepared: Any, axis: Any, doc: str) -> Any:
+    def function(tensors: Sequence[Tensor]) -> Tensor:
+        given = sequence(name, tensors)
+        if not given:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        ready = [prepared(x) for x in given]
+        return cat(ready, axis(ready[0].array.ndim))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return takes_out(function)
+
+
+def _column(x: Tensor) -> Tensor:
+    """A 0-d or 1-d tensor as a column."""
+    return rules.reshape.record(x, shape=(x.array.size, 1)) if x.array.ndim <= 1 else x
+
+
+hstack = _stacked("hstack", atleast_1d, lambda ndim: 0 if ndim == 1 else 1, "The tensors side by side: along the second axis, or "
+                  "the only one.")
+vstack = _stacked("vstack", atleast_2d, lambda ndim: 0, "The tensors one below the other; 1-d tensors are rows.")
+row_stack = _stacked("row_stack", atleast_2d, lambda ndim: 0, "The tensors one below the other; 1-d tensors are rows.")
+dstack = _stacked("dstack", atleast_3d, lambda ndim: 2, "The tensors one behind the other, along the third axis.")
+column_stack = _stacked("column_stack", _column, lambda ndim: 1, "The tensors side by side; 1-d tensors are columns.")
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrices one after the other on the diagonal of zeros; 0-d and 1-d tensors are matrices of one row."""
+    for i, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+        if x.array.ndim > 2:
+            raise RuntimeError(f"gradlab.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.array.ndim} "
+                               "dimensions")
+    if not tensors:
+        return constant(np.zeros((1, 0), default.float))
+    return rules.block_diag.record(*map(atleast_2d, tensors))
+
+
+def vectors(tensors: Sequence[Any]) -> None:
+    for x in tensors:
+        if x.array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.array.shape)}")
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a 1-d tensor in the order of their indices, as rows."""
+    vectors([input])
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    xp = namespace_of[type(input.array)]
+    if r == 0:
+        return constant(xp.empty((0,), dtype=input.array.dtype))
+    rows = list((choices_with_replacement if with_replacement else choices)(range(input.array.size), r))
+    at = xp.asarray(np.array(rows, np.int64).reshape(-1, r))
+    return stack([CHOSEN.record(input, index=(at[:, k],), skip=0) for k in range(r)], 1)
+
+
+CHOSEN = getitem.named("MaskedSelectBackward0", view=False)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each 1-d tensor, as rows."""
+    given = several_tensors("cartesian_prod", tensors)
+    vectors(given)
+    if len(given) == 1:
+        return given[0]
+    return stack([flatten(x) for x in meshgrid(given, indexing="ij")], 1)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Each 1-d tensor repeated along the axes of all the others: coordinates of a grid. "ij": the i-th varies along the axis i;
+    "xy": the first two axes are exchanged."""
+    given = several_tensors("meshgrid", tensors)
+    if indexing is None:
+        warnings.warn("gradlab.meshgrid: in an upcoming release, it will be required to pass the indexing argument. "
+                      "indexing='ij' is what is done without.", UserWarning, stacklevel=2)
+        indexing = "ij"
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for x in given:
+        if x.array.ndim > 1:
+            raise RuntimeError(f"gradlab.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.detach()!r}")
+        if x.array.dtype != given[0].array.dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'gradlab.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swapped = indexing == "xy" and len(given) >= 2
+    order = (given[1], given[0], *given[2:]) if swapped else given
+    shape, n = tuple(x.array.size for x in order), len(order)
+    grids = [expand(rules.reshape.record(x, shape=(1,) * i + (x.array.size,) + (1,) * (n - i - 1)), shape)
+             for i, x in enumerate(order)]
+    if swapped:
+        grids[:2] = grids[1], grids[0]
+    return tuple(grids)

@@ -1,0 +1,172 @@
+"""Parts of a tensor along one axis, as views: all of them at once, or one.
+
+Several views from one call may not be written to while history is recorded (torch's rule, and its message says which call made
+them): `several` notes it.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from gradlab.core.modes import mode
+from gradlab.core.tensor import Tensor
+from gradlab.functions.arguments import one_dim
+from gradlab.functions.shapes import ints, is_int
+from gradlab.rules.indexing import getitem
+
+__all__ = ["chunk", "dsplit", "hsplit", "narrow", "select", "split", "split_with_sizes", "tensor_split", "unbind", "unsafe_chunk",
+           "unsafe_split", "unsafe_split_with_sizes", "vsplit"]
+
+SELECT, SLICE, SPLIT, SIZES, UNBIND = (getitem.named(f"{name}Backward0") for name in (
+    "Select", "Slice", "Split", "SplitWithSizes", "Unbind"))
+FULL = slice(None)
+
+
+def several(parts: list[Tensor], name: str) -> tuple[Tensor, ...]:
+    """The parts, noted as views of which a write is refused."""
+    if mode.grad:
+        for i, part in enumerate(parts):
+            record = getattr(part, "view_record", None)
+            if record is not None:
+                part.view_record = (*record[:3], f"Output {i} of {name}")  # type: ignore[attr-defined]
+    return tuple(parts)
+
+
+def cut(x: Tensor, axis: int, bounds: list[int], op: Any) -> list[Tensor]:
+    """The parts of a (nonnegative) axis between neighbouring bounds."""
+    before = (FULL,) * axis
+    return [op.record(x, index=(*before, slice(start, stop), Ellipsis), skip=0) for start, stop in pairwise(bounds)]
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of `split_size_or_sections` elements along an axis, the last one perhaps shorter; or parts of the lengths listed."""
+    size, shape = split_size_or_sections, tensor.array.shape
+    if not is_int(size):
+        return split_with_sizes(tensor, size, dim)
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    n, size = shape[axis], int(size)
+    if not size and n:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+    bounds = [*range(0, n, size), n] if n else [0, 0]
+    return several(cut(tensor, axis, bounds, SPLIT), "Split")
+
+
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of the lengths listed, which add up to the axis."""
+    sizes, shape = ints("split_with_sizes", "split_sizes", (split_sizes,)), input.array.shape
+    if not shape:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+                           f"split_sizes={list(sizes)}")
+    if sum(sizes) != shape[axis]:
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input tensor's size at "
+                           f"dimension {axis}), but got split_sizes={list(sizes)}")
+    return several(cut(input, axis, [0, *accumulate(sizes)], SIZES), "SplitWithSizes")
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of one length along an axis; the last may be shorter."""
+    shape = input.array.shape
+    if not shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    n = shape[one_dim(dim, len(shape))]
+    return split(input, -(-n // chunks), dim) if n else split_with_sizes(input, [0] * chunks, dim)
+
+
+unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
+
+
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many parts of nearly one length, the longer ones first; or parts between the indices listed."""
+    shape, at = input.array.shape, indices_or_sections
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    n = shape[axis]
+    if isinstance(at, Tensor):
+        if at.array.ndim > 1 or at.array.dtype.kind != "i":
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+                               f"tensor, but got a tensor with {at.array.ndim} dims" if at.array.ndim > 1 else
+                               f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {at.dtype.word}")
+        at = at.array.tolist()
+    if is_int(at):
+        if at <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {at}")
+        long = n % at
+        return tuple(cut(input, axis, [0, *accumulate([n // at + (i < long) for i in range(at)])], SLICE))
+    inner = [i + n if i < 0 else i for i in map(int, at)]
+    before = (FULL,) * axis
+    return tuple(SLICE.record(input, index=(*before, slice(max(start, 0), max(stop, 0)), Ellipsis), skip=0)
+                 for start, stop in zip([0, *inner], [*inner, n], strict=True))
+
+
+def _along(name: str, axis: int, least: int) -> Any:
+    def along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        shape, at = input.array.shape, indices_or_sections
+        if len(shape) < least:
+            raise RuntimeError(f"gradlab.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+                               f"{len(shape)} dimensions!")
+        dim = 0 if name == "hsplit" and len(shape) == 1 else axis
+        if is_int(at) and (at <= 0 or shape[dim] % at):
+            raise RuntimeError(f"gradlab.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                               f"{shape[dim]} is not divisible by the split_size {at}!")
+        return tensor_split(input, at, dim)
+    along.__name__ = along.__qualname__ = name
+    along.__doc__ = f"Parts along the axis {axis}: so many of one length, or between the indices listed."
+    return along
+
+
+vsplit, hsplit, dsplit = _along("vsplit", 0, 2), _along("hsplit", 1, 1), _along("dsplit", 2, 3)
+
+
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, which is dropped."""
+    shape = input.array.shape
+    if not shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    before, record = (FULL,) * axis, UNBIND.record
+    return several([record(input, index=(*before, i, Ellipsis), skip=0) for i in range(shape[axis])], "Unbind")
+
+
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """The `length` elements of an axis from `start` on, as a view."""
+    shape = input.array.shape
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    n, start = shape[axis], int(start)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    start = start + n if start < 0 else start
+    if start + length > n:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return SLICE.record(input, index=(*(FULL,) * axis, slice(start, start + length), Ellipsis), skip=0)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """The slice of an axis at `index`, without that axis, as a view."""
+    shape = input.array.shape
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    axis = one_dim(dim, len(shape)) + len(shape)
+    return SELECT.record(input, index=selected(shape, axis, index), skip=0)
+
+
+def selected(shape: tuple[int, ...], axis: int, index: Any) -> tuple[Any, ...]:
+    """The index of `select`, or torch's error."""
+    index = int(index)
+    if not -shape[axis] <= index < shape[axis]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {axis}")
+    return (*(FULL,) * axis, index, Ellipsis)

@@ -1,0 +1,40 @@
+"""Linear algebra, of the matrices in the last two axes; all axes before them are batches.
+
+Everything is differentiable where torch's is, to any order. Complex results (`eig`, `eigvals`) are not supported.
+"""
+from gradlab.linalg.factors import (
+    cholesky,
+    cholesky_ex,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    lu,
+    lu_factor,
+    lu_factor_ex,
+    lu_solve,
+    qr,
+    svd,
+    svdvals,
+)
+from gradlab.linalg.matrices import LinAlgError
+from gradlab.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from gradlab.linalg.powers import cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, vander, vecdot
+from gradlab.linalg.solving import (
+    det,
+    inv,
+    inv_ex,
+    lstsq,
+    pinv,
+    slogdet,
+    solve,
+    solve_ex,
+    solve_triangular,
+    tensorinv,
+    tensorsolve,
+)
+
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+           "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
+           "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular",
+           "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]

@@ -1,0 +1,279 @@
+"""Factorizations: Cholesky, QR, SVD, symmetric eigenvalues, LU."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.destination import takes_out
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.products import exchanged, identity_like, tensors
+from gradlab.functions.results import Result, result_type
+from gradlab.linalg.matrices import (
+    LinAlgError,
+    bad_minor,
+    factored,
+    handed_out,
+    handing_out,
+    host,
+    integers,
+    matrices,
+    not_converged,
+    not_positive,
+    wants_gradient,
+)
+from gradlab.rules import elementwise as el
+from gradlab.rules import factorizations as rules
+from gradlab.rules import linalg as systems
+from gradlab.rules import matrix as products
+from gradlab.rules import shapes
+from gradlab.rules.linalg import raising
+
+CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
+QR, SVD = result_type("linalg_qr", "Q", "R"), result_type("linalg_svd", "U", "S", "Vh")
+Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
+LU, LUFactor = result_type("linalg_lu", "P", "L", "U"), result_type("linalg_lu_factor", "LU", "pivots")
+LUFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
+
+
+# ------------------------------------------------------------------------------------------------------------ Cholesky
+@takes_out
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with L Lᵀ = input (or its transpose, with upper=True), of symmetric positive-definite matrices, of
+    which the other triangle is not read. Raises LinAlgError where one is not positive-definite."""
+    return positive_root("linalg.cholesky", matrices("linalg.cholesky", input), upper, rules.cholesky)
+
+
+def positive_root(name: str, A: Tensor, upper: bool, op: Any) -> Tensor:
+    try:
+        return op.record(A, upper=upper)
+    except np.linalg.LinAlgError:
+        raise not_positive(name, A.array) from None
+
+
+@takes_out
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Result:
+    """As `cholesky`, and for each matrix 0 or the order of the leading minor that is not positive; the factor is then nan."""
+    input = matrices("linalg.cholesky_ex", input)
+    try:
+        whole = rules.cholesky.record(input, upper=upper)
+        return CholeskyEx((whole, integers(np.zeros(input.array.shape[:-2], np.int32), input)))
+    except np.linalg.LinAlgError:
+        if check_errors:
+            raise not_positive("linalg.cholesky_ex", input.array) from None
+        flat = host(input.array).reshape(-1, *input.array.shape[-2:])
+        info = np.array([bad_minor(m.T if upper else m) for m in flat], np.int32).reshape(input.array.shape[:-2])
+        fails = integers(info[..., None, None] > 0, input)
+        whole = rules.cholesky.record(el.where.record(fails, identity_like(input, input.array.shape[-1]), input), upper=upper)
+        return CholeskyEx((el.where.record(fails, float("nan"), whole), integers(info, input)))
+
+
+SOLVED, INVERTED = (systems.triangular.named(f"Cholesky{what}Backward0") for what in ("Solve", "Inverse"))
+
+
+def through_cholesky(B: Tensor, L: Tensor, upper: bool, op: Any) -> Tensor:
+    """X with L Lᵀ X = B."""
+    turned = shapes.permute.record(L, axes=exchanged(L.array.ndim))
+    low, up = (turned, L) if upper else (L, turned)
+    return op.record(up, systems.triangular.record(low, B, upper=False, unit=False), upper=True, unit=False)
+
+
+# ------------------------------------------------------------------------------------------------------------------ QR
+def orthogonal(A: Tensor, mode: str) -> list[Tensor]:
+    A = matrices("linalg.qr", A, square=False)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    complete = mode == "complete"
+    if wants_gradient(A):
+        q, r = handed_out(rules.qr.record(A, complete=complete), "LinalgQrBackward0", *rules.qr_shapes(A.array.shape, complete))
+    else:
+        q, r = map(constant, rules.orthogonal_triangular(namespace_of[type(A.array)], A.array, complete))
+    return [A.new_empty(0), r] if mode == "r" else [q, r]
+
+
+@takes_out
+def qr(A: Tensor, mode: str = "reduced") -> Result:
+    """Q with orthonormal columns and upper triangular R with Q R = A. Of (m, n), k = min(m, n): "reduced" gives Q (m, k) and R
+    (k, n), "complete" (m, m) and (m, n), "r" only R. Differentiable where the first k columns are independent."""
+    return QR(orthogonal(A, mode))
+
+
+# ----------------------------------------------------------------------------------------------------------------- SVD
+def singular(A: Tensor, full: bool) -> list[Tensor]:
+    """U, S and Vᵀ."""
+    A = matrices("linalg.svd", A, square=False)
+    try:
+        if not wants_gradient(A):
+            return list(map(constant, rules.singular_values_and_vectors(namespace_of[type(A.array)], A.array, full)))
+        packed = rules.svd.record(A, full=full)
+    except np.linalg.LinAlgError:
+        raise not_converged("linalg.svd", A.array) from None
+    return handed_out(packed, "LinalgSvdBackward0", *rules.svd_shapes(A.array.shape, full))
+
+
+@takes_out
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Result:
+    """U, S and Vᵀ with U diag(S) Vᵀ = A, S descending. Of (m, n), k = min(m, n): U is (m, m) and Vᵀ (n, n), or (m, k) and (k, n)
+    with full_matrices=False. The gradient of U and V is finite where the singular values differ, that of S everywhere."""
+    return SVD(singular(A, full_matrices))
+
+
+@takes_out
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """The singular values, descending."""
+    A = matrices("linalg.svd", A, square=False)
+    if wants_gradient(A):
+        return singular(A, False)[1]
+    xp = namespace_of[type(A.array)]
+    try:
+        return constant(xp.linalg.svd(A.array, compute_uv=False))
+    except np.linalg.LinAlgError:
+        raise not_converged("linalg.svd", A.array) from None
+
+
+# --------------------------------------------------------------------------------------------- symmetric eigenvalues
+def eigen(A: Tensor, UPLO: str) -> list[Tensor]:
+    A = matrices("linalg.eigh", A)
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    lower = UPLO.upper() == "L"
+    try:
+        if not wants_gradient(A):
+            return list(map(constant, rules.eigenvalues_and_vectors(namespace_of[type(A.array)], A.array, lower)))
+        packed = rules.eigh.record(A, lower=lower)
+    except np.linalg.LinAlgError:
+        raise not_converged("linalg.eigh", A.array) from None
+    return handed_out(packed, "LinalgEighBackward0", *rules.eigh_shapes(A.array.shape))
+
+
+@takes_out
+def eigh(input: Tensor, UPLO: str = "L") -> Result:
+    """The eigenvalues, ascending, and as columns the orthonormal eigenvectors of symmetric matrices, of which one triangle is
+    read. The gradient of the vectors is finite where the eigenvalues differ, that of the values everywhere."""
+    return Eigh(eigen(input, UPLO))
+
+
+@takes_out
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of symmetric matrices, ascending."""
+    if type(input) is not Tensor or wants_gradient(input) or UPLO not in ("L", "U"):
+        return eigen(input, UPLO)[0]
+    input = matrices("linalg.eigh", input)
+    xp = namespace_of[type(input.array)]
+    try:
+        with raising(xp):
+            return constant(xp.linalg.eigvalsh(input.array, UPLO=UPLO))
+    except np.linalg.LinAlgError:
+        raise not_converged("linalg.eigh", input.array) from None
+
+
+def eig(input: Tensor) -> NoReturn:
+    """Not supported: its results are complex."""
+    raise NotImplementedError("linalg.eig: eigenvalues of a general matrix are complex, and complex tensors are not supported. "
+                              "Of a symmetric matrix, eigh() gives them.")
+
+
+def eigvals(input: Tensor) -> NoReturn:
+    """Not supported: its results are complex."""
+    raise NotImplementedError("linalg.eigvals: eigenvalues of a general matrix are complex, and complex tensors are not "
+                              "supported. Of a symmetric matrix, eigvalsh() gives them.")
+
+
+# ------------------------------------------------------------------------------------------------------------------ LU
+def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.ndarray, np.ndarray]:
+    """L and U in one tensor, the row exchanges as LAPACK counts them, the numbers of the first zero pivots, and the
+    permutation matrices P with P A = L U. Computed in host memory."""
+    if type(A) is not Tensor:
+        tensors(name.replace(".", "_"), A=A)
+    if A.array.ndim < 2:
+        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.array.shape)} instead")
+    A = matrices(name, A, square=False)
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+    array = host(A.array)
+    batch, (m, n) = array.shape[:-2], array.shape[-2:]
+    flat = array.reshape(-1, m, n)
+    factors, pivots = np.empty_like(flat), np.empty((len(flat), min(m, n)), np.int32)
+    info = np.empty(len(flat), np.int32)
+    for i, matrix in enumerate(flat):
+        factors[i], swaps, info[i] = factored(matrix)
+        pivots[i] = swaps + 1
+    asarray = namespace_of[type(A.array)].asarray
+    exchanges = pivots.reshape(*batch, min(m, n))
+    order = permutation(exchanges, m, array.dtype)
+    packed = rules.lu.record(A, factors=asarray(factors.reshape(array.shape)), order=asarray(order))
+    return packed, exchanges, info.reshape(batch), order
+
+
+@takes_out
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
+    """L (below the diagonal, its own being 1) and U in one tensor, and the row exchanges: row i was exchanged with row
+    pivots[i] - 1."""
+    packed, pivots, info, _ = lu_of("linalg.lu_factor", A, pivot)
+    if info.any():
+        at = int(info.ravel()[np.flatnonzero(info)[0]])
+        raise RuntimeError(f"gradlab.linalg.lu_factor: U[{at},{at}] is zero and using it on lu_solve would result in a division "
+                           "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+                           "linalg.lu_factor_ex(A, pivot)")
+    return LUFactor((packed, integers(pivots, A)))
+
+
+@takes_out
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Result:
+    """As `lu_factor`, and for each matrix 0 or the number of its first zero pivot."""
+    packed, pivots, info, _ = lu_of("linalg.lu_factor_ex", A, pivot)
+    if check_errors and info.any():
+        raise LinAlgError(f"linalg.lu_factor_ex: The diagonal element {int(info.max())} is zero.")
+    return LUFactorEx((packed, integers(pivots, A), integers(info, A)))
+
+
+CHOSEN = el.where.named("LinalgLuBackward0")
+
+
+@takes_out
+def lu(A: Tensor, *, pivot: bool = True) -> Result:
+    """P, L and U with P L U = A: rows exchanged, lower triangular with 1 on the diagonal, upper triangular."""
+    packed, _, _, order = lu_of("linalg.lu", A, pivot)
+    m, n = A.array.shape[-2:]
+    k, xp = min(m, n), namespace_of[type(A.array)]
+    below = constant(xp.tri(m, k, -1, dtype=bool))
+    pick, _ = handing_out("LinalgLuBackward0")
+    low = CHOSEN.record(below, pick(packed, index=(Ellipsis, slice(0, k)), skip=0), constant(xp.eye(m, k, dtype=A.array.dtype)))
+    above = constant(~xp.tri(k, n, -1, dtype=bool))
+    up = CHOSEN.record(above, pick(packed, index=(Ellipsis, slice(0, k), slice(None)), skip=0), 0)
+    return LU((integers(np.ascontiguousarray(order.mT), A), low, up))
+
+
+LU_SOLVED = systems.triangular.named("LinalgLuSolveBackward0")
+LU_EXCHANGED = products.matmul.named("LinalgLuSolveBackward0")
+LU_TURNED = shapes.permute.named("LinalgLuSolveBackward0", view=False)
+
+
+def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
+    """The matrices P with P A = L U, from LAPACK's row exchanges."""
+    swaps = pivots.reshape(-1, pivots.shape[-1])
+    order = np.empty((len(swaps), m, m), dtype)
+    for i, exchanges in enumerate(swaps):
+        rows = np.arange(m)
+        for row, other in enumerate(exchanges - 1):
+            rows[[row, other]] = rows[[other, row]]
+        order[i] = np.eye(m, dtype=dtype)[rows]
+    return order.reshape(*pivots.shape[:-1], m, m)
+
+
+@takes_out
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """X with A X = B (X A = B with left=False; Aᵀ instead of A with adjoint=True), from what `lu_factor(A)` gave."""
+    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
+    LU = matrices("linalg.lu_solve", LU, argument="LU")
+    if not left:
+        turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=exchanged(B.array.ndim)), adjoint=not adjoint)
+        return LU_TURNED.record(turned, axes=exchanged(turned.array.ndim))
+    order = integers(permutation(host(pivots.array), LU.array.shape[-1], LU.array.dtype), LU)
+    if not adjoint:
+        low = systems.triangular.record(LU, products.matmul.record(order, B), upper=False, unit=True)
+        return LU_SOLVED.record(LU, low, upper=True, unit=False)
+    turned = shapes.permute.record(LU, axes=exchanged(LU.array.ndim))
+    up = systems.triangular.record(turned, B, upper=False, unit=False)
+    return LU_EXCHANGED.record(order.mT, systems.triangular.record(turned, up, upper=True, unit=True))

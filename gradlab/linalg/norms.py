@@ -1,0 +1,137 @@
+"""Norms of vectors and matrices, condition numbers and ranks."""
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.destination import takes_out
+from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions import reductions
+from gradlab.functions.arguments import one_dim
+from gradlab.functions.products import tensors
+from gradlab.functions.shapes import cast, squeeze, unsqueeze
+from gradlab.linalg.factors import svdvals
+from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
+from gradlab.linalg.solving import inv, inv_ex
+from gradlab.rules import elementwise as el
+from gradlab.rules import indexing, shapes
+
+
+@takes_out
+def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; at p = 0 the number of nonzeros, at ±inf the largest or smallest
+    magnitude."""
+    tensors("linalg_vector_norm", input=input)
+    if not isinstance(ord, (int, float)):
+        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
+    return reductions.vector_norm(input, ord, dim, keepdim, dtype=dtype)
+
+
+def matrix_axes(A: Tensor, dim: Any) -> tuple[int, int]:
+    """The two axes of the matrices, negative."""
+    dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    first, second = (one_dim(d, A.array.ndim) for d in dims)
+    if first == second:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
+    return first, second
+
+
+@takes_out
+def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
+                dtype: Dtype | None = None) -> Tensor:
+    """A norm of matrices: "fro" (of all elements), "nuc" (the sum of the singular values), 2 and -2 (the largest and the
+    smallest), 1 and -1 (of the columns' sums of magnitudes), inf and -inf (of the rows')."""
+    tensors("linalg_matrix_norm", input=input)
+    if input.array.ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if input.array.dtype.kind != "f" and dtype is None:
+        raise refused("linalg.matrix_norm", input)
+    first, second = matrix_axes(input, dim)
+    input = input if dtype is None else cast(input, dtype)
+    if ord == "fro":
+        return reductions.vector_norm(input, 2, (first, second), keepdim)
+    if ord in ("nuc", 2, -2):
+        ndim = input.array.ndim
+        rest = tuple(d for d in range(-ndim, 0) if d not in (first, second))
+        values = svdvals(shapes.permute.record(input, axes=(*rest, first, second)))
+        result = reductions.sum(values, -1) if ord == "nuc" else (reductions.amax if ord == 2 else reductions.amin)(values, -1)
+        if not keepdim:
+            return result
+        order = [*rest, first, second]
+        result = unsqueeze(unsqueeze(result, -1), -1)
+        return shapes.permute.record(result, axes=tuple(order.index(d) - ndim for d in range(-ndim, 0)))
+    if ord not in (1, -1, inf, -inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported. There are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf.")
+    along, across = (first, second) if ord in (1, -1) else (second, first)
+    sums = reductions.vector_norm(input, 1, along, keepdim)
+    if not keepdim and across < along:
+        across += 1                                                   # an axis to its right is gone
+    return (reductions.amax if ord > 0 else reductions.amin)(sums, across, keepdim)  # type: ignore[operator]
+
+
+@takes_out
+def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
+    """A norm of vectors or matrices: of a matrix where `ord` is given and `dim` names two axes, or where there are just two;
+    else as `vector_norm`, of all elements by default."""
+    tensors("linalg_norm", input=input)
+    dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    if dims is not None and len(dims) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if ord is None:
+        return reductions.vector_norm(input, 2, dims, keepdim, dtype=dtype)
+    ndim = input.array.ndim
+    if dims is None and ndim not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
+    if isinstance(ord, str) or (ndim == 2 if dims is None else len(dims) == 2):
+        return matrix_norm(input, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
+    return reductions.vector_norm(input, ord, dims, keepdim, dtype=dtype)
+
+
+NAN_TO_NUM = el.where.named("NanToNumBackward0")
+
+
+@takes_out
+def cond(input: Tensor, p: Any = None) -> Tensor:
+    """The condition number ‖A‖ ‖A⁻¹‖ in a matrix norm; by default in that of 2, the quotient of the extreme singular values."""
+    tensors("linalg_cond", input=input)
+    if input.array.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if p not in (None, "fro", "nuc", 1, -1, 2, -2, inf, -inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if p in (None, 2, -2):
+        values = svdvals(input)
+        first, last = (indexing.getitem.record(values, index=(Ellipsis, at), skip=0) for at in (slice(0, 1), slice(-1, None)))
+        return squeeze(el.div.record(last, first) if p == -2 else el.div.record(first, last), -1)
+    input = matrices(f"linalg.cond(ord={p})", input)
+    if p == "nuc":
+        try:
+            return el.mul.record(matrix_norm(input, p), matrix_norm(inv(input), p))
+        except LinAlgError:
+            return constant(namespace_of[type(input.array)].full(input.array.shape[:-2], inf, input.array.dtype))
+    product = el.mul.record(matrix_norm(input, p), matrix_norm(inv_ex(input)[0], p))
+    return NAN_TO_NUM.record(constant(product.array != product.array), inf, product)
+
+
+@takes_out
+def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+    """How many singular values exceed max(atol, rtol · the largest); rtol is by default the rounding error, max(m, n) eps.
+    `hermitian` changes nothing here."""
+    from gradlab.linalg.solving import tolerance
+
+    tensors("linalg_matrix_rank", input=input)
+    if input.array.ndim < 2:
+        raise RuntimeError("gradlab.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    if input.array.dtype.kind != "f":
+        raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
+    xp = namespace_of[type(input.array)]
+    values = xp.linalg.svd(input.array, compute_uv=False)
+    if tol is not None:
+        tol = number(tol)
+        return constant(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1)))
+    absolute, relative = tolerance(input, atol, rtol)
+    least = xp.maximum(absolute, values[..., :1] * relative) if values.shape[-1] else 0
+    return constant(xp.asarray((values > least).sum(-1)))

@@ -1,0 +1,142 @@
+"""Products and powers of matrices, and products of vectors along an axis."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from gradlab.core.destination import takes_out
+from gradlab.core.tensor import Tensor
+from gradlab.functions import diagonals, products, reductions
+from gradlab.functions import shapes as layout
+from gradlab.functions.arguments import one_dim
+from gradlab.functions.joins import cat
+from gradlab.linalg.matrices import matrices, refused
+from gradlab.linalg.solving import inverted
+from gradlab.rules import elementwise as el
+from gradlab.rules import matrix, shapes
+
+matmul = products.matmul
+
+
+@takes_out
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of two or more matrices, multiplied in the order that takes the fewest steps; the first and the last may be
+    vectors."""
+    factors = list(tensors)
+    if len(factors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
+    for i, x in enumerate(factors):
+        ndim, last = x.array.ndim, len(factors) - 1
+        if i in (0, last) and ndim not in (1, 2):
+            raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {ndim}D")
+        if i not in (0, last) and ndim != 2:
+            raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
+        if x.array.dtype != factors[0].array.dtype:
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {factors[0].dtype.c_name} "
+                               f"and tensor {i} {x.dtype.c_name}")
+    shape: tuple[int, ...] = ()
+    if factors[0].array.ndim == 1:
+        factors[0] = layout.unsqueeze(factors[0], 0)
+    else:
+        shape += factors[0].array.shape[:1]
+    if factors[-1].array.ndim == 1:
+        factors[-1] = layout.unsqueeze(factors[-1], 1)
+    else:
+        shape += factors[-1].array.shape[1:]
+    for i, (a, b) in enumerate(pairwise(factors)):
+        if a.array.shape[1] != b.array.shape[0]:
+            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].array.shape)} and "
+                               f"{list(tensors[i + 1].array.shape)} cannot be multiplied")
+    return shapes.reshape.record(products.chain_product(factors), shape=shape)
+
+
+@takes_out
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """The product of n times the same square matrix; of its inverse, for negative n."""
+    return power(input, n)
+
+
+def power(A: Tensor, n: int) -> Tensor:
+    if type(A) is not Tensor:
+        products.tensors("linalg_matrix_power", A=A)
+    if A.array.dtype.kind == "f" or A.array.ndim < 2:
+        A = matrices("linalg.matrix_power", A)
+    elif A.array.shape[-1] != A.array.shape[-2] or n < 0:
+        A = matrices("linalg.matrix_power" if n >= 0 else "linalg.inv", A)
+    if n == 0:
+        return el.add.record(el.zero.record(A, value=0), products.identity_like(A, A.array.shape[-1]))
+    if n == 1:
+        return layout.clone(A)
+    if n < 0:
+        A, n = inverted("linalg.inv", A), -n
+        if n == 1:
+            return A
+    result, square = None, A
+    while n:                                                                              # by the binary digits of n
+        if n & 1:
+            result = square if result is None else products.matmul(result, square)
+        n >>= 1
+        square = products.matmul(square, square) if n else square
+    assert result is not None
+    return result
+
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """e^A = 1 + A + A² / 2 + … of square matrices, by scaling and squaring (Higham 2005)."""
+    return exponential(input)
+
+
+def exponential(A: Tensor) -> Tensor:
+    if type(A) is not Tensor:
+        products.tensors("linalg_matrix_exp", input=A)
+    if A.array.ndim < 2 or A.array.shape[-1] != A.array.shape[-2] or A.array.dtype.kind != "f":
+        if A.array.ndim >= 2 and A.array.dtype.kind != "f" and A.array.shape[-1] == A.array.shape[-2]:
+            raise refused("linalg.matrix_exp", A)
+        A = matrices("linalg.matrix_exp", A)
+    return matrix.matrix_exp.record(A)
+
+
+# -------------------------------------------------------------------------------------------------------------- vectors
+@takes_out
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector product along an axis of length 3; other axes are broadcast."""
+    products.tensors("linalg_cross", input=input, other=other)
+    if input.array.ndim != other.array.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions. The shapes are "
+                           f"{list(input.array.shape)} and {list(other.array.shape)}.")
+    return products.vector_product(input, other, one_dim(dim, input.array.ndim), dim)
+
+
+@takes_out
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The inner products of the vectors along `dim`; other axes are broadcast."""
+    products.tensors("linalg_vecdot", x=x, y=y)
+    if x.array.ndim == y.array.ndim == 1:
+        return products.vdot(x, y)
+    return reductions.sum(el.mul.record(x, y), dim)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonal of the axes `dim1` and `dim2`, as the last axis; a view."""
+    return diagonals.diagonal(A, offset, dim1, dim2)
+
+
+@takes_out
+def vander(x: Tensor, N: int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of each element, along a new last axis; as many as x has in its last axis, by default."""
+    products.tensors("linalg_vander", x=x)
+    if N is None:
+        N = x.array.shape[-1] if x.array.ndim else 1
+    if N <= 0:
+        raise RuntimeError("N must be greater than 1.")
+    return cat(powers(x, N), -1)
+
+
+def powers(x: Tensor, count: int) -> list[Any]:
+    """The powers 0 to count - 1 of x, each with one more axis."""
+    column = layout.unsqueeze(x, -1)
+    found = [column.new_ones(column.array.shape)]
+    for k in range(1, count):
+        found.append(column if k == 1 else el.mul.record(found[-1], column))
+    return found

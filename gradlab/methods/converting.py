@@ -1,0 +1,137 @@
+"""What a tensor becomes: another dtype, another device, another order in memory."""
+from __future__ import annotations
+
+import warnings
+from builtins import bool as _bool
+from builtins import int as _int
+from typing import Any
+
+from gradlab.backend.namespaces import device, moved
+from gradlab.core.dtypes import bool_ as bool_dtype
+from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
+from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.layout import arranged
+from gradlab.core.tensor import Tensor
+from gradlab.creation.legacy import as_legacy
+from gradlab.functions import shapes as functions
+from gradlab.rules import elementwise as el
+from gradlab.rules import shapes
+
+_Device = device
+COPY = el.clone.named("ToCopyBackward0")
+TO = ("(gradlab.device device = None, gradlab.dtype dtype = None, bool non_blocking = False, bool copy = False)",
+      "(gradlab.dtype dtype, bool non_blocking = False, bool copy = False)",
+      "(Tensor other, bool non_blocking = False, bool copy = False)")
+
+
+def _cast_to(typed: dtype) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        made = functions.cast(self, typed)
+        return made if memory_format is None else made.to(memory_format=memory_format)
+    convert.__doc__ = f"As {typed.name}; itself if it is."
+    return convert
+
+
+class Converting:
+    """Each returns the tensor itself if nothing changes."""
+
+    array: Any
+
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: _bool = False,
+           copy: _bool = False, memory_format: Any = None) -> Tensor:
+        """On another device or in another dtype: `to(dtype)`, `to(device)`, `to(device, dtype)`, or as `to(other)` has them."""
+        for at, arg in enumerate(args):
+            if isinstance(arg, Tensor) and not at:
+                other = arg
+            elif isinstance(arg, _bool):
+                copy = arg if at and isinstance(args[at - 1], _bool) else copy        # the first is non_blocking
+            elif isinstance(arg, (str, _Device, _int)) and not at:
+                device = arg
+            elif isinstance(arg, _Dtype) or arg in (float, int, bool):
+                dtype = arg
+            elif arg is not None:
+                raise invalid_combination("to", args, *TO)
+        if other is not None:
+            dtype, device = other.dtype, other.device
+        result = self if dtype is None else functions.cast(self, dtype)
+        if device is not None:
+            where = _Device(device)
+            array = moved(result.array, where)
+            if array is not result.array:
+                result = shapes.transfer.record(result, where=where)
+        if copy and result is self:
+            result = COPY.record(self)
+        if memory_format is not None:
+            arranged_array = arranged(result.array, memory_format)
+            if arranged_array is not result.array:
+                result = COPY.record(self) if result is self else result
+                result.array = arranged_array
+        return result
+
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """In host memory."""
+        return self.to("cpu", memory_format=memory_format)
+
+    def cuda(self, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
+        """On a GPU."""
+        return self.to("cuda" if device is None else device, memory_format=memory_format)
+
+    def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
+        """The type's name, as `gradlab.FloatTensor`; with a dtype, or such a type or its name, the tensor in it."""
+        if dtype is None:
+            return f"gradlab.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}"
+        legacy = as_legacy(dtype)
+        return functions.cast(self, dtype) if legacy is None else self.to("cuda" if legacy[1] else "cpu", legacy[0])
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """In the dtype and on the device of `other`."""
+        if not isinstance(other, Tensor):
+            raise expected("type_as", "other", 1, "Tensor", other)
+        return self.to(other)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  (torch's name)
+        """All axes reversed."""
+        if not self.array.ndim:
+            warnings.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning,
+                          stacklevel=2)
+        elif self.array.ndim != 2:
+            warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+                          "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                          "`x.permute(*gradlab.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning,
+                          stacklevel=2)
+            return shapes.permute.record(self, axes=tuple(range(-1, -self.array.ndim - 1, -1)))
+        return shapes.permute.record(self, axes=(-1, -2) if self.array.ndim else ())
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  (torch's name)
+        """The last two axes exchanged."""
+        if self.array.ndim < 2:
+            raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
+        return functions.transpose(self, -2, -1)
+
+    @property
+    def mH(self) -> Tensor:  # noqa: N802  (torch's name)
+        """The last two axes exchanged: the numbers are real."""
+        if self.array.ndim < 2:
+            raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
+        return functions.transpose(self, -2, -1)
+
+    @property
+    def H(self) -> Tensor:  # noqa: N802  (torch's name)
+        """The axes of a matrix exchanged; of a 0-d tensor, itself."""
+        if self.array.ndim not in (0, 2):
+            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.array.ndim}-D tensor. For "
+                               "batches of matrices, consider using tensor.mH")
+        return functions.transpose(self, -2, -1) if self.array.ndim else self
+
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
+        """There is no bfloat16."""
+        raise TypeError("bfloat16 is a dtype that NumPy does not have, and gradlab neither: use .half() (float16) or .float().")
+
+    float, double, half = _cast_to(float32), _cast_to(float64), _cast_to(float16)
+    long, short, char, byte, int, bool = (_cast_to(int64), _cast_to(int16), _cast_to(int8), _cast_to(uint8), _cast_to(int32),
+                                          _cast_to(bool_dtype))
+
+
+_Dtype = dtype

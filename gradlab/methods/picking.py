@@ -1,0 +1,23 @@
+"""Picking and writing by tensors of indices or masks, each write with its in-place twin."""
+from __future__ import annotations
+
+from gradlab.functions import picking as functions
+from gradlab.methods.writing import twin
+
+
+class Picking:
+    """Gathering, scattering, masks."""
+
+    gather, take, take_along_dim, index_select = (functions.gather, functions.take, functions.take_along_dim,
+                                                  functions.index_select)
+    masked_select, nonzero, argwhere = functions.masked_select, functions.nonzero, functions.argwhere
+    scatter, scatter_add, scatter_reduce = functions.scatter, functions.scatter_add, functions.scatter_reduce
+    index_add, index_copy, index_fill, index_put, put = (functions.index_add, functions.index_copy, functions.index_fill,
+                                                         functions.index_put, functions.put)
+    masked_fill, masked_scatter = functions.masked_fill, functions.masked_scatter
+
+    scatter_, scatter_add_, scatter_reduce_ = functions.scatter.twin, functions.scatter_add.twin, twin(functions.scatter_reduce)
+    index_add_, index_copy_, index_fill_, index_put_, put_, masked_scatter_ = (
+        function.twin for function in (functions.index_add, functions.index_copy, functions.index_fill, functions.index_put,
+                                       functions.put, functions.masked_scatter))
+    masked_fill_ = twin(functions.masked_fill)

@@ -1,0 +1,126 @@
+"""Draws into a tensor's memory: `x.normal_()` and its kind. A draw forgets what the tensor was, so its gradient is 0."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradlab import random
+from gradlab.backend.mersenne import MersenneTwister
+from gradlab.backend.namespaces import is_writable, namespace_of
+from gradlab.core import inplace
+from gradlab.core.errors import shared_place
+from gradlab.core.modes import mode
+from gradlab.core.storage import wrote
+from gradlab.core.tensor import Tensor
+from gradlab.functions.shapes import expand
+from gradlab.random import Generator, drawn_into, engine_of, floating, integers
+from gradlab.rules.draws import NODES
+
+
+def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Tensor:
+    """Fill the tensor, in the order of its memory, with what `draw` makes of a shape, and record it as torch does."""
+    inplace.check_writable(self)
+    array = self.array
+    if not is_writable(array):
+        raise shared_place()
+
+    def in_dtype(shape: tuple[int, ...]) -> np.ndarray:
+        made = draw(shape)
+        if array.dtype.itemsize == 2 and made.dtype.itemsize == 8:
+            made = made.astype(np.float32)                                     # float64 to float16 goes by float32 in torch
+        return made.astype(array.dtype, copy=False)
+    if mode.grad and self.node is not None:
+        return inplace.in_place(NODES[node], self, values=drawn_into(namespace_of[type(array)].empty_like(array), in_dtype))
+    drawn_into(array, in_dtype)
+    wrote(self)
+    return self
+
+
+def continuous(self: Tensor, what: str, word: str) -> None:
+    """Raise unless the tensor holds floating point numbers."""
+    if self.array.dtype.kind != "f":
+        raise RuntimeError(f"{what} distribution is a continuous probability distribution. dtype must be a floating point but "
+                           f"you specified {word}")
+
+
+class Random:
+    """In place, from `generator` or from the default stream."""
+
+    array: Any
+
+    bernoulli, multinomial = random.bernoulli, random.multinomial
+
+    def uniform_(self, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **named: float) -> Tensor:
+        """Uniform numbers in [from, to), in place."""
+        low = named.pop("from", from_)
+        if named:
+            raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
+        engine, dtype = engine_of("uniform_", generator), floating(self.array.dtype, random.UNIFORM)
+        return redraw(self, "UniformBackward0", lambda shape: engine.uniform(shape, dtype, float(low), float(to)))
+
+    def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Normal numbers, in place."""
+        engine, dtype = engine_of("normal_", generator), floating(self.array.dtype, random.NORMAL)
+        contiguous = self.array.flags.c_contiguous
+        return redraw(self, "NormalBackward0", lambda shape: engine.normal(shape, dtype, float(mean), float(std), contiguous))
+
+    def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """1 with probability `p` (a number, or a tensor with one for each element), else 0, in place."""
+        engine = engine_of("bernoulli_", generator)
+        if not isinstance(p, Tensor):
+            return redraw(self, "BernoulliBackward2", lambda shape: engine.bernoulli(float(p), shape))
+        chances = np.broadcast_to(p.detach().cpu().array, self.array.shape)
+        if chances.dtype.kind != "f":
+            raise RuntimeError(f"bernoulli_ expects p to be floating point, got {p.dtype}. Call p.float().")
+        drawn = namespace_of[type(self.array)].asarray(engine.bernoulli(chances).astype(self.array.dtype))
+        if p.node is not None and self.node is None and mode.grad:
+            inplace.check_writable(self)
+            inplace.store(self, NODES["BernoulliBackward1"].record(expand(p, self.array.shape), values=drawn))
+            return self
+        return inplace.in_place(NODES["BernoulliBackward1"], self, values=drawn)
+
+    def random_(self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
+                **named: int) -> Tensor:
+        """Integers in place: of the dtype's whole range from 0, below `to` (`random_(to)`), or from `from` up to below `to`."""
+        low, engine, dtype = named.pop("from", from_), engine_of("random_", generator), self.array.dtype
+        if named:
+            raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
+        if low is None and to is None:
+            return redraw(self, "RandomBackward2", lambda shape: whole_range(engine, dtype, shape))
+        bounds = (0, low) if to is None else (0 if low is None else low, to)
+        return redraw(self, "RandomBackward0" if low is not None and to is not None else "RandomBackward1",
+                      lambda shape: integers(engine, int(bounds[0]), int(bounds[1]), shape, dtype))
+
+    def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Exponential numbers of rate `lambd`, in place."""
+        continuous(self, "Exponential", self.dtype.word)
+        engine = engine_of("exponential_", generator)
+        return redraw(self, "ExponentialBackward0", lambda shape: engine.exponential(shape, lambd))
+
+    def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
+        """How many trials of probability `p` it took, in place."""
+        engine = engine_of("geometric_", generator)
+        return redraw(self, "GeometricBackward0", lambda shape: engine.geometric(shape, p))
+
+    def cauchy_(self, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Cauchy numbers, in place."""
+        continuous(self, "Cauchy", self.dtype.c_name)
+        engine = engine_of("cauchy_", generator)
+        return redraw(self, "CauchyBackward0", lambda shape: engine.cauchy(shape, median, sigma))
+
+    def log_normal_(self, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
+        """exp of normal numbers, in place."""
+        floating(self.array.dtype, "log_normal_cpu")
+        engine = engine_of("log_normal_", generator)
+        return redraw(self, "LogNormalBackward0", lambda shape: engine.log_normal(shape, mean, std))
+
+
+def whole_range(engine: MersenneTwister, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Integers from 0 to the largest that the dtype has without gaps."""
+    if dtype.kind == "f":
+        most, wide = 2 ** (np.finfo(dtype).nmant + 1), dtype.itemsize == 8
+    else:
+        most, wide = 1 if dtype.kind == "b" else int(np.iinfo(dtype).max), dtype.itemsize == 8
+    return engine.randint(0, most + 1, shape, wide)

@@ -1,0 +1,94 @@
+"""What the recorded rows of linear algebra cannot say: where torch gives no answer, and what it says only once."""
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.functions import products
+
+SINGULAR = {"rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]], "rank 1": [[1.0, 2, 3], [2, 4, 6], [-1, -2, -3]],
+            "diagonal": [[1.0, 0, 0], [0, 2, 0], [0, 0, 0]]}
+
+
+def minors(matrix):
+    """The cofactors, by deleting rows and columns."""
+    n = len(matrix)
+    return np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(matrix, i, 0), j, 1)) for j in range(n)]
+                     for i in range(n)])
+
+
+@pytest.mark.parametrize("rows", SINGULAR.values(), ids=SINGULAR)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_the_gradient_of_a_zero_determinant_is_the_cofactors(rows, create_graph):
+    x = gl.tensor(rows, dtype=gl.float64, requires_grad=True)
+    (g,) = gl.autograd.grad(x.det(), x, create_graph=create_graph)
+    np.testing.assert_allclose(g.detach().numpy(), minors(np.array(rows)), atol=1e-12)
+
+
+def test_second_derivatives_of_a_zero_determinant():
+    rows, w = np.array(SINGULAR["rank 2"]), np.random.default_rng(0).standard_normal((3, 3))
+    x = gl.tensor(rows, requires_grad=True)
+    (g,) = gl.autograd.grad(x.det(), x, create_graph=True)
+    (second,) = gl.autograd.grad((g * gl.from_numpy(w)).sum(), x)
+    for i, j in itertools.product(range(3), repeat=2):
+        step = np.zeros((3, 3))
+        step[i, j] = 1e-5
+        np.testing.assert_allclose(second[i, j].item(), ((minors(rows + step) - minors(rows - step)) * w).sum() / 2e-5, atol=1e-6)
+
+
+def test_eigenvectors_of_equal_eigenvalues_have_no_gradient():
+    """Not zeros: a function of them that does not depend on their choice would be given a wrong slope in silence."""
+    x = gl.eye(2, dtype=gl.float64).requires_grad_()
+    values, vectors = gl.linalg.eigh(x)
+    (g,) = gl.autograd.grad(values.sum(), x, retain_graph=True)
+    np.testing.assert_array_equal(g.numpy(), np.eye(2))
+    (g,) = gl.autograd.grad((vectors * gl.tensor([[1.0, 2], [3, 4]])).sum(), x)
+    assert not g.isfinite().any()
+
+
+@pytest.mark.parametrize("sizes", [(2, 9, 3, 8, 1, 5), (7, 1, 7, 1, 7), (3, 3, 3)])
+def test_chains_are_multiplied_in_the_cheapest_order(sizes):
+    def cost(i, j, split=None):
+        if i == j:
+            return 0
+        here = [split[i][j]] if split else range(i, j)
+        return min(cost(i, k, split) + cost(k + 1, j, split) + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in here)
+    last = len(sizes) - 2
+    assert cost(0, last, products.chain_order(list(sizes))) == cost(0, last)
+
+
+@pytest.mark.parametrize("equation", ["ab,bc,cd,de->ae", "abc,bd,ce,dea->", "aab,bcc->ac", "ab,cd->abcd", "ab,b,ac->ac",
+                                      "a...,b...->ab...", "abcd->dbac", "ijk,jil->kl"])
+def test_einsum_is_numpys(equation):
+    rng, size = np.random.default_rng(0), dict(zip("abcdeijkl", itertools.cycle((2, 3, 4)), strict=False))
+    operands = [rng.standard_normal(tuple(3 if c == "." else size[c] for c in operand.replace("...", ".")))
+                for operand in equation.partition("->")[0].split(",")]
+    found = gl.einsum(equation, *map(gl.from_numpy, operands))
+    np.testing.assert_allclose(found.numpy(), np.einsum(equation, *operands), atol=1e-12)
+
+
+@pytest.mark.parametrize("call", [lambda x: gl.cross(x, x), gl.chain_matmul, gl.cholesky, gl.qr, gl.lu])
+def test_what_is_to_go_is_said_once(call):
+    products.WARNED.clear()
+    with pytest.warns(UserWarning, match=r"(?i)deprecated") as warned:
+        [call(gl.eye(3)) for _ in range(2)]
+    assert len(warned) == 1 and warned[0].filename == __file__
+
+
+def test_results_have_names():
+    assert repr(gl.linalg.eigh(gl.eye(1))) == ("gradlab.return_types.linalg_eigh(\neigenvalues=tensor([1.]),\n"
+                                               "eigenvectors=tensor([[1.]]))")
+
+
+@pytest.mark.parametrize("function", [gl.linalg.eig, gl.linalg.eigvals])
+def test_complex_results_are_refused(function):
+    with pytest.raises(NotImplementedError, match="complex tensors are not supported"):
+        function(gl.eye(2))
+
+
+def test_the_error_is_caught_by_its_public_name():
+    with pytest.raises(gl.linalg.LinAlgError, match="diagonal element 2 is zero"):
+        gl.ones(2, 2).inverse()
