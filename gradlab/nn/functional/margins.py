@@ -1,0 +1,168 @@
+"""Losses with a margin, as `torch.nn.functional` spells them: 0 as soon as one number exceeds another by enough."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.errors import Size
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions import minimum, relu, where
+from gradlab.functions.shapes import unsqueeze
+from gradlab.nn.functional.distances import at_least, pairwise_distance
+from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
+from gradlab.rules import reductions
+
+__all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+           "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+
+
+def last_step(node: str) -> dict[str, Any]:
+    """The reductions of the losses of the samples (of the terms of each, for "none"), under the name of torch's one node."""
+    return {"mean": reductions.mean_all.named(node), "sum": reductions.sum_all.named(node), "none": reductions.sum_.named(node)}
+
+
+MULTI_MARGIN, MULTILABEL_MARGIN = last_step("MultiMarginLossBackward0"), last_step("MultilabelMarginLossBackward0")
+
+
+def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
+    """The terms (N, C) of each sample summed, then reduced."""
+    if reduction == "none":
+        return ops["none"].record(terms, axis=(-1,), keepdims=False)
+    return ops[reduction].record(terms.sum(-1), axis=(-1,), keepdims=False)
+
+
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i ≠ y: input (N, C) or (C), target (N) or () class indices."""
+    reduction = settled(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError(f"only p == 1 and p == 2 supported. p is {p}.")
+    shape = input.array.shape
+    if weight is not None and weight.array.ndim != 1:
+        raise ValueError(f"weight must be one-dimensional. Its shape is {list(weight.array.shape)}.")
+    if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    rows = input.reshape(-1, shape[-1] if shape else 1)
+    samples, classes = rows.array.shape
+    if target.array.ndim > 1 or target.array.size != samples:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+                           f"size). Expected target size [{samples}], but got {list(target.array.shape)}. Input has shape "
+                           f"{list(shape)}.")
+    if weight is not None:
+        fixed("multi_margin_loss", weight=weight)
+        if weight.array.shape != (classes,):
+            raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.array.shape)}")
+    y = of_long(target).reshape(-1)
+    if y.size and not (y.min() >= 0 and y.max() < classes):
+        raise RuntimeError(f"target out of range. There are {classes} classes: targets are 0 to {classes - 1}.")
+    xp = namespace_of[type(y)]
+    own = constant(y[:, None] == xp.arange(classes))
+    above = relu(rows - rows[constant(xp.arange(samples)), constant(y)].reshape(-1, 1) + margin)
+    terms = where(own, 0.0, above if p == 1 else above ** 2) / classes
+    if weight is not None:
+        terms = terms * constant(weight.array[y][:, None])
+    if target.array.ndim:
+        return over_samples(MULTI_MARGIN, terms, reduction)
+    return MULTI_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
+
+
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                           reduction: str = "mean") -> Tensor:
+    """Σ max(0, 1 - x[j] + x[i]) / C over the target classes j and the others i; a row of targets ends at its first -1."""
+    reduction = settled(reduction, size_average, reduce)
+    shape = input.array.shape
+    if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    if target.array.shape != shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.array.shape)} for input of size: {list(shape)}")
+    rows = input.reshape(-1, shape[-1] if shape else 1)
+    samples, classes = rows.array.shape
+    y = of_long(target).reshape(samples, classes)
+    if y.size and not (y.min() >= -1 and y.max() < classes):
+        raise RuntimeError(f"argument #2 'target' is out of range. There are {classes} classes: targets are 0 to {classes - 1}, "
+                           "or -1.")
+    xp = namespace_of[type(y)]
+    listed = xp.cumsum(y < 0, axis=1) == 0
+    is_target = ((y[:, :, None] == xp.arange(classes)) & listed[:, :, None]).any(axis=1)
+    at = constant(xp.where(listed, y, 0))
+    above = relu(1 - unsqueeze(rows[constant(xp.arange(samples)[:, None]), at], 2) + unsqueeze(rows, 1))
+    counted = constant(listed[:, :, None] & ~is_target[:, None, :])
+    terms = (where(counted, above, 0.0) / classes).reshape(samples, -1)
+    if shape[:-1]:
+        return over_samples(MULTILABEL_MARGIN, terms, reduction)
+    return MULTILABEL_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
+
+
+def of_long(target: Tensor) -> Any:
+    """An int64 target's array."""
+    if target.array.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.word}. The target holds class indices: call "
+                           "target.long().")
+    return target.array
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """x where y = 1, max(0, margin - x) where y = -1."""
+    reduction = settled(reduction, size_average, reduce)
+    return reduced(where(target != 1, at_least(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """max(0, -y (x₁ - x₂) + margin): y = 1 says that x₁ should be the larger, -1 that x₂ should."""
+    reduction = settled(reduction, size_average, reduce)
+    if not input1.array.ndim == input2.array.ndim == target.array.ndim:
+        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+                           f"{Size(input1.array.shape)}, input2: {Size(input2.array.shape)}, target: {Size(target.array.shape)} ")
+    return reduced(at_least(-target * (input1 - input2) + margin, 0.0), reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """1 - cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) - margin) where y = -1; the vectors are rows, or the one row."""
+    reduction = settled(reduction, size_average, reduce)
+    rank, sizes = target.array.ndim, f"{list(input1.array.shape)} and {list(input2.array.shape)}"
+    if rank > 1:
+        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported. Its shape is "
+                           f"{list(target.array.shape)}.")
+    if not input1.array.ndim == input2.array.ndim == rank + 1:
+        raise RuntimeError(f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes {sizes}.")
+    cosine = (input1 * input2).sum(-1) / (((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)).sqrt()
+    loss = where(target == 1, 1 - cosine, 0.0) + where(target == -1, at_least(cosine - margin, 0.0), 0.0)
+    return reduced(loss, reduction)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Tensor:
+    """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| in place of |a - n| where that is smaller."""
+    reduction = settled(reduction, size_average, reduce)
+    return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
+
+
+def triplet_margin_with_distance_loss(
+        anchor: Tensor, positive: Tensor, negative: Tensor, *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
+        reduction: str = "mean") -> Tensor:
+    """The same with a distance of one's own."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
+    return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
+
+
+def triplets(anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable[[Tensor, Tensor], Tensor], margin: float,
+             swap: bool, reduction: str) -> Tensor:
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    ranks = [x.array.ndim for x in (anchor, positive, negative)]
+    if len(set(ranks)) > 1:
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but "
+                           "got: anchor {}D, positive {}D, and negative {}D inputs".format(*ranks))
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduced(at_least(margin + near - far, 0.0), reduction)
