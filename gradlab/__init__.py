@@ -9,66 +9,72 @@ from typing import Any as _Any
 # NumPy warns of 1/0 and log(0); torch computes inf and nan in silence, and so do we. Only for our own modules.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")
 
-from gradlab import autograd, cuda, nn
+from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
+
+_keep_freed_memory()
+
+from gradlab import autograd, backends, cuda, linalg, nn, return_types, special, utils
 from gradlab.backend.namespaces import device
-from gradlab.core.dtypes import (
-    bool_ as bool,
-)
-from gradlab.core.dtypes import (
-    dtype,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    int8,
-    int16,
-    int32,
-    int64,
-    promote_types,
-    set_default_dtype,
-    uint8,
-)
+from gradlab.core.dtypes import bool_ as bool
+from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from gradlab.core.errors import Size
+from gradlab.core.layout import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from gradlab.core.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
-from gradlab.creation import (
-    BoolTensor,
-    ByteTensor,
-    CharTensor,
-    DoubleTensor,
-    FloatTensor,
-    HalfTensor,
-    IntTensor,
-    LongTensor,
-    ShortTensor,
-    arange,
-    as_tensor,
-    empty,
-    empty_like,
-    eye,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    tensor,
-    zeros,
-    zeros_like,
-)
+from gradlab.creation import *
 from gradlab.functions import *
+from gradlab.interop import *
+from gradlab.linalg.toplevel import *
 from gradlab.methods.tensor import Methods as _Methods
-from gradlab.random import Generator, initial_seed, manual_seed, rand, rand_like, randint, randn, randn_like, randperm
+from gradlab.methods.twins import *
+from gradlab.nn.functional.activations import (
+    celu,
+    celu_,
+    hardshrink,
+    prelu,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
+    threshold,
+    threshold_,
+)
+from gradlab.nn.functional.convolution import *
+from gradlab.nn.functional.distances import cdist, cosine_similarity, pairwise_distance, pdist
+from gradlab.nn.functional.padding import constant_pad_nd
+from gradlab.nn.functional.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_max_pool1d,
+    avg_pool1d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+from gradlab.nn.functional.resampling import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.random import *
 from gradlab.rules import traced as _traced
+from gradlab.settings import *
 
 __version__ = "0.1.0"
 
 float, double, half, long, int, short = float32, float64, float16, int64, int32, int16
 from math import e, inf, nan, pi
 
+newaxis = None
+
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
+    "load": "gradlab.saving", "save": "gradlab.saving",
     "explain": "gradlab.explore.report", "formula": "gradlab.explore.formula", "graph": "gradlab.explore.graph",
     "jacobian": "gradlab.explore.jacobian",
     "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
@@ -79,6 +85,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.graph import graph
     from gradlab.explore.jacobian import jacobian
     from gradlab.explore.report import explain
+    from gradlab.saving import load, save
 
 
 def __getattr__(name: str) -> _Any:
@@ -86,8 +93,9 @@ def __getattr__(name: str) -> _Any:
         from importlib import import_module
 
         return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'gradlab' has no attribute {name!r}: it is not a name of torch's that gradlab has yet. "
-                         "dir(gradlab) lists those there are.")
+    from gradlab.core.errors import no_name
+
+    raise no_name(name)
 
 
 # What `import *` and Tab offer: torch's names. Of the modules, those that torch has too.
@@ -95,4 +103,4 @@ __all__ = [n for n, v in globals().items() if not n.startswith("_") and not isin
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY, "autograd", "cuda", "nn", "random"])
+    return sorted([*__all__, *_LAZY, "autograd", "backends", "cuda", "linalg", "nn", "random", "utils"])

@@ -1,0 +1,96 @@
+"""Files that `torch.save` wrote, read without torch: tensors and plain data, and no code.
+
+Such a file is a zip: `data.pkl` is a pickle of the object, in which each tensor is a call of `_rebuild_tensor_v2` on a storage
+that is named by a persistent id; `data/KEY` is the memory of a storage. A pickle may name any function of any module; this reader
+knows the few that rebuild tensors and plain data, as functions of its own, and refuses every other name.
+"""
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import device, moved, namespace_of
+from gradlab.core.dtypes import DTYPES, dtype
+from gradlab.core.errors import Size
+from gradlab.core.tensor import Tensor, constant
+
+STORAGES = {f"{d.word}Storage": d for d in DTYPES}
+OF_NAME = {d.name: d for d in DTYPES}
+ABSENT = {"BFloat16Storage": "bfloat16", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows tensors, storages, parameters and plain data."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str, target: Callable[[str], device]) -> None:
+        super().__init__(io.BytesIO(archive.read(name)), encoding="utf-8")
+        self.archive, self.folder, self.target = archive, name.removesuffix("data.pkl"), target
+        order = f"{self.folder}byteorder"
+        self.big = order in archive.namelist() and archive.read(order) == b"big"
+        self.storages: dict[str, Any] = {}
+
+        def rebuild(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool = False, *ignored: Any) -> Tensor:
+            array = strided(storage, offset, size, stride)
+            return constant(array).requires_grad_() if requires_grad else constant(array)
+
+        def rebuild_parameter(data: Tensor, requires_grad: bool, *ignored: Any) -> Tensor:
+            return data.requires_grad_(bool(requires_grad))
+
+        def encode(text: str, how: str) -> bytes:
+            return text.encode(how)
+
+        # The pickle may set attributes on what it names: classes of Python's refuse, and the functions are this reader's own.
+        self.known: dict[tuple[str, str], Any] = {
+            ("collections", "OrderedDict"): OrderedDict, ("builtins", "set"): set, ("__builtin__", "set"): set,
+            ("torch", "Size"): partial(Size), ("torch", "device"): partial(device), ("_codecs", "encode"): encode,
+            ("torch._utils", "_rebuild_tensor_v2"): rebuild, ("torch._utils", "_rebuild_parameter"): rebuild_parameter}
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in self.known:
+            return self.known[module, name]
+        if module in ("torch", "torch.storage") and name in ABSENT:
+            raise TypeError(f"gradlab.load: the file holds tensors of dtype {ABSENT[name]}, which gradlab does not have. In "
+                            "torch, save them as float32.")
+        if module in ("torch", "torch.storage") and name in STORAGES:
+            return STORAGES[name]
+        if module == "torch" and name in OF_NAME:
+            return OF_NAME[name]
+        raise TypeError(f"gradlab.load: the file names {module}.{name}, and gradlab reads tensors and plain data alone, never "
+                        "code. In torch, save the state_dict() of a model or optimizer, not the object itself.")
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, typed, key, location, _ = pid
+        if kind != "storage" or not isinstance(typed, dtype):
+            raise TypeError(f"gradlab.load: the file refers to {pid!r:.100}, which is no storage that gradlab knows.")
+        if key not in self.storages:
+            written = typed.numpy.newbyteorder(">" if self.big else "<")
+            memory = np.frombuffer(self.archive.read(f"{self.folder}data/{key}"), written).astype(typed.numpy)
+            self.storages[key] = moved(memory, self.target(str(location)))
+        return self.storages[key]
+
+
+def strided(storage: Any, offset: int, size: Any, stride: Any) -> Any:
+    """A view of a storage, which must not leave its memory."""
+    if min((0, offset, *size, *stride)) < 0 or (0 not in size and offset + sum(
+            (n - 1) * s for n, s in zip(size, stride, strict=True)) >= storage.size):
+        raise ValueError("a tensor of the file lies outside its storage")
+    return namespace_of[type(storage)].lib.stride_tricks.as_strided(
+        storage[offset:], tuple(size), tuple(s * storage.itemsize for s in stride))
+
+
+def read(archive: zipfile.ZipFile, name: str, target: Callable[[str], device]) -> Any:
+    """The object whose pickle is `name` in the zip file; `target` gives the device for the one it was saved on."""
+    try:
+        return _Unpickler(archive, name, target).load()
+    except (pickle.UnpicklingError, KeyError, ValueError, IndexError, AttributeError, EOFError, TypeError) as error:
+        if str(error).startswith("gradlab.load"):
+            raise
+        raise RuntimeError(f"gradlab.load: the file is damaged, or holds what gradlab cannot read ({type(error).__name__}: "
+                           f"{error}).") from error

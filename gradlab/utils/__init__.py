@@ -1,0 +1,4 @@
+"""`torch.utils`: what stands beside tensors and modules."""
+from gradlab.utils import dlpack
+
+__all__ = ["dlpack"]
