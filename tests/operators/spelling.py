@@ -90,6 +90,7 @@ class Row:
         *before, last = (part.strip() for part in self.line.split(";"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")       # as gradlab itself does
             try:
                 exec("\n".join(before), space)
                 result = eval(last, space)
@@ -97,11 +98,11 @@ class Row:
                 outputs = [t for t in flat(result) if lib.is_tensor(t) and t.requires_grad and t.is_floating_point()]
                 if outputs:
                     if self.node:
-                        found["node"] = outputs[0].grad_fn.name() if outputs[0].grad_fn is not None else None
+                        found["node"] = outputs[0].grad_fn.name().rpartition("::")[2] if outputs[0].grad_fn is not None else None
                     found |= slopes(lib, outputs, leaves, 2 if self.dtype == "float64" else 1)
             except Exception as error:  # noqa: BLE001
                 found = {"raised": [type(error).__name__, str(error)]}
-        texts = [str(w.message) for w in warned if issubclass(w.category, UserWarning)]
+        texts = [str(w.message) for w in warned if issubclass(w.category, (UserWarning, RuntimeWarning))]
         return found | ({"warned": texts} if texts else {})
 
 
@@ -157,7 +158,7 @@ def sketch(lib: Any, result: Any) -> Any:
     if not lib.is_tensor(result):
         return float(result) if isinstance(result, float) else result if isinstance(
             result, (bool, int, str, type(None))) else str(result)
-    array = result.detach().numpy()
+    array = result.numpy(force=True)                                      # (torch keeps some zeros as a mere promise of them)
     shape = list(array.shape)
     if array.dtype.kind != "f":
         return {"dtype": str(array.dtype), "shape": shape, "values": array.tolist() if array.size <= 32 else hashlib.sha256(
