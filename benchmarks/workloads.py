@@ -76,6 +76,46 @@ for _name, _operation in OPERATIONS.items():
         WORKLOADS[f"op/{_name}/{_size}"] = single(_operation, _size)
 
 
+def chain_without_grad(size: int) -> Any:
+    def make(lib: Any) -> Callable[[], Any]:
+        x, a, b = (lib.linspace(low, low + 0.1, size) for low in (0.1, 0.5, 0.7))
+
+        def run() -> None:
+            with lib.no_grad():
+                mix(x, a, b)
+        return run
+    return make
+
+
+for _size in (1, 100):
+    WORKLOADS[f"chain/{_size}/no_grad"] = chain_without_grad(_size)
+
+
+@workload("elementwise/2000000")
+def elementwise(lib: Any) -> Callable[[], Any]:
+    """A few operations on two million elements, with backward."""
+    x, y = lib.linspace(0.1, 0.9, 2_000_000).requires_grad_(), lib.linspace(0.2, 0.8, 2_000_000)
+
+    def run() -> None:
+        ((x * y + x).tanh() * y).exp().sum().backward()
+        x.grad = None
+    return run
+
+
+@workload("scalar/2000")
+def scalar_graph(lib: Any) -> Callable[[], Any]:
+    """2 000 operations on single numbers (0-d tensors), as in a scalar engine, with backward."""
+    a, b = lib.tensor(0.3, requires_grad=True), lib.tensor(0.7, requires_grad=True)
+
+    def run() -> None:
+        x = a
+        for _ in range(500):
+            x = (x * b + a).tanh() - b
+        x.backward()
+        a.grad = b.grad = None
+    return run
+
+
 def layers(lib: Any) -> list[Any]:
     lib.manual_seed(0)
     sizes = (784, 256, 256, 10)
@@ -86,12 +126,12 @@ def layers(lib: Any) -> list[Any]:
 
 
 @workload("mlp")
-def mlp(lib: Any) -> Callable[[], Any]:
-    """A 784-256-256-10 step on a batch of 64: forward, cross entropy, backward, plain gradient descent."""
+def mlp(lib: Any, batch: int = 64) -> Callable[[], Any]:
+    """A 784-256-256-10 step: forward, cross entropy, backward, plain gradient descent."""
     functional = lib.nn.functional
     parameters = layers(lib)
     w1, b1, w2, b2, w3, b3 = parameters
-    x, y = lib.randn(64, 784), lib.randint(0, 10, (64,))
+    x, y = lib.randn(batch, 784), lib.randint(0, 10, (batch,))
 
     def step() -> None:
         h = functional.relu(functional.linear(x, w1, b1))
@@ -131,15 +171,87 @@ def mlp_by_hand() -> Callable[[], Any]:
     return step
 
 
-@workload("correlation")
-def correlation(lib: Any) -> Callable[[], Any]:
-    """The normalised cross-correlation loss of two (256, 128) batches."""
+@workload("convnet")
+def convnet(lib: Any, batch: int = 32) -> Callable[[], Any]:
+    """A step of two convolutions with pooling and a linear layer on 28 x 28 images."""
+    functional = lib.nn.functional
     lib.manual_seed(0)
-    a, b = lib.randn(256, 128).requires_grad_(), lib.randn(256, 128).requires_grad_()
+    shapes = (8, 1, 3, 3), (8,), (16, 8, 3, 3), (16,), (10, 784), (10,)
+    parameters = [(lib.randn(*shape) * 0.1).requires_grad_() for shape in shapes]
+    w1, b1, w2, b2, w3, b3 = parameters
+    x, y = lib.randn(batch, 1, 28, 28), lib.randint(0, 10, (batch,))
+
+    def step() -> None:
+        h = functional.max_pool2d(functional.relu(functional.conv2d(x, w1, b1, padding=1)), 2)
+        h = functional.max_pool2d(functional.relu(functional.conv2d(h, w2, b2, padding=1)), 2)
+        loss = functional.cross_entropy(functional.linear(h.flatten(1), w3, b3), y)
+        loss.backward()
+        with lib.no_grad():
+            for p in parameters:
+                p -= 0.01 * p.grad
+                p.grad = None
+    return step
+
+
+@workload("attention")
+def attention(lib: Any, batch: int = 8) -> Callable[[], Any]:
+    """A block of attention on (batch, 64, 128) with 4 heads of 32: projections, attention, output, layer norm, mean, backward."""
+    functional = lib.nn.functional
+    lib.manual_seed(0)
+    weights = [(lib.randn(128, 128) / 128 ** 0.5).requires_grad_() for _ in range(4)]
+    biases = [lib.zeros(128).requires_grad_() for _ in range(5)]
+    gamma, x = lib.ones(128).requires_grad_(), lib.randn(batch, 64, 128).requires_grad_()
+    leaves = [*weights, *biases, gamma, x]
+
+    def run() -> None:
+        q, k, v = (functional.linear(x, w, b).view(batch, 64, 4, 32).transpose(1, 2)
+                   for w, b in zip(weights[:3], biases, strict=False))
+        mixed = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, 64, 128)
+        out = functional.linear(mixed, weights[3], biases[3])
+        functional.layer_norm(out, (128,), gamma, biases[4]).mean().backward()
+        for leaf in leaves:
+            leaf.grad = None
+    return run
+
+
+def normalised(norm: Any) -> Any:
+    def make(lib: Any) -> Callable[[], Any]:
+        lib.manual_seed(0)
+        x, w, b = (t.requires_grad_() for t in (lib.randn(64, 256), lib.ones(256), lib.zeros(256)))
+        v, mean, var = lib.randn(64, 256), lib.zeros(256), lib.ones(256)
+
+        def run() -> None:
+            norm(lib.nn.functional, x, w, b, mean, var).backward(v)
+            x.grad = w.grad = b.grad = None
+        return run
+    return make
+
+
+WORKLOADS["layer_norm"] = normalised(lambda functional, x, w, b, mean, var: functional.layer_norm(x, (256,), w, b))
+WORKLOADS["batch_norm"] = normalised(lambda functional, x, w, b, mean, var: functional.batch_norm(x, mean, var, w, b, True))
+
+
+@workload("embedding")
+def embedding(lib: Any) -> Callable[[], Any]:
+    """(32, 20) rows of a table (1000, 64), with backward."""
+    lib.manual_seed(0)
+    table, indices, v = lib.randn(1000, 64).requires_grad_(), lib.randint(0, 1000, (32, 20)), lib.randn(32, 20, 64)
+
+    def run() -> None:
+        lib.nn.functional.embedding(indices, table).backward(v)
+        table.grad = None
+    return run
+
+
+@workload("correlation")
+def correlation(lib: Any, batch: int = 256) -> Callable[[], Any]:
+    """The normalised cross-correlation loss of two (batch, 128) embeddings."""
+    lib.manual_seed(0)
+    a, b = lib.randn(batch, 128).requires_grad_(), lib.randn(batch, 128).requires_grad_()
 
     def run() -> None:
         z1, z2 = (a - a.mean(0)) / a.std(0), (b - b.mean(0)) / b.std(0)
-        c = (z1.T @ z2) / 256
+        c = (z1.T @ z2) / batch
         (-lib.diagonal(c).sum()).backward()
         a.grad = b.grad = None
     return run
