@@ -66,7 +66,7 @@ sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
 rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}")
-div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: -g * (a / b / b), tex=r"\frac{{{a}}}{{{b}}}",
+div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
 absolute = elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number")
