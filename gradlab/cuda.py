@@ -7,6 +7,7 @@ from typing import Any
 from gradlab.backend.namespaces import cuda as _cuda
 from gradlab.backend.namespaces import cupy_for
 from gradlab.backend.namespaces import device as _device
+from gradlab.core.errors import names_of as _names_of
 
 
 def is_available() -> bool:
@@ -89,3 +90,5 @@ def memory_allocated(device: Any = None) -> int:
 def memory_reserved(device: Any = None) -> int:
     """Bytes of GPU memory held, in use or not; 0 where no GPU has been used."""
     return _cuda.cupy.get_default_memory_pool().total_bytes() if _cuda.cupy is not None else 0
+
+__getattr__ = _names_of("gradlab.cuda")

@@ -14,6 +14,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.backend.special import special_of
 from gradlab.core.destination import takes_out
+from gradlab.core.errors import names_of as _names_of
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import (
@@ -144,3 +145,5 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
      "laguerre_polynomial_l": (lambda s, n, x: s.eval_laguerre(n, x), "Laguerre's polynomial"),
      "legendre_polynomial_p": (lambda s, n, x: s.eval_legendre(n, x), "Legendre's polynomial"),
  })
+
+__getattr__ = _names_of("gradlab.special")

@@ -4,6 +4,7 @@ PyTorch's wording comes first and unchanged; the hint after it says what arrived
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -96,13 +97,20 @@ LEFT_OUT = {
 }
 
 
-def no_name(name: str) -> AttributeError:
-    """What asking gradlab for a name that it has not raises."""
+def no_name(name: str, module: str = "gradlab") -> AttributeError:
+    """What asking a module of gradlab for a name that it has not raises."""
     from re import fullmatch
 
     why = next((f"gradlab does not have it ({reason})" for pattern, reason in LEFT_OUT.items() if fullmatch(pattern, name)),
                "it is not a name of torch's that gradlab has yet")
-    return AttributeError(f"module 'gradlab' has no attribute {name!r}: {why}. dir(gradlab) lists what there is.")
+    return AttributeError(f"module {module!r} has no attribute {name!r}: {why}. dir({module}) lists what there is.")
+
+
+def names_of(module: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`, which says of a name of torch's that it is not there."""
+    def lacking(name: str) -> Any:
+        raise no_name(name, module)
+    return lacking
 
 
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:

@@ -127,24 +127,22 @@ WITH_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.d
 
 
 def record_source(op: Primitive) -> str:
-    args, wrt = op.args, list(op.rules)
+    public = dict(zip(op.args, op.public, strict=True))                       # the arguments, as users call them
+    args, wrt = op.public, [public[a] for a in op.rules]
     odd = [f"type({a}) is not Tensor" for a in wrt] + [f"{a}.array.dtype is not {wrt[0]}.array.dtype" for a in wrt[1:]]
     if guard := GUARDS[op.promote]:
         odd.append(guard.format(wrt[0]))
     numbers = op.kind == "elementwise" and len(wrt) == len(args) == 2 and "tensors" not in op.promote
-    value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{a}" for a in args}}
+    value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{p}" for a, p in public.items()}}
     call = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
     saved = []
     for name in op.saves:                                   # an array is kept only if the gradient that needs it is wanted
-        needed_by = [a for a in wrt if name in op.needs[a]]
-        keep = "r" if name == "out" else name
+        needed_by = [public[a] for a in op.rules if name in op.needs[a]]
+        keep = "r" if name == "out" else public[name]
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
     view = VIEW.format(x=args[0], meta="".join(f"{k}, " for k in op.meta)) if op.view else ""
-    renamed = [(a, p) for a, p in zip(args, op.public, strict=True) if a != p]
-    rename = f"{', '.join(a for a, _ in renamed)} = {', '.join(p for _, p in renamed)}" if renamed else ""
     return f"""
-def {op.name}({', '.join([*op.public, '*', *op.meta])}, out=None):
-    {rename}
+def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
     if {' or '.join(odd)}:
         {WITH_NUMBER.format(a=wrt[0], b=wrt[1]) if numbers else "if True:"}
             promoted = promote(op, {', '.join(wrt)})

@@ -257,7 +257,7 @@ def test_generated_code_shows_in_tracebacks():
 
     with pytest.raises(RuntimeError) as caught:
         gl.ones(3) + gl.ones(4)
-    assert "r = forward(x_a, x_b)" in "".join(traceback.format_exception(caught.value))
+    assert "r = forward(x_input, x_other)" in "".join(traceback.format_exception(caught.value))
 
 
 def test_threads_may_run_backward_at_once():

@@ -1,4 +1,5 @@
 """Activations, layers and losses as functions of tensors, as `torch.nn.functional` spells them."""
+from gradlab.core.errors import names_of as _names_of
 from gradlab.nn.functional.activations import *
 from gradlab.nn.functional.attention import *
 from gradlab.nn.functional.convolution import *
@@ -10,3 +11,5 @@ from gradlab.nn.functional.normalization import *
 from gradlab.nn.functional.padding import *
 from gradlab.nn.functional.pooling import *
 from gradlab.nn.functional.resampling import *
+
+__getattr__ = _names_of("gradlab.nn.functional")
