@@ -12,7 +12,7 @@ from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import checked, one_dim
 from gradlab.functions.diagonals import diagonal
-from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, unsqueeze
+from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, reductions, shapes
 
@@ -42,7 +42,7 @@ def operator(input: Tensor, other: Tensor) -> Any:
         return rows_times(input, other)
     if m <= 2 and input.node is not None and mode.grad:              # so too from the left: its gradient is then one product
         product = rows_times(TRANSPOSE.record(other, axes=exchanged(n)), input if m == 1 else input.T)
-        return product if m == 1 else clone(TRANSPOSE.record(product, axes=exchanged(n)))
+        return product if m == 1 else contiguous(TRANSPOSE.record(product, axes=exchanged(n)))
     if m == 1:
         product = matrix.bmm.record(unsqueeze(input, 0), other)
         return UNSAFE_VIEW.record(product, shape=product.array.shape[:-2] + product.array.shape[-1:])
