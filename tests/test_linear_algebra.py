@@ -92,3 +92,12 @@ def test_complex_results_are_refused(function):
 def test_the_error_is_caught_by_its_public_name():
     with pytest.raises(gl.linalg.LinAlgError, match="diagonal element 2 is zero"):
         gl.ones(2, 2).inverse()
+
+
+def test_an_operation_with_several_results_is_one_node():
+    a = gl.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)
+    values, vectors = gl.linalg.eigh(a)
+    drawn = gl.graph(values.sum() + vectors[0, 0])
+    assert [n.operation for n in drawn.nodes].count("LinalgEighBackward0") == 1
+    assert "values, vectors = linalg_eigh" in drawn.text()
+    assert "eigh" in repr(gl.formula(values.grad_fn))

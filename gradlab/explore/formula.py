@@ -7,12 +7,15 @@ formula against its rule's numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from gradlab.core.node import Node
 from gradlab.core.primitive import PRIMITIVES, Primitive
+from gradlab.explore.libraries import Gradlab
 
 SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9
 
@@ -141,9 +144,12 @@ def formula(what: Primitive | Any) -> Rules:
     ȳ is the cotangent that arrives, x̄ the one that goes on to x. Where the rule that runs would not be read (it moves
     elements about, or is a formula from a text), the declared formula stands in, else nothing but the notation.
     """
+    if isinstance(what, Node):
+        what = Gradlab().whole(what)
     op = PRIMITIVES.get(what) if isinstance(what, str) else what if isinstance(what, Primitive) else getattr(what, "op", None)
     if op is None:
-        raise ValueError(f"formula() takes a primitive's name ({', '.join(sorted(PRIMITIVES))}) or a node; got {what!r}.")
+        near = get_close_matches(str(what), PRIMITIVES, n=5) or ["tanh", "mul", "matmul"]
+        raise ValueError(f"formula() takes a primitive's name (such as {', '.join(near)}) or a node; got {what!r}.")
     meta: dict[str, Any] = {}
     if op.meta and not isinstance(what, (str, Primitive)) and not op.variadic:
         meta = dict(zip(op.meta, what.meta, strict=True))

@@ -35,6 +35,10 @@ class Library:
         """The nodes that `node` hands its cotangents on to, in the order of its arguments; None where no gradient is wanted."""
         return [source for source, _ in node.next_functions]
 
+    def whole(self, node: Any) -> Any:
+        """The node of the operation that `node` hands out a part of; `node` itself where it is no such part."""
+        return node
+
     def name_of(self, node: Any) -> str:
         """The node's class name: "MulBackward0", "AccumulateGrad"."""
         return node.name().removeprefix("torch::autograd::")
@@ -84,8 +88,15 @@ class Gradlab(Library):
     def variable(self, node: Any) -> Any:
         return getattr(node, "variable", None)
 
+    def whole(self, node: Any) -> Any:
+        while node is not None and node.op is not None and node.op.name in ("getitem", "reshape") and (
+                type(node.edges[0]).__name__ == type(node).__name__ and not node.op.view):
+            node = node.edges[0]
+        return node
+
     def shape(self, node: Any) -> tuple[int, ...] | None:
-        return tuple(node.shape)
+        packed = node.op is not None and node.op.name in ("qr", "svd", "eigh", "slogdet")      # several results in one array
+        return None if packed else tuple(node.shape)
 
     def setting(self, node: Any, name: str) -> Any:
         if node.op is None or name not in node.op.meta:

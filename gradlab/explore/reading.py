@@ -85,7 +85,7 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
     """The nodes and edges behind tensors that require grad."""
     library = library_of(outputs[0])
     assert library is not None
-    roots = [library.node(output) for output in outputs]
+    roots = [library.whole(library.node(output)) for output in outputs]
     nodes, inputs = _spine_first(library, roots)
     index = {node: i for i, node in enumerate(nodes)}
     named = _names_of_nodes(library, names)
@@ -128,7 +128,7 @@ def _spine_first(library: Library, roots: Sequence[Any]) -> tuple[list[Any], lis
     inputs: dict[Any, list[Any]] = {}
 
     def sources(node: Any) -> list[Any]:
-        inputs[node] = library.inputs(node)
+        inputs[node] = [library.whole(source) for source in library.inputs(node)]
         return [source for source in inputs[node] if source is not None]
 
     depth: dict[Any, int] = {}
@@ -162,7 +162,7 @@ def _names_of_nodes(library: Library, names: Mapping[str, Any]) -> dict[Any, lis
     for name, tensor in names.items():
         if id(tensor) not in seen and library_of(tensor) is library:
             seen.add(id(tensor))
-            node = library.node(tensor)
+            node = library.whole(library.node(tensor))
             if node is not None:
                 found.setdefault(node, []).append(name)
     return found
