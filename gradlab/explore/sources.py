@@ -53,7 +53,8 @@ def sources_of(
     wrt: Mapping[str, Any] | None = None,
     mentioned: Sequence[str] = (),
 ) -> list[Source]:
-    """The tensors to differentiate by, in the order of the graph or of `wrt`.
+    """The tensors to differentiate by, in the order of `wrt` or of their names (a model's parameters as it lists them); those
+    without a name last, in the order of the graph.
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ def sources_of(
             unnamed += 1
             name = f"(unnamed {unnamed})"
         found.append(Source(name, leaf, is_code(name), used=True, wanted=True))
+    place = {name: i for i, name in enumerate(names)}
+    found.sort(key=lambda source: place.get(source.name, len(place)))
     listed = {id(source.tensor) for source in found}
     for name in mentioned:
         tensor = names.get(name)
