@@ -17,7 +17,7 @@ import math
 import os
 import secrets
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +35,7 @@ __all__ = ["load", "save"]
 STRUCTURE, VERSION = "gradlab.json", 1
 KNOWN_DTYPES = {d.name: d for d in DTYPES}
 GROUPS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}
-DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict}
+DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 NAMES = {kind: name for name, kind in {**GROUPS, **DICTS, "list": list}.items()}
 
 
@@ -112,7 +112,7 @@ class _Writer:
                         "offset": (address(array) - address(memory)) // array.itemsize}
             spec |= {"requires_grad": True} if x.requires_grad else {}
             spec |= {"device": str(x.device)} if x.is_cuda else {}
-            made.append(spec | ({"class": "Parameter"} if type(x).__name__ == "Parameter" else {}))
+            made.append(spec | ({"class": "Parameter"} if getattr(x, "role", "") == "Parameter" else {}))
         return made
 
 
@@ -248,7 +248,7 @@ class _Reader:
         if spec.get("class") == "Parameter":
             from gradlab import nn
 
-            return nn.Parameter(made, bool(spec.get("requires_grad")))  # type: ignore[attr-defined]
+            return nn.Parameter(made, bool(spec.get("requires_grad")))
         return made.requires_grad_() if spec.get("requires_grad") else made
 
     def object(self, data: Any) -> Any:
@@ -258,7 +258,7 @@ class _Reader:
             return data
         (kind, value), = data.items()
         if kind in DICTS:
-            return DICTS[kind]((self.object(k), self.object(v)) for k, v in value)
+            return DICTS[kind]({self.object(k): self.object(v) for k, v in value})
         if kind in GROUPS:
             return GROUPS[kind](self.object(x) for x in value)
         return LEAVES[kind](self, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from gradlab.backend.namespaces import device, moved, namespace_of
 from gradlab.core.dtypes import DTYPES, dtype
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
+from gradlab.nn.parameter import Parameter
 
 STORAGES = {f"{d.word}Storage": d for d in DTYPES}
 OF_NAME = {d.name: d for d in DTYPES}
@@ -41,14 +42,15 @@ class _Unpickler(pickle.Unpickler):
             return constant(array).requires_grad_() if requires_grad else constant(array)
 
         def rebuild_parameter(data: Tensor, requires_grad: bool, *ignored: Any) -> Tensor:
-            return data.requires_grad_(bool(requires_grad))
+            return Parameter(data, bool(requires_grad))
 
         def encode(text: str, how: str) -> bytes:
             return text.encode(how)
 
         # The pickle may set attributes on what it names: classes of Python's refuse, and the functions are this reader's own.
         self.known: dict[tuple[str, str], Any] = {
-            ("collections", "OrderedDict"): OrderedDict, ("builtins", "set"): set, ("__builtin__", "set"): set,
+            ("collections", "OrderedDict"): OrderedDict, ("collections", "Counter"): Counter,
+            ("builtins", "set"): set, ("__builtin__", "set"): set,
             ("torch", "Size"): partial(Size), ("torch", "device"): partial(device), ("_codecs", "encode"): encode,
             ("torch._utils", "_rebuild_tensor_v2"): rebuild, ("torch._utils", "_rebuild_parameter"): rebuild_parameter}
 

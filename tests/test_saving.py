@@ -231,7 +231,7 @@ def test_tensors_of_torch() -> None:
         found[1, 0] = 1
         assert row[0] == turned[0, 1] == 1
     leaf, parameter = gl.load(of_torch([torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2))]))
-    assert leaf.requires_grad and parameter.requires_grad
+    assert leaf.requires_grad and parameter.requires_grad and isinstance(parameter, gl.nn.Parameter)
 
 
 @pytest.mark.oracle
@@ -277,3 +277,14 @@ def test_forged_torch_files() -> None:
         with pytest.raises(RuntimeError, match="the file is damaged"):
             gl.load(forged(damaged))
     assert gl.float32.itemsize == 4
+
+
+def test_the_state_of_a_schedule_is_saved(tmp_path: Path) -> None:
+    from gradlab import optim
+
+    made = optim.SGD([gl.ones(2, requires_grad=True)], lr=0.1, momentum=0.9)
+    state = {"schedule": optim.lr_scheduler.MultiStepLR(made, [2, 5]).state_dict(), "optimizer": made.state_dict()}
+    gl.save(state, tmp_path / "state")
+    loaded = gl.load(tmp_path / "state")
+    assert loaded == state
+    assert type(loaded["schedule"]["milestones"]) is type(state["schedule"]["milestones"])

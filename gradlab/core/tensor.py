@@ -28,7 +28,7 @@ class Tensor(Methods):
     `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
     """
 
-    __slots__ = ("__weakref__", "array", "grad_slot", "node", "storage", "view_record")
+    __slots__ = ("__weakref__", "array", "grad_slot", "node", "role", "storage", "view_record")
     __array_priority__ = 1000
     __module__ = "gradlab"
     __hash__ = object.__hash__
@@ -37,6 +37,7 @@ class Tensor(Methods):
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
+    role: str                                  # set on a Parameter or Buffer alone: its name
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property

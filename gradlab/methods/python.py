@@ -116,9 +116,10 @@ class Python:
 
     def __repr__(self) -> str:
         leaf = self.is_leaf
-        return tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
+        text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
                            requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.grad_fn.name(),
                            device=str(self.device) if self.is_cuda else None)
+        return f"Parameter containing:\n{text}" if getattr(self, "role", "") == "Parameter" else text
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if not self.array.ndim else object.__format__(self, spec)
@@ -142,11 +143,15 @@ class Python:
         twin = memo[id(self)] = constant(self.array.copy())
         if self.requires_grad:
             twin.requires_grad_()
-        twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
+        if role := getattr(self, "role", ""):
+            twin.role = role
+        if role != "Parameter":                                       # whose gradient torch does not copy
+            twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
         return twin
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (self.detach().cpu().array, self.requires_grad, self.grad_slot)
+        role = getattr(self, "role", "")
+        return _rebuilt, (self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role)
 
     def __iadd__(self, other: Any) -> Tensor:
         return inplace.in_place(el.add, self, other)
@@ -182,8 +187,10 @@ class Warned:
     of_scalars = False
 
 
-def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None) -> Tensor:
+def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "") -> Tensor:
     made = constant(array)
+    if role:
+        made.role = role
     if requires_grad:
         made.requires_grad_()
     made.grad_slot = grad

@@ -1,0 +1,80 @@
+"""Attention of several heads, with its projections kept as parameters."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.core.tensor import Tensor
+from gradlab.nn import functional, init
+from gradlab.nn.modules.described import unset
+from gradlab.nn.modules.linear import Linear
+from gradlab.nn.modules.module import Module
+
+__all__ = ["MultiheadAttention"]
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """The output projection: a `Linear` under the name that torch shows."""
+
+
+class MultiheadAttention(Module):
+    """softmax(q kᵀ / √d) v for each head, of projections of query, key and value; the heads' results joined and projected.
+
+    Query (L, N, E), key (S, N, kdim) and value (S, N, vdim), or with N first if `batch_first`, or without N, give (L, N, E) and
+    the weights: the heads' mean (N, L, S), or (N, heads, L, S), or None if `need_weights` is False. `in_proj_weight` (3E, E)
+    holds the three projections, one below the other; where kdim or vdim differ from E they are `q_proj_weight`,
+    `k_proj_weight` and `v_proj_weight`. In masks of bools True forbids; masks of floats are added to the scores.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
+                 add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
+                 device: Any = None, dtype: Any = None) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and "
+                             f"num_heads={num_heads} instead")
+        super().__init__()
+        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
+        self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        same = self._qkv_same_embed_dim
+        if same:
+            self.in_proj_weight = unset(3 * embed_dim, embed_dim, device=device, dtype=dtype)
+        for name, columns in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
+            weight = None if same else unset(embed_dim, columns, device=device, dtype=dtype)
+            self.register_parameter(f"{name}_proj_weight", weight)
+        if not same:
+            self.register_parameter("in_proj_weight", None)
+        self.register_parameter("in_proj_bias", unset(3 * embed_dim, device=device, dtype=dtype) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        for name in ("bias_k", "bias_v"):
+            setattr(self, name, unset(1, 1, embed_dim, device=device, dtype=dtype) if add_bias_kv else None)
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        """Draw the projections (Glorot's uniform) and the appended key and value; the projections' biases are zero."""
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        turned = self.batch_first and query.dim() == 3
+        if turned:
+            once = {id(x): x.transpose(1, 0) for x in (query, key, value)}      # the same tensor stays the same
+            query, key, value = once[id(query)], once[id(key)], once[id(value)]
+        output, weights = functional.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v,
+            self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
+            need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal)
+        return output.transpose(1, 0) if turned else output, weights

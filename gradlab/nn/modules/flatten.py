@@ -1,0 +1,41 @@
+"""Layers that join axes and split them."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.core.tensor import Tensor
+from gradlab.nn.modules.described import Described
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Described):
+    """The axes start_dim ... end_dim joined into one; by default all but the first."""
+
+    shown = "start_dim={start_dim}, end_dim={end_dim}"
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Described):
+    """The axis `dim` split into axes of the sizes given."""
+
+    shown = "dim={dim}, unflattened_size={unflattened_size}"
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+        for position, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
+                                f"{type(size).__name__} at pos {position}")
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.unflatten(self.dim, self.unflattened_size)

@@ -1,0 +1,242 @@
+"""Normalizations: of a batch's channels, of an instance's, of groups of channels, of the last axes.
+
+Batch and instance normalization keep running statistics in buffers, so that they are saved with the parameters and are not
+trained.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from gradlab.core.tensor import Tensor
+from gradlab.creation import empty, tensor
+from gradlab.nn import functional, init
+from gradlab.nn.modules.described import Described, unset
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+           "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+
+
+class Affine(Described):
+    """A normalization followed by `weight`, which starts as ones, and `bias`, which starts as zeros; either may be None."""
+
+    def scaled(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+        """Register both parameters, or None in their place."""
+        for name, wanted in (("weight", weight), ("bias", weight and bias)):
+            self.register_parameter(name, unset(*shape, device=device, dtype=dtype) if wanted else None)
+
+    def reset_parameters(self) -> None:
+        """Ones and zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+# ----------------------------------------------------------------------------------------------------------- per channel
+class ChannelNorm(Affine):
+    """What batch and instance normalization share: running statistics, and how many axes the input may have."""
+
+    dims: ClassVar[tuple[int, int]]
+
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
+                 device: Any, dtype: Any, bias: bool) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.scaled((num_features,), affine, bias, device, dtype)
+        track = track_running_stats
+        for name in ("running_mean", "running_var"):
+            self.register_buffer(name, empty(num_features, device=device, dtype=dtype) if track else None)
+        self.register_buffer("num_batches_tracked", tensor(0, device=device) if track else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """A running mean of 0, a running variance of 1, no batch seen."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Reset the statistics, the weight and the bias."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def check_dims(self, input: Tensor) -> None:
+        """Refuse inputs of another number of axes."""
+        if input.array.ndim not in self.dims:
+            wanted = " or ".join(f"{n}D" for n in dict.fromkeys(self.dims))
+            raise ValueError(f"expected {wanted} input (got {input.array.ndim}D input)")
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+
+class BatchNorm(ChannelNorm):
+    """(x - mean) / √(var + eps) · weight + bias for each channel, over the batch and all other axes.
+
+    While training the statistics are the batch's, and running ones are updated by `momentum` (their plain average if that is
+    None); in evaluation the running ones are used.
+    """
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_dims(input)
+        training, momentum = self.training, 0.0 if self.momentum is None else self.momentum
+        running_mean, running_var = self.running_mean, self.running_var
+        if training and self.track_running_stats:
+            tracked = self.num_batches_tracked
+            if tracked is not None:
+                tracked.array += 1                                    # no graph reads it, so no version needs to count it
+                if self.momentum is None:
+                    momentum = 1.0 / tracked.item()
+        elif training:
+            running_mean = running_var = None
+        of_batch = training or (running_mean is None and running_var is None)
+        return functional.batch_norm(input, running_mean, running_var, self.weight, self.bias, of_batch, momentum, self.eps)
+
+
+class BatchNorm1d(BatchNorm):
+    """Batch normalization of (N, C) or (N, C, L)."""
+
+    dims = 2, 3
+
+
+class BatchNorm2d(BatchNorm):
+    """Batch normalization of (N, C, H, W)."""
+
+    dims = 4, 4
+
+
+class BatchNorm3d(BatchNorm):
+    """Batch normalization of (N, C, D, H, W)."""
+
+    dims = 5, 5
+
+
+class InstanceNorm(ChannelNorm):
+    """(x - mean) / √(var + eps) for each channel of each instance."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self.check_dims(input)
+        single = input.dim() == self.dims[0]
+        axis = 0 if single else 1
+        if (channels := input.shape[axis]) != self.num_features:
+            if self.affine:
+                raise ValueError(f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: "
+                                 f"{channels}.")
+            warnings.warn(f"input's size at dim={axis} does not match num_features. You can silence this warning by not passing "
+                          "in num_features, which is not used because affine=False", UserWarning, stacklevel=2)
+        normed = functional.instance_norm(
+            input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps)
+        return normed.squeeze(0) if single else normed
+
+
+class InstanceNorm1d(InstanceNorm):
+    """Instance normalization of (N, C, L) or (C, L)."""
+
+    dims = 2, 3
+
+
+class InstanceNorm2d(InstanceNorm):
+    """Instance normalization of (N, C, H, W) or (C, H, W)."""
+
+    dims = 3, 4
+
+
+class InstanceNorm3d(InstanceNorm):
+    """Instance normalization of (N, C, D, H, W) or (C, D, H, W)."""
+
+    dims = 4, 5
+
+
+class GroupNorm(Affine):
+    """(x - mean) / √(var + eps) · weight + bias over groups of channels of each instance."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+                 dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.scaled((num_channels,), affine, bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
+
+
+# --------------------------------------------------------------------------------------------------------- over the last axes
+class LayerNorm(Affine):
+    """(x - mean) / √(var + eps) · weight + bias over the last axes, which have the shape given."""
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.normalized_shape = axes_of(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.scaled(self.normalized_shape, elementwise_affine, bias, device, dtype)
+        self.reset_parameters()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
+
+
+class RMSNorm(Described):
+    """x / √(mean(x²) + eps) · weight over the last axes, which have the shape given."""
+
+    shown = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.normalized_shape = axes_of(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        weight = unset(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Ones."""
+        if self.elementwise_affine:
+            init.ones_(self.weight)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+
+class LocalResponseNorm(Described):
+    """x / (k + alpha · the mean of neighbouring channels' squares)^beta."""
+
+    shown = "{size}, alpha={alpha}, beta={beta}, k={k}"
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+def axes_of(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape of the axes that are normalized."""
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)

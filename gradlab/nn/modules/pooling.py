@@ -1,0 +1,206 @@
+"""Pooling over one to three axes: a window's largest element, its mean, its p-norm; and windows that fit an output size."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from gradlab.core.tensor import Tensor
+from gradlab.nn import functional
+from gradlab.nn.modules.described import Described, sizes
+
+__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AvgPool1d",
+           "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d"]
+
+
+class Pooling(Described):
+    """A layer that calls one function of `functional`."""
+
+    function: ClassVar[Callable[..., Any]]
+
+
+# -------------------------------------------------------------------------------------------------------------------- maxima
+class MaxPool(Pooling):
+    """The largest element of each window; with `return_indices` also where it is."""
+
+    shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+                 ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self).function(input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+                                   return_indices=self.return_indices)
+
+
+class MaxPool1d(MaxPool):
+    """The largest element of each window of (N, C, L) or (C, L)."""
+
+    function = staticmethod(functional.max_pool1d)
+
+
+class MaxPool2d(MaxPool):
+    """The largest element of each window of (N, C, H, W) or (C, H, W)."""
+
+    function = staticmethod(functional.max_pool2d)
+
+
+class MaxPool3d(MaxPool):
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W)."""
+
+    function = staticmethod(functional.max_pool3d)
+
+
+class MaxUnpool(Pooling):
+    """Elements put back where `MaxPool` found them, zeros elsewhere."""
+
+    n: ClassVar[int]
+    shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = sizes(kernel_size, self.n)
+        self.stride, self.padding = sizes(kernel_size if stride is None else stride, self.n), sizes(padding, self.n)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        return type(self).function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(MaxUnpool):
+    """The partial inverse of `MaxPool1d`."""
+
+    n, function = 1, staticmethod(functional.max_unpool1d)
+
+
+class MaxUnpool2d(MaxUnpool):
+    """The partial inverse of `MaxPool2d`."""
+
+    n, function = 2, staticmethod(functional.max_unpool2d)
+
+
+# --------------------------------------------------------------------------------------------------------------------- means
+class AvgPool1d(Described):
+    """The mean of each window of (N, C, L) or (C, L)."""
+
+    shown = MaxUnpool.shown
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = sizes(kernel_size, 1), sizes(kernel_size if stride is None else stride, 1)
+        self.padding, self.ceil_mode, self.count_include_pad = sizes(padding, 1), ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class AvgPool(Pooling):
+    """The mean of each window; `divisor_override` divides the sums instead of the window's size."""
+
+    shown = MaxUnpool.shown
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+                                   self.divisor_override)
+
+
+class AvgPool2d(AvgPool):
+    """The mean of each window of (N, C, H, W) or (C, H, W)."""
+
+    function = staticmethod(functional.avg_pool2d)
+
+
+class AvgPool3d(AvgPool):
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+
+    function = staticmethod(functional.avg_pool3d)
+
+
+class LPPool(Pooling):
+    """The p-norm of each window."""
+
+    shown = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(LPPool):
+    """The p-norm of each window of (N, C, L) or (C, L)."""
+
+    function = staticmethod(functional.lp_pool1d)
+
+
+class LPPool2d(LPPool):
+    """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
+
+    function = staticmethod(functional.lp_pool2d)
+
+
+# ------------------------------------------------------------------------------------------------------------------ adaptive
+class AdaptiveAvgPool(Pooling):
+    """The means of windows that divide the input evenly."""
+
+    shown = "output_size={output_size}"
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(AdaptiveAvgPool):
+    """(N, C, L) to (N, C, output_size) by means."""
+
+    function = staticmethod(functional.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(AdaptiveAvgPool):
+    """(N, C, H, W) to (N, C, *output_size) by means; `None` keeps an axis's size."""
+
+    function = staticmethod(functional.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool):
+    """(N, C, D, H, W) to (N, C, *output_size) by means."""
+
+    function = staticmethod(functional.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool(Pooling):
+    """The largest elements of windows that divide the input evenly."""
+
+    shown = "output_size={output_size}"
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self).function(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    """(N, C, L) to (N, C, output_size) by maxima."""
+
+    function = staticmethod(functional.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    """(N, C, H, W) to (N, C, *output_size) by maxima."""
+
+    function = staticmethod(functional.adaptive_max_pool2d)

@@ -1,0 +1,223 @@
+"""A module's state as a dictionary of tensors by dotted names, and back."""
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gradlab.core.modes import no_grad
+from gradlab.core.node import RemovableHandle
+from gradlab.core.tensor import Tensor
+from gradlab.nn.parameter import Parameter
+
+EXTRA = "_extra_state"
+
+
+class _IncompatibleKeys(NamedTuple):
+    """What load_state_dict found no tensor for, and what it had no place for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+def type_named(value: Any) -> str:
+    """How torch's errors name a type: of a tensor `gradlab.FloatTensor`, else with its module."""
+    if isinstance(value, Tensor):
+        return value.type()
+    kind = value if hasattr(value, "__qualname__") else type(value)
+    module = getattr(kind, "__module__", "")
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
+def named_members(module: Any, held: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    """(dotted name, tensor) of what the modules hold in one of their dictionaries."""
+    seen: set[int] = set()
+    named = module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, module)]
+    for path, part in named:
+        for name, value in getattr(part, held).items():
+            if value is None or id(value) in seen:
+                continue
+            if remove_duplicate:
+                seen.add(id(value))
+            yield f"{path}.{name}" if path else name, value
+
+
+class State:
+    """The part of Module that saves and loads."""
+
+    _parameters: dict[str, Any]
+    _buffers: dict[str, Any]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _version: int = 1
+    _state_hooks: dict[str, dict[int, Callable[..., Any]]] | None = None
+
+    def get_extra_state(self) -> Any:
+        """More to save than tensors. A class that defines this defines set_extra_state too."""
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what get_extra_state gave."""
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+
+    def _has_own(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(State, method)
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """An OrderedDict of dotted names and the tensors of parameters and persistent buffers (sharing their memory).
+        `keep_vars=True` gives the parameters themselves, with their history."""
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to https://pytorch.org/docs/main/"
+                          "generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.", FutureWarning, stacklevel=2)
+            options: list[Any] = [*args, *(destination, prefix, keep_vars)[len(args):]]
+            destination, prefix, keep_vars = options
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._hooks_of_state("before_saving"):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._hooks_of_state("after_saving"):
+            if hook(self, destination, prefix, metadata) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        return destination
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Write the module's own tensors; what its children hold is not its business."""
+        for name, value in (*self._parameters.items(), *self._buffers.items()):
+            if value is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if self._has_own("get_extra_state"):
+            destination[prefix + EXTRA] = self.get_extra_state()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
+        """Copy the tensors of a state_dict into the module's, by name. `strict=False` passes over names that only one of them
+        has; `assign=True` takes the given tensors themselves."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}. Give what model.state_dict() returned "
+                            "or what gradlab.load read.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None)
+        found: Any = OrderedDict(state_dict)
+        if metadata is not None:
+            found._metadata = metadata
+
+        def load(module: Any, of_module: Any, prefix: str) -> None:
+            local = {} if metadata is None else metadata.get(prefix[:-1], {})
+            if assign:
+                local = {**local, "assign_to_params_buffers": True}
+            module._load_from_state_dict(of_module, prefix, local, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    below = f"{prefix}{name}."
+                    load(child, {k: v for k, v in of_module.items() if k.startswith(below)}, below)
+            for hook in module._hooks_of_state("after_loading"):
+                if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
+                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                                         "return new values, if incompatible_keys need to be modified, it should be done "
+                                         "inplace.")
+        load(self, found, "")
+        if strict:
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
+                if keys:
+                    errors.insert(0, f"{what} key(s) in state_dict: {', '.join(map(quoted, keys))}. ")
+        if errors:
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+        return _IncompatibleKeys(missing, unexpected)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        """Load the module's own tensors, and note what was missing, unexpected or wrong."""
+        for hook in self._hooks_of_state("before_loading"):
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        own = {name: value for name, value in (*self._parameters.items(), *self._buffers.items())
+               if value is not None and name not in self._non_persistent_buffers_set}
+        for name, value in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            new = state_dict[key]
+            if not isinstance(new, Tensor):
+                error_msgs.append(f'While copying the parameter named "{key}", expected gradlab.Tensor or Tensor-like object '
+                                  f"from checkpoint but received {type(new)}")
+            elif new.shape != value.shape and not (new.shape == (1,) and value.shape == ()):
+                error_msgs.append(f"size mismatch for {key}: copying a param with shape {new.shape} from checkpoint, the shape "
+                                  f"in current model is {value.shape}.")
+            else:
+                self._load_one(name, value, new if new.shape == value.shape else new[0], key,
+                               local_metadata.get("assign_to_params_buffers", False), error_msgs)
+        extra = prefix + EXTRA
+        if self._has_own("set_extra_state"):
+            if extra in state_dict:
+                self.set_extra_state(state_dict[extra])
+            elif strict:
+                missing_keys.append(extra)
+        elif strict and extra in state_dict:
+            unexpected_keys.append(extra)
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != extra:
+                    first, *below = key[len(prefix):].split(".", 1)
+                    if first not in (self._modules if below else own):
+                        unexpected_keys.append(key)
+
+    def _load_one(self, name: str, value: Tensor, new: Tensor, key: str, assign: bool, errors: list[str]) -> None:
+        try:
+            if not assign:
+                with no_grad():
+                    value.copy_(new)
+            elif isinstance(value, Parameter):
+                setattr(self, name, new.requires_grad_(value.requires_grad) if isinstance(new, Parameter)
+                        else Parameter(new, requires_grad=value.requires_grad))
+            else:
+                setattr(self, name, new)
+        except Exception as error:  # noqa: BLE001  (told with the others)
+            errors.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.shape} and whose '
+                          f"dimensions in the checkpoint are {new.shape}, an exception occurred : {error.args}.")
+
+    # -------------------------------------------------------------------------------------------------------------- hooks
+    def _hooks_of_state(self, kind: str) -> list[Callable[..., Any]]:
+        return [] if self._state_hooks is None else list(self._state_hooks.get(kind, {}).values())
+
+    def _add_state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        if self._state_hooks is None:
+            object.__setattr__(self, "_state_hooks", {})
+        assert self._state_hooks is not None
+        return RemovableHandle(self._state_hooks.setdefault(kind, {}), hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, prefix, keep_vars)` runs before state_dict()."""
+        return self._add_state_hook("before_saving", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata)` runs after state_dict(), and may change it in place."""
+        return self._add_state_hook("after_saving", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` runs before the
+        module's tensors are loaded."""
+        return self._add_state_hook("before_loading", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, incompatible_keys)` runs after loading, and may change the lists in place."""
+        return self._add_state_hook("after_loading", hook)
+
+
+def quoted(key: str) -> str:
+    return f'"{key}"'

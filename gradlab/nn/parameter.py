@@ -1,0 +1,80 @@
+"""Parameters and buffers: tensors that a module registers when they are assigned to it.
+
+Both are plain tensors that carry a mark (`Tensor.role`), and `isinstance` asks for the mark. So a layer's weights take the
+same quick path through every operation as any other tensor; a subclass would be slower everywhere.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.core.storage import own_storage
+from gradlab.core.tensor import Tensor, constant
+from gradlab.creation.filled import empty
+
+__all__ = ["Buffer", "Parameter"]
+
+PARAMETER, BUFFER, TEMPORARY = "Parameter", "Buffer", "Buffer that is not saved"
+
+
+def marked(data: Any, role: str) -> Tensor:
+    """`data`'s memory as a tensor of its own, without history, that carries the mark."""
+    if data is None:
+        data = empty(0)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. Make it one first: "
+                        "gradlab.tensor(…).")
+    made = constant(data.array)
+    made.storage, made.role = own_storage(data), role
+    return made
+
+
+class Marked(type):
+    """The type of `Parameter` and `Buffer`: `isinstance` asks a tensor for its mark."""
+
+    roles: tuple[str, ...] = ()
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is Tensor and getattr(instance, "role", "") in cls.roles
+
+
+class ParameterType(Marked):
+    """Calling `Parameter` marks a tensor."""
+
+    def __call__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        made = marked(data, PARAMETER)
+        if requires_grad:
+            if made.array.dtype.kind != "f":
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients. This one has dtype "
+                                   f"{made.dtype}: call .float() first, or give requires_grad=False.")
+            made.requires_grad_()
+        return made
+
+
+class BufferType(Marked):
+    """Calling `Buffer` marks a tensor."""
+
+    def __call__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        made = marked(data, BUFFER if persistent else TEMPORARY)
+        return made.requires_grad_() if data is not None and data.requires_grad else made
+
+
+class Parameter(Tensor, metaclass=ParameterType):
+    """A tensor to be learnt: a module that it is assigned to lists it among its parameters. Shares the memory of `data`."""
+
+    __slots__ = ()
+    __module__ = "gradlab.nn.parameter"
+    roles = (PARAMETER,)
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        """What `Parameter(…)` takes; the metaclass makes the tensor."""
+
+
+class Buffer(Tensor, metaclass=BufferType):
+    """A tensor of a module's state that is not learnt. `persistent=False` leaves it out of the state_dict."""
+
+    __slots__ = ()
+    __module__ = "gradlab.nn.parameter"
+    roles = (BUFFER, TEMPORARY)
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        """What `Buffer(…)` takes; the metaclass makes the tensor."""

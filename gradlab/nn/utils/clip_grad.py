@@ -1,0 +1,91 @@
+"""Gradients made smaller, in place, between `backward` and the optimizer's step."""
+from __future__ import annotations
+
+import math
+import types
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.modes import no_grad
+from gradlab.core.tensor import Tensor, constant
+from gradlab.creation.data import tensor
+from gradlab.functions.joins import stack
+from gradlab.linalg.norms import vector_norm
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def gradients(parameters: Any) -> list[Tensor]:
+    return [p.grad for p in ([parameters] if isinstance(parameters, Tensor) else parameters) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """The norm of all elements of all the tensors, as of one vector."""
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
+    if not found:
+        return tensor(0.0)
+    if norm_type == 2 and all(type(x.array) is np.ndarray and x.array.dtype.char in "fd" for x in found):
+        return checked(euclidean([x.array for x in found]), norm_type, error_if_nonfinite)
+    first = found[0].device
+    total = vector_norm(stack([vector_norm(x, norm_type).to(first) for x in found]), norm_type)
+    return checked(total, norm_type, error_if_nonfinite)
+
+
+def euclidean(arrays: list[np.ndarray]) -> Tensor:
+    """The 2-norm of all the arrays' elements: one dot product each."""
+    flat = [array.ravel("K") for array in arrays]
+    total = math.sqrt(sum(float(np.dot(x, x)) for x in flat))
+    return constant(np.asarray(total, np.result_type(*arrays)))
+
+
+def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
+    """The norm, unless it is to be refused."""
+    if error_if_nonfinite and not total.isfinite():
+        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+                           "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+                           "`error_if_nonfinite=False`")
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+    """Scale the gradients by max_norm / total_norm if that makes them smaller."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    if not scale.is_cuda and scale.item() == 1:                       # on a GPU the question would cost more than the product
+        return
+    for gradient in gradients(parameters):
+        gradient.mul_(scale.to(gradient.device))
+
+
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Scale the gradients so that the norm of all of them together is at most `max_norm`. Returns the norm before that."""
+    if isinstance(parameters, Tensor):
+        given = [parameters]
+    else:
+        given = list(parameters)
+        if not given and isinstance(parameters, types.GeneratorType):
+            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    total = get_total_norm(gradients(given), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(given, max_norm, total)
+    return total
+
+
+def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Deprecated: use clip_grad_norm_."""
+    warnings.warn("`gradlab.nn.utils.clip_grad_norm` is now deprecated in favor of `gradlab.nn.utils.clip_grad_norm_`.",
+                  FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Clamp every element of the gradients to ±clip_value."""
+    for gradient in gradients(parameters):
+        gradient.clamp_(-float(clip_value), float(clip_value))

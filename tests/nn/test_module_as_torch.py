@@ -1,0 +1,55 @@
+"""Modules, containers, initial values and nn.utils do what PyTorch 2.13 was recorded to do."""
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from module_cases import CASES
+
+import gradlab
+
+RECORDED = json.loads((Path(__file__).parent / "module_expected.json").read_text())["cases"]
+
+
+def assert_agrees(found: Any, expected: Any) -> None:
+    """Same structure and texts (in gradlab's name; after an error's first sentence come our own words); floats to float32's
+    last digits."""
+    if isinstance(expected, dict) and "raised" in expected:
+        assert isinstance(found, dict) and "raised" in found, f"{expected['raised']} expected, got {found}"
+        kind, text = expected["raised"]
+        text = text.replace("torch", "gradlab")
+        text = text if "state_dict for" in text else text.partition(". ")[0]
+        assert found["raised"][0] == kind and found["raised"][1].startswith(text.removesuffix(".")), (found["raised"], text)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for key in expected:
+            assert_agrees(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), (found, expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_agrees(one, other)
+    elif isinstance(expected, float):
+        assert math.isclose(found, expected, rel_tol=2e-6, abs_tol=2e-6) or (math.isnan(found) and math.isnan(expected))
+    elif isinstance(expected, str):
+        assert found == expected.replace("torch.", "gradlab.")
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_does_what_torch_does(name: str) -> None:
+    assert_agrees(json.loads(json.dumps(CASES[name](gradlab))), RECORDED[name])
+
+
+def test_every_case_is_recorded() -> None:
+    assert list(CASES) == list(RECORDED), "run python tests/nn/module_record.py"
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", CASES)
+def test_recorded_is_what_torch_does(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    assert json.loads(json.dumps(CASES[name](torch))) == RECORDED[name]

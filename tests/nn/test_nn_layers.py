@@ -1,0 +1,77 @@
+"""Layers do what torch 2.13 was recorded to do: text, initial values, outputs, gradients, errors and warnings.
+
+The lines are in `layers_cases.py`, what torch made of them in `layers_expected.json`.
+"""
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from typing import Any
+
+import pytest
+from layers_cases import CASES, EXPECTED
+
+import gradlab
+
+RECORDED = json.loads(EXPECTED.read_text())
+
+
+def agree(found: Any, expected: Any, at: str = "") -> None:
+    """The same structure and texts; floats to float32's last digits."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected), at
+        for key, value in expected.items():
+            agree(found[key], value, f"{at}.{key}")
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected), (at, found, expected)
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            agree(one, other, f"{at}[{i}]")
+    elif isinstance(expected, float):
+        assert math.isclose(found, expected, rel_tol=2e-5, abs_tol=4e-6) or (found != found and expected != expected), (
+            at, found, expected)
+    else:
+        assert found == (expected.replace("torch.", "gradlab.") if isinstance(expected, str) else expected), at
+
+
+def first_sentence(text: str) -> str:
+    """Torch's, in gradlab's name. What follows it is ours."""
+    return text.partition(". ")[0].removesuffix(".").replace("torch.", "gradlab.").rstrip()
+
+
+def same_error(found: list[str], expected: list[str]) -> None:
+    """The type, and the sentence that a search finds; or the same warnings."""
+    if expected and expected[0].endswith("Error"):
+        assert found[0] == expected[0]
+        assert found[1].startswith(first_sentence(expected[1])), (found[1], expected[1])
+    else:
+        assert [first_sentence(text) for text in found] == [first_sentence(text) for text in expected]
+
+
+@pytest.mark.parametrize("line", RECORDED["layers"])
+def test_layers(line: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(CASES["layers"][0](gradlab, line), RECORDED["layers"][line])
+
+
+@pytest.mark.parametrize("line", RECORDED["errors"])
+def test_errors(line: str) -> None:
+    same_error(CASES["errors"][0](gradlab, line), RECORDED["errors"][line])
+
+
+def test_every_line_is_recorded() -> None:
+    for topic, (_, rows) in CASES.items():
+        assert list(RECORDED[topic]) == rows
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("topic", CASES)
+def test_the_recording_is_torchs(topic: str) -> None:
+    torch = pytest.importorskip("torch")
+    case, rows = CASES[topic]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for line in rows:
+            agree(json.loads(json.dumps(case(torch, line)).replace("torch.", "gradlab.")),
+                  json.loads(json.dumps(RECORDED[topic][line]).replace("torch.", "gradlab.")), line)
