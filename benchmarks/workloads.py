@@ -145,6 +145,31 @@ def mlp(lib: Any, batch: int = 64) -> Callable[[], Any]:
     return step
 
 
+@workload("adam")
+def adam(lib: Any, batch: int = 64) -> Callable[[], Any]:
+    """The same step through modules and Adam."""
+    nn = lib.nn
+    lib.manual_seed(0)
+    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+    optimizer, criterion = lib.optim.Adam(model.parameters()), nn.CrossEntropyLoss()
+    x, y = lib.randn(batch, 784), lib.randint(0, 10, (batch,))
+
+    def step() -> None:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    return step
+
+
+@workload("adam/step")
+def adam_step(lib: Any) -> Callable[[], Any]:
+    """Adam's own part of that step."""
+    parameters = layers(lib)
+    for p in parameters:
+        p.grad = lib.randn(*p.shape)
+    return lib.optim.Adam(parameters).step
+
+
 def mlp_by_hand() -> Callable[[], Any]:
     """The same step in NumPy, its gradient worked out by hand: the floor under any library on NumPy."""
     import numpy as np

@@ -13,7 +13,7 @@ from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
-from gradlab import autograd, backends, cuda, linalg, nn, return_types, special, utils
+from gradlab import autograd, backends, cuda, linalg, nn, optim, return_types, special, utils
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
@@ -103,4 +103,4 @@ __all__ = [n for n, v in globals().items() if not n.startswith("_") and not isin
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_LAZY, "autograd", "backends", "cuda", "linalg", "nn", "random", "utils"])
+    return sorted([*__all__, *_LAZY, "autograd", "backends", "cuda", "linalg", "nn", "optim", "random", "utils"])

@@ -1,0 +1,220 @@
+"""L-BFGS: a quasi-Newton method that knows the curvature by the last steps and the changes of the gradient along them.
+
+Nocedal and Wright, *Numerical Optimization* (2006): algorithm 7.4 (two loops) for the direction, 3.5 and 3.6 for the line search
+with the strong Wolfe conditions, 3.59 for the cubic. The parameters are one flat vector here.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.modes import no_grad
+from gradlab.core.storage import wrote
+from gradlab.core.tensor import Tensor, constant
+from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
+
+__all__ = ["LBFGS"]
+
+
+class Point(NamedTuple):
+    """A point of a line search: the step, the loss there, its gradient, and the slope along the direction."""
+
+    t: float
+    loss: float
+    g: Any
+    slope: float
+
+
+class LBFGS(Optimizer):
+    """L-BFGS (Liu and Nocedal, 1989) on one group of parameters; `step(closure)` needs a closure, which it calls several times.
+
+    Up to max_iter iterations and max_eval calls a step (default 1.25·max_iter); ends when the largest gradient is at most
+    tolerance_grad, or loss and parameters change by less than tolerance_change. line_search_fn is None or "strong_wolfe".
+    """
+
+    def __init__(self, params: Any, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
+                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+                 line_search_fn: str | None = None) -> None:
+        not_negative(lr=lr)
+        super().__init__(params, {
+            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
+            "line_search_fn": line_search_fn})
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+
+    def _gradient(self) -> Any:
+        params = self.param_groups[0]["params"]
+        xp = namespace_of[type(params[0].array)]
+        return xp.concatenate([xp.zeros(p.array.size, p.array.dtype) if p.grad_slot is None else p.grad_slot.array.reshape(-1)
+                               for p in params])
+
+    def _place(self, starts: list[Any], t: float, d: Any) -> None:
+        """Put the parameters at `starts` + t·d."""
+        at = 0
+        for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
+            p.array[...] = start + t * d[at:at + start.size].reshape(start.shape)
+            at += start.size
+            wrote(p)
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Iterate; returns the first loss. The closure clears the gradients, computes the loss, calls backward, returns it."""
+        if closure is None:
+            raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'. It is a function that clears the "
+                            "gradients, computes the loss, calls backward() and returns the loss.")
+        with no_grad():
+            return self._iterate(closure)
+
+    def _iterate(self, closure: Closure) -> Any:
+        group = self.param_groups[0]
+        first, lr, change = group["params"][0], float(group["lr"]), group["tolerance_change"]
+        state = self.state[first]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        original = evaluated(closure)
+        loss, evaluations = _number(original), 1
+        state["func_evals"] += 1
+        g = self._gradient()
+        if not g.size or not _reaches(g, group["tolerance_grad"]):
+            return original
+        for iteration in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            d = self._direction(state, g, group["history_size"])
+            before = loss
+            state["prev_flat_grad"], state["prev_loss"] = constant(g), loss
+            t = min(1.0, 1.0 / abs(g).sum().item()) * lr if state["n_iter"] == 1 else lr
+            state["t"] = t
+            slope = (g @ d).item()
+            if slope > -change:
+                break
+            starts, calls = [p.array.copy() for p in group["params"]], 0
+            if group["line_search_fn"] is not None:
+                if group["line_search_fn"] != "strong_wolfe":
+                    raise RuntimeError("only 'strong_wolfe' is supported")
+
+                def at(t: float, starts: Any = starts, d: Any = d) -> Point:
+                    self._place(starts, t, d)
+                    loss = _number(evaluated(closure))
+                    g = self._gradient()
+                    return Point(t, loss, g, (g @ d).item())
+
+                found, calls = strong_wolfe(at, Point(0.0, loss, g, slope), t, abs(d).max().item())
+                t, loss, g, _ = found
+                self._place(starts, t, d)
+            else:
+                self._place(starts, t, d)
+                if iteration != group["max_iter"]:
+                    loss, calls = _number(evaluated(closure)), 1
+                    g = self._gradient()
+            state["t"] = t
+            evaluations += calls
+            state["func_evals"] += calls
+            if (evaluations >= group["max_eval"] or not _reaches(g, group["tolerance_grad"]) or abs(t * d).max().item() <= change
+                    or abs(loss - before) < change):
+                break
+        return original
+
+    @staticmethod
+    def _direction(state: dict[str, Any], g: Any, history: int) -> Any:
+        """Minus the inverse Hessian's estimate times the gradient; the estimate learns of the last step first."""
+        if state["n_iter"] == 1:
+            state.update(d=constant(-g), t=1.0, old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
+            return state["d"].array
+        ys, steps, inverses = state["old_dirs"], state["old_stps"], state["ro"]
+        y, s = g - state["prev_flat_grad"].array, state["d"].array * state["t"]
+        curvature = (y @ s).item()
+        if curvature > 1e-10:
+            if len(ys) == history:
+                for kept in (ys, steps, inverses):
+                    kept.pop(0)
+            ys.append(constant(y))
+            steps.append(constant(s))
+            inverses.append(1.0 / curvature)
+            state["H_diag"] = curvature / (y @ y).item()
+        d, weights = -g, []
+        for y, s, inverse in zip(reversed(ys), reversed(steps), reversed(inverses), strict=True):
+            weights.append((s.array @ d).item() * inverse)
+            d -= weights[-1] * y.array
+        d *= state["H_diag"]
+        for y, s, inverse, weight in zip(ys, steps, inverses, reversed(weights), strict=True):
+            d += s.array * (weight - (y.array @ d).item() * inverse)
+        state["d"] = constant(d)
+        return d
+
+
+def _number(loss: Any) -> float:
+    return loss.item() if isinstance(loss, Tensor) else float(loss)
+
+
+def _reaches(g: Any, tolerance: float) -> bool:
+    return not abs(g).max().item() <= tolerance
+
+
+def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
+    """Where the cubic with the losses and slopes of two points is least, within the bounds (default: between the points)."""
+    if a.t > b.t:
+        a, b = b, a
+    low, high = bounds or (a.t, b.t)
+    if a.t == b.t:
+        return (low + high) / 2
+    d = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
+    square = d * d - a.slope * b.slope
+    if not square >= 0:
+        return (low + high) / 2
+    root = math.sqrt(square)
+    below = b.slope - a.slope + 2 * root
+    return min(max(b.t - (b.t - a.t) * ((b.slope + root - d) / below), low), high) if below else (low + high) / 2
+
+
+def strong_wolfe(at: Any, start: Point, t: float, length: float, decrease: float = 1e-4, flatness: float = 0.9,
+                 change: float = 1e-9, most: int = 25) -> tuple[Point, int]:
+    """A point along the direction that satisfies the strong Wolfe conditions, and how often the loss was computed.
+
+    `at(t)` computes a point; `length` is the direction's largest element.
+    """
+    def too_high(point: Point) -> bool:
+        return point.loss > start.loss + decrease * point.t * start.slope
+
+    def flat(point: Point) -> bool:
+        return abs(point.slope) <= -flatness * start.slope
+
+    # Go on until a minimum lies between two points.
+    before, new, calls, rounds = start, at(t), 1, 0
+    bracket: list[Point] = []
+    while rounds < most:
+        if too_high(new) or (rounds > 1 and new.loss >= before.loss):
+            bracket = [before, new]
+        elif flat(new):
+            return new, calls
+        elif new.slope >= 0:
+            bracket = [before, new]
+        if bracket:
+            break
+        t = cubic_minimum(before, new, (new.t + 0.01 * (new.t - before.t), new.t * 10))
+        before, new = new, at(t)
+        calls, rounds = calls + 1, rounds + 1
+    low, high = sorted(bracket or [start, new], key=lambda point: point.loss)
+
+    # Narrow the interval. A point too near its ends twice in a row is moved inwards.
+    crept = False
+    while rounds < most and abs(high.t - low.t) * length >= change:
+        left, right = sorted((low.t, high.t))
+        t, margin = cubic_minimum(low, high), 0.1 * (right - left)
+        if min(right - t, t - left) < margin:
+            if crept or t >= right or t <= left:
+                t = right - margin if abs(t - right) < abs(t - left) else left + margin
+                crept = False
+            else:
+                crept = True
+        else:
+            crept = False
+        new = at(t)
+        calls, rounds = calls + 1, rounds + 1
+        if too_high(new) or new.loss >= low.loss:
+            low, high = sorted((low, new), key=lambda point: point.loss)
+        elif flat(new):
+            return new, calls
+        else:
+            low, high = new, low if new.slope * (high.t - low.t) >= 0 else high
+    return low, calls

@@ -1,0 +1,138 @@
+"""The base of the schedules of the learning rate, and how they reach into an optimizer's groups."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from gradlab.core.tensor import Tensor
+from gradlab.optim.optimizer import Optimizer
+
+Rate = Any                                     # a float, or a tensor of one element
+EPOCH = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+         "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
+         "used instead of the new chainable form, where available.")
+TOO_EARLY = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them "
+             "in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
+             "skipping the first value of the learning rate schedule. See more details at "
+             "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+
+
+def copied(value: Rate) -> Rate:
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def put(group: dict[str, Any], key: str, value: Rate) -> None:
+    """Set a group's number; one that is kept in a tensor stays in that tensor."""
+    if isinstance(group[key], Tensor):
+        group[key].fill_(float(value))
+    else:
+        group[key] = value
+
+
+def spread(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
+    """One value a group: the list given, or the number for all."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * groups
+    if len(value) != groups:
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                         f"param_groups has {groups}.")
+    return list(value)
+
+
+def momentum_of(group: dict[str, Any], value: float | None = None) -> float:
+    """A group's momentum, or its first beta; set if a value is given."""
+    if value is not None:
+        group.update({"betas": (value, *group["betas"][1:])} if "betas" in group else {"momentum": value})
+    return group["betas"][0] if "betas" in group else group["momentum"]
+
+
+def cycles_momentum(optimizer: Optimizer) -> None:
+    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+
+
+def checked(optimizer: Any) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+    return optimizer
+
+
+class LRScheduler:
+    """Base of the schedules. A class of one's own defines `get_lr`: the rates of this epoch (`last_epoch`), one a group."""
+
+    _get_lr_called_within_step = False
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self.optimizer = checked(optimizer)
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                    "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly "
+                    "loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
+        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._start()
+
+    def _start(self) -> None:
+        self._step_count, self._is_initial = 0, True
+        self.step()
+        self._is_initial = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the schedule keeps, but for the optimizer."""
+        return {k: v for k, v in vars(self).items() if k != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        vars(self).update(state_dict)
+
+    def get_last_lr(self) -> list[Rate]:
+        """The rates that the last step set."""
+        return self._last_lr
+
+    def get_lr(self) -> list[Rate]:
+        """The rates of epoch `last_epoch`."""
+        raise NotImplementedError(f"{type(self).__name__} defines no get_lr.")
+
+    def _rates(self) -> list[Rate]:
+        """The present rates."""
+        return [copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _scaled(self, factor: float) -> list[Rate]:
+        return self._rates() if factor == 1 else [rate * factor for rate in self._rates()]
+
+    def _said(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
+                          stacklevel=3)
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch. (`epoch`, deprecated in torch, jumps to one.)"""
+        if self._step_count == 1 and not self.optimizer._stepped:
+            warnings.warn(TOO_EARLY, UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(EPOCH, UserWarning, stacklevel=2)
+        self._go_to(epoch)
+
+    def _go_to(self, epoch: int | None) -> None:
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                rates = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        finally:
+            self._get_lr_called_within_step = False
+        self._set(rates)
+
+    def _set(self, rates: list[Rate]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            put(group, "lr", rate)
+        self._last_lr = self._rates()
