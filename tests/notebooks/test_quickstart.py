@@ -2,65 +2,26 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from notebooks.running import PICTURE, TABLE, cell, is_stripped, read, run_twice, types
 
-from gradlab import cli
-
-nbformat = pytest.importorskip("nbformat", reason="needs the extra lab")
-nbclient = pytest.importorskip("nbclient", reason="needs the extra lab")
 SECONDS = 30
 WIDGET = "application/vnd.jupyter.widget-view+json"
-
-
-def read():
-    return nbformat.read(cli.notebooks() / "quickstart.ipynb", as_version=4)
 
 
 @pytest.fixture(scope="module")
 def runs():
     """The code cells of two runs in one kernel, and how long the first took."""
-    notebook = read()
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
-    runs, began, seconds = [], time.monotonic(), []
-    with client.setup_kernel():
-        for _ in range(2):
-            for cell in code:
-                client.execute_cell(cell, notebook.cells.index(cell))
-            runs.append([cell.copy() for cell in code])
-            seconds.append(time.monotonic() - began)
-            for cell in code:
-                cell.outputs = []
-    return runs, seconds[0]
-
-
-def cell(run, name):
-    return next(cell for cell in run if cell.id == name)
-
-
-def types(cell):
-    """The MIME types of each output of a cell; a stream by its name."""
-    return [{output.name} if output.output_type == "stream" else set(output.data) for output in cell.outputs]
+    return run_twice("quickstart.ipynb")
 
 
 def texts(cell):
     return [output.get("text", output.get("data", {}).get("text/plain")) for output in cell.outputs]
 
 
-TABLE = {"text/html", "text/latex", "text/plain"}
-PICTURE = {"text/html", "image/png", "text/plain"}
-
-
 def test_the_source_is_stripped():
-    notebook = read()
-    nbformat.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert len(code) <= 12
-    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert all(cell.metadata == {} for cell in notebook.cells)
-    assert "widgets" not in notebook.metadata
+    is_stripped("quickstart.ipynb")
+    assert sum(cell.cell_type == "code" for cell in read("quickstart.ipynb").cells) <= 12
 
 
 def test_it_is_quick(runs):

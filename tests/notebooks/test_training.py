@@ -1,0 +1,37 @@
+"""training.ipynb: a module, an optimizer, a data loader and `%%grad` on one step; run twice in one kernel."""
+from __future__ import annotations
+
+import pytest
+from notebooks.running import PICTURE, TABLE, cell, is_stripped, run_twice, types
+
+SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return run_twice("training.ipynb")
+
+
+def test_the_source_is_stripped():
+    is_stripped("training.ipynb")
+
+
+def test_it_is_quick(runs):
+    assert runs[1] < SECONDS
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_it_runs_shows_and_learns(runs, again):
+    run = runs[0][again]
+    outputs = [output for one in run for output in one.outputs]
+    assert not [o for o in outputs if o.output_type == "error" or (o.output_type == "stream" and o.name == "stderr")]
+    for name in ("step", "end"):
+        assert types(cell(run, name))[-3:] == [TABLE, PICTURE, TABLE]
+    table = cell(run, "step").outputs[-3].data["text/plain"]
+    parameters = [f"model.{layer}.{kind} " for layer in ("fc1", "fc2", "out") for kind in ("weight", "bias")]
+    places = [table.index(f"\n  {name}") for name in parameters]
+    assert places == sorted(places)
+    first, last = cell(run, "train").outputs[0].text.split(" right")[0].split(", ")
+    assert float(first.split(" -> ")[1]) < 0.1
+    assert float(last.rstrip("%")) > 98
+    assert {"image/png", "text/plain"} <= types(cell(run, "plot"))[-1]
