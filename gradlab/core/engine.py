@@ -28,7 +28,7 @@ from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.storage import clock, wrote
 from gradlab.core.tensor import Tensor, constant
 
-LARGE = 4096                      # elements from which adding in place pays; on one-element arrays `+=` costs three times `+`
+LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
 
 class Sweep(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import SCALARS, namespace_of
 from gradlab.core.destination import into
+from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.promotion import GUARDS, PROMOTIONS
@@ -25,7 +26,6 @@ from gradlab.core.tensor import Tensor, constant
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
-LARGE = 4096                      # elements from which it pays to spare an array
 GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
 
 
