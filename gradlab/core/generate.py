@@ -57,9 +57,10 @@ def still_of(result: Any, *saved: Any) -> Any:
     return result
 
 
-def scaled(g: Any, partial: Any, saved: tuple[Any, ...]) -> Any:
-    """g · partial, in the memory of the partial derivative if that is the rule's own: large arrays are bound by memory."""
-    if partial.base is None and partial.shape == g.shape and partial.dtype == g.dtype and all(partial is not s for s in saved):
+def scaled(g: Any, partial: Any, held: tuple[Any, ...]) -> Any:
+    """g · partial, in the memory of the partial derivative if that is the rule's own, and none that the node holds: large arrays
+    are bound by memory."""
+    if partial.base is None and partial.shape == g.shape and partial.dtype == g.dtype and all(partial is not h for h in held):
         return np.multiply(g, partial, out=partial)
     return np.multiply(g, partial)
 
@@ -277,7 +278,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
                 fresh = not traced and not scalar and not returns_its_argument(rule)
                 call = f"{given} * {call}" if traced or scalar else f"multiply({given}, {call})"
                 if fresh:
-                    held = "".join(f"{value[n]}, " for n in op.saves)
+                    held = "".join(f"{value[n]}, " for n in (*op.saves, *op.meta))
                     call = f"{call} if {given}.size < LARGE else {call.replace('multiply', 'scaled')[:-1]}, ({held}))"
             if traced and not tangent and not op.masks and (read := [value[n] for n in op.saves if n in names]):
                 call = f"still_of({call}, {', '.join(read)})"

@@ -278,3 +278,20 @@ def test_threads_may_run_backward_at_once():
         t.join()
     for i, g in found.items():
         np.testing.assert_allclose(g, (w.array + w.array.T) @ np.full(50, float(i)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("function", [gl.exp, gl.tanh, gl.sigmoid, lambda x: x * x, lambda x: x ** 2, gl.special.erf])
+def test_a_sweep_over_large_arrays_leaves_what_a_node_holds(function):
+    """From some size on a cotangent is made in the derivative's own memory. It must not be memory that the graph keeps."""
+    from gradlab.core.engine import LARGE
+
+    x = gl.linspace(-1, 1, 2 * LARGE, dtype=gl.float64).requires_grad_()
+    y = function(x)
+    value = y.detach().clone()
+    first, = gl.autograd.grad(y, x, gl.full_like(y, 3.0), retain_graph=True)
+    again, = gl.autograd.grad(y, x, gl.full_like(y, 3.0))
+    small = x.detach()[::64].clone().requires_grad_()
+    expected, = gl.autograd.grad(function(small), small, gl.full_like(small, 3.0))
+    assert gl.equal(first, again)
+    assert gl.equal(y.detach(), value)
+    assert gl.allclose(first[::64], expected, rtol=1e-13)
