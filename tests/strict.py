@@ -1,26 +1,65 @@
 """A strict stand-in for a device array: everything a rule may use, and no silent way to a NumPy array.
 
-It behaves as CuPy's arrays do where it matters: Python numbers mix freely, host arrays with axes do not, `np.asarray`
-refuses. So a host/device mix-up fails here, without a GPU.
+It behaves as CuPy's arrays do where it matters, as far as CuPy's source says it: Python numbers mix freely, host arrays do not;
+`np.asarray` refuses; an index outside of an axis wraps around; of a ufunc reached through `__array_ufunc__` only the call is
+known; adding at places is known for the dtypes of CUDA's atomic addition. `READS` notes each operation for which the host waits
+for the device. So a host/device mix-up, or a needless wait, fails here, without a GPU.
 """
 from __future__ import annotations
 
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import device, register
+from gradlab.backend import namespaces
+from gradlab.backend.namespaces import CPU, cuda, device, register
+
+READS: list[str] = []                                   # what made the host wait, since somebody emptied the list
+# Functions of CuPy's that read values, to know the shape of their result or to check their arguments.
+WAITING = {"nonzero", "flatnonzero", "argwhere", "unique", "unravel_index", "ravel_multi_index", "bincount", "allclose",
+           "array_equal"}
+ATOMIC = "efdiIL"                                       # dtypes of CUDA's atomic addition: no int64, no small integers, no bool
+
+
+class GPUs:
+    """Which of the GPUs that are stood for is the current one, and what CuPy calls `cupy.cuda`."""
+
+    current, stream = 0, 0
+
+    @staticmethod
+    def get_current_stream() -> Any:
+        return SimpleNamespace(ptr=GPUs.stream)
+
+    class Device:
+        """As CuPy's: number `id`; the current one inside `with`."""
+
+        def __init__(self, id: int | None = None) -> None:
+            self.id, self.before = GPUs.current if id is None else id, []
+
+        def __enter__(self) -> None:
+            self.before.append(GPUs.current)
+            self.use()
+
+        def __exit__(self, *raised: object) -> None:
+            GPUs.current = self.before.pop()
+
+        def use(self) -> None:
+            GPUs.current = self.id
+
+        def synchronize(self) -> None:
+            READS.append("synchronize")
 
 
 class StrictArray:
     """A NumPy array behind a door."""
 
-    __slots__ = ("__weakref__", "_host")
+    __slots__ = ("__weakref__", "_host", "gpu")
     __hash__ = None
 
     def __init__(self, host: np.ndarray) -> None:
-        self._host = np.asarray(host)
+        self._host, self.gpu = np.asarray(host), GPUs.current
         OWNERS[id(self._host)] = self
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -28,7 +67,7 @@ class StrictArray:
                         "explicitly.")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method not in ("__call__", "at", "reduce"):
+        if method != "__call__" or set(kwargs) - {"out", "dtype", "casting"}:
             return NotImplemented
         return behind(getattr(ufunc, method)(*opened(inputs), **{k: opened(v) for k, v in kwargs.items()}))
 
@@ -37,29 +76,30 @@ class StrictArray:
         part.flags.writeable = self._host.flags.writeable                    # read-only is a peculiarity of NumPy's
         return StrictArray(part)
 
-    def get(self) -> np.ndarray:
-        return self._host.copy()
-
-    def item(self) -> Any:
-        return self._host.item()
-
-    def tolist(self) -> Any:
-        return self._host.tolist()
-
-    def __bool__(self) -> bool:
-        return bool(self._host)
-
-    def __int__(self) -> int:
-        return int(self._host)
+    def take(self, indices: Any, axis: int | None = None) -> StrictArray:
+        return StrictArray(self._host.take(opened(indices), axis, mode="wrap" if self._host.size else "raise"))
 
     def __len__(self) -> int:
         return len(self._host)
 
     def __getitem__(self, index: Any) -> Any:
-        return behind(self._host[index_opened(index)])
+        return behind(self._host[index_opened(index, self._host.shape)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._host[index_opened(index)] = opened(value)
+        self._host[index_opened(index, self._host.shape)] = opened(value)
+
+    def __deepcopy__(self, memo: Any) -> StrictArray:
+        with self.device:
+            return self.copy()
+
+    @property
+    def device(self) -> Any:
+        return GPUs.Device(self.gpu)
+
+    @property
+    def data(self) -> Any:
+        """The memory, known by its address, as CuPy's."""
+        return SimpleNamespace(ptr=self._host.__array_interface__["data"][0])
 
     @property
     def base(self) -> Any:
@@ -73,8 +113,14 @@ class StrictArray:
 OWNERS: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()
 for _name in ("shape", "ndim", "dtype", "size", "itemsize", "strides", "flags", "nbytes"):
     setattr(StrictArray, _name, property(lambda self, name=_name: getattr(self._host, name)))
+for _name, _call in {"get": "copy", "item": "item", "tolist": "tolist", "__bool__": "__bool__", "__int__": "__int__",
+                     "__float__": "__float__", "__index__": "__index__", "nonzero": "nonzero"}.items():
+    def _read(self, name=_name, call=_call):
+        READS.append(name)
+        return behind(getattr(self._host, call)()) if name == "nonzero" else getattr(self._host, call)()
+    setattr(StrictArray, _name, _read)
 for _name in ("reshape", "sum", "prod", "mean", "max", "min", "argmax", "argmin", "all", "any", "astype", "copy",
-              "squeeze", "nonzero", "ravel", "transpose", "take", "view"):
+              "squeeze", "ravel", "transpose", "view", "fill"):
     def _method(self, *args, name=_name, **kwargs):
         return behind(getattr(self._host, name)(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
     setattr(StrictArray, _name, _method)
@@ -85,7 +131,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(StrictArray, f"__{_name}__", _operator)
 for _name in ("neg", "abs", "invert"):
     setattr(StrictArray, f"__{_name}__", lambda self, name=f"__{_name}__": behind(getattr(self._host, name)()))
-for _name in ("iadd", "isub", "imul", "itruediv"):
+for _name in ("iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor"):
     def _in_place(self, other, name=f"__{_name}__"):
         getattr(self._host, name)(*opened((other,)))
         return self
@@ -93,8 +139,11 @@ for _name in ("iadd", "isub", "imul", "itruediv"):
 
 
 def opened(value: Any) -> Any:
-    """What the host computes with; a host array with axes among the operands is the mix-up we are here to find."""
+    """What the host computes with; a host array among the operands is the mix-up we are here to find."""
     if isinstance(value, StrictArray):
+        if value.gpu != GPUs.current:
+            raise ValueError(f"Array device must be same as the current device: array device = {value.gpu} while current = "
+                             f"{GPUs.current}")
         return value._host
     if isinstance(value, (tuple, list)):
         return type(value)(opened(v) for v in value)
@@ -103,8 +152,30 @@ def opened(value: Any) -> Any:
     return value
 
 
-def index_opened(index: Any) -> Any:
-    return tuple(opened(i) for i in index) if isinstance(index, tuple) else opened(index)
+def index_opened(index: Any, shape: tuple[int, ...]) -> Any:
+    """The index for the host array; integers in arrays wrap around, and a mask makes the host count its true elements."""
+    parts = index if isinstance(index, tuple) else (index,)
+    used = sum(0 if p is None or p is Ellipsis else p.ndim if is_mask(p) else 1 for p in parts)
+    axis, host = 0, []
+    for part in parts:
+        if is_mask(part):
+            READS.append("mask")
+            host.append(part._host)
+            axis += part.ndim
+        elif part is None or isinstance(part, (bool, np.bool_)):
+            host.append(part)
+        elif part is Ellipsis:
+            host.append(part)
+            axis += len(shape) - used
+        else:
+            part = opened(part)
+            host.append(part % shape[axis] if isinstance(part, np.ndarray) and shape[axis] else part)
+            axis += 1
+    return tuple(host) if isinstance(index, tuple) else host[0]
+
+
+def is_mask(part: Any) -> bool:
+    return isinstance(part, StrictArray) and part.dtype == bool
 
 
 def behind(result: Any) -> Any:
@@ -138,18 +209,29 @@ class Namespace:
 
         return Namespace(linalg)
 
+    def asarray(self, data: Any, dtype: Any = None) -> StrictArray:
+        if isinstance(data, StrictArray):
+            return data if dtype in (None, data.dtype) else data.astype(dtype)
+        return StrictArray(np.array(data, dtype))
+
+    def array(self, data: Any, dtype: Any = None) -> StrictArray:
+        return StrictArray(np.array(data._host if isinstance(data, StrictArray) else data, dtype))
+
+    def take(self, array: StrictArray, indices: Any, axis: int | None = None) -> StrictArray:
+        return array.take(indices, axis)
+
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.module, name)
-        if name in ("asarray", "array"):
-            def make(data: Any, dtype: Any = None) -> StrictArray:
-                return data if isinstance(data, StrictArray) and dtype in (None, data.dtype) else StrictArray(
-                    np.array(data._host if isinstance(data, StrictArray) else data, dtype))
-            return make
         if isinstance(value, np.ufunc):
             return Ufunc(value)
         if not callable(value) or isinstance(value, type):
             return value
-        return lambda *args, **kwargs: behind(value(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name in WAITING or (name == "repeat" and isinstance(args[1], StrictArray)):
+                READS.append(name)
+            return behind(value(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+        return call
 
 
 class Ufunc:
@@ -159,10 +241,25 @@ class Ufunc:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return behind(self.ufunc(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
 
-    def at(self, target: StrictArray, *rest: Any) -> None:
-        self.ufunc.at(*opened((target, *rest)))
+    def at(self, target: StrictArray, index: Any, *rest: Any) -> None:
+        if target.dtype.char not in ATOMIC:
+            raise TypeError(f"{target.dtype} is not supported")
+        self.ufunc.at(target._host, index_opened(index, target.shape), *opened(rest))
 
 
 def install() -> None:
     """Make strict arrays known to gradlab. They say that they lie on the CPU."""
-    register(StrictArray, Namespace(), lambda array: device("cpu"))
+    register(StrictArray, Namespace(), lambda array: CPU)
+
+
+def install_as_gpus(monkeypatch: Any, count: int = 2) -> None:
+    """Strict arrays in place of CuPy's: `device="cuda"` makes them. They behave as CuPy's source says that its arrays do, and so
+    show that gradlab never mixes two devices by itself; they show nothing of CuPy or of a GPU."""
+    module = Namespace()
+    module.cuda, module.ndarray = GPUs, StrictArray
+    for name, value in {"asked": True, "cupy": module, "reason": "", "count": count}.items():
+        monkeypatch.setattr(cuda, name, value)
+    monkeypatch.setattr(GPUs, "current", 0)
+    for table in (namespaces.namespace_of, namespaces._device_of):
+        monkeypatch.setitem(table, StrictArray, module if table is namespaces.namespace_of else
+                            lambda array: device("cuda", array.gpu))

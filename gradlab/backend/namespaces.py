@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import settle
+from gradlab.backend.memory import is_pinned, sent
+
 SCALARS = (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64)
 
 namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)   # 0-d ufuncs return scalars
@@ -169,7 +172,8 @@ def cupy_for(asked: device) -> Any:
     if not cuda.probe():
         raise RuntimeError(
             f"device='{asked}' was asked for, but no CUDA GPU can be used here ({cuda.reason}). Use device='cpu', or "
-            "install the extra 'cuda' (pip install 'gradlab[cuda]') on a machine with an NVIDIA GPU and its driver.")
+            "install the extra 'cuda' (pip install 'gradlab[cuda]'; 'cuda13' for CUDA 13) on a machine with an NVIDIA GPU and "
+            "its driver.")
     if asked.index is not None and not 0 <= asked.index < cuda.count:
         raise RuntimeError(f"CUDA error: invalid device ordinal. '{asked}' was asked for; this machine has "
                            f"{cuda.count} GPU{'s' if cuda.count != 1 else ''}, cuda:0 to cuda:{cuda.count - 1}.")
@@ -181,16 +185,36 @@ def namespace_on(where: device) -> Any:
     return np if where.type == "cpu" else cupy_for(where)
 
 
-def moved(array: Any, where: device) -> Any:
-    """The array on another device; itself if it is there already."""
+def current_gpu() -> int:
+    """The number of the GPU that "cuda" stands for."""
+    return cuda.cupy.cuda.Device().id if cuda.cupy is not None else 0
+
+
+def on_host(value: Any) -> Any:
+    """The same with every array in it on the host, however deep in tuples, lists and dictionaries."""
+    if type(value) in (tuple, list):
+        return type(value)([on_host(v) for v in value])
+    if type(value) is dict:
+        return {name: on_host(v) for name, v in value.items()}
+    return value.get() if is_array(value) and type(value) is not np.ndarray else value
+
+
+def lies_on(array: Any, where: device) -> bool:
+    """Whether the array lies on that device; "cuda" is the current GPU."""
     here = device_of(array)
-    if here == where or here.type == where.type == "cpu":
+    return here.type == where.type and (here.type == "cpu" or here.index == (
+        current_gpu() if where.index is None else where.index))
+
+
+def moved(array: Any, where: device, waits: bool = True) -> Any:
+    """The array on another device; itself if it is there already. Page-locked memory is sent without waiting if it may be."""
+    if lies_on(array, where):
         return array
     if where.type == "cpu":
+        settle()
         return array.get()
     cupy = cupy_for(where)
-    index = cupy.cuda.Device().id if where.index is None else where.index
-    if type(array) is cupy.ndarray and array.device.id == index:
-        return array
-    with cupy.cuda.Device(index):
-        return cupy.array(array)
+    with cupy.cuda.Device(current_gpu() if where.index is None else where.index):
+        if not waits and array.flags.c_contiguous and is_pinned(cupy, array):
+            return sent(cupy, array)
+        return array.copy() if type(array) is cupy.ndarray else cupy.array(array)          # `copy` comes from another GPU as well

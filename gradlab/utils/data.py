@@ -347,8 +347,8 @@ class DataLoader(Generic[T]):
     """Batches of a dataset: `for x, y in DataLoader(data, batch_size=64, shuffle=True)`.
 
     `sampler` gives the indices, or `batch_sampler` lists of them; batch_size=None hands out single samples; `collate_fn` makes
-    a batch of a list of samples. What concerns worker processes and pinned memory is accepted and changes nothing: samples are
-    made in this process when they are asked for.
+    a batch of a list of samples. What concerns worker processes is accepted and changes nothing: samples are made in this process
+    when they are asked for. `pin_memory` puts the batches into page-locked memory where there is a GPU.
     """
 
     _fixed = "batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"
@@ -443,7 +443,19 @@ class _LoaderIterator:
         return len(self._loader)
 
     def __next__(self) -> Any:
-        return self._loader.collate_fn(next(self._samples))
+        batch = self._loader.collate_fn(next(self._samples))
+        return pinned(batch) if self._loader.pin_memory else batch
+
+
+def pinned(batch: Any) -> Any:
+    """The batch with its tensors in page-locked memory, where there is a GPU to read it; a batch of a user's own type is asked
+    for `pin_memory()`, if it has that."""
+    if isinstance(batch, Mapping):
+        return {name: pinned(part) for name, part in batch.items()}
+    if isinstance(batch, (tuple, list)):
+        parts = [pinned(part) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch.pin_memory() if hasattr(batch, "pin_memory") else batch
 
 
 __getattr__ = names_of("gradlab.utils.data")

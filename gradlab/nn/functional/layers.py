@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.accumulate import counts
+from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core import inplace
 from gradlab.core.storage import wrote
@@ -114,20 +116,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     refuse_sparse(sparse)
-    if indices.size and not within(indices, table.shape[0]):
-        raise IndexError(f"index out of range in self. The table has {table.shape[0]} rows: indices are 0 to "
-                         f"{table.shape[0] - 1}, and here {int(indices.min())} to {int(indices.max())}.")
+    on_axis("embedding", indices, table.shape[0], lambda wrong: IndexError(
+        f"index out of range in self. The table has {table.shape[0]} rows: indices are 0 to {table.shape[0] - 1}, and one is "
+        f"{wrong}."))
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
     factor = None
     if weight.node is not None and (padding_idx is not None or scale_grad_by_freq):
         factor = row_factors(table, indices, padding_idx, scale_grad_by_freq)
     return rules.embedding.record(weight, indices=indices, factor=factor)
-
-
-def within(indices: Any, count: int) -> bool:
-    """Whether all indices are among 0 … count - 1: as unsigned numbers, negative ones are too large."""
-    return bool(indices.view(f"u{indices.itemsize}").max() < count)
 
 
 def refuse_sparse(sparse: bool) -> None:
@@ -140,8 +137,7 @@ def row_factors(table: Any, indices: Any, padding_idx: int | None, by_frequency:
     xp = namespace_of[type(table)]
     factor = xp.ones((table.shape[0], 1), dtype=table.dtype)
     if by_frequency:
-        counts = xp.bincount(indices.reshape(-1), minlength=table.shape[0])
-        factor /= xp.maximum(counts, 1).astype(table.dtype).reshape(-1, 1)
+        factor /= xp.maximum(counts(xp, indices, table.shape[0]), 1).astype(table.dtype).reshape(-1, 1)
     if padding_idx is not None:
         factor[padding_idx] = 0
     return factor
@@ -184,10 +180,9 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                                   f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
     table, xp = weight.array, namespace_of[type(weight.array)]
     indices = check_indices("embedding_bag", input).reshape(-1)
-    if indices.size and not within(indices, table.shape[0]):
-        at = int(((indices < 0) | (indices >= table.shape[0])).argmax())
-        raise RuntimeError(f"Index {at} of input takes value {int(indices[at])} which is not in the valid range [0, "
-                           f"{table.shape[0]})")
+    on_axis("embedding_bag", indices, table.shape[0], lambda wrong: RuntimeError(
+        f"Index {int((indices == wrong).argmax())} of input takes value {wrong} which is not in the valid range [0, "
+        f"{table.shape[0]})"))
     if padding_idx is not None and not -table.shape[0] <= padding_idx < table.shape[0]:
         raise RuntimeError(f"padding_idx must be within the number of embeddings, {-table.shape[0]} through "
                            f"{table.shape[0] - 1}, but got {padding_idx}")
@@ -209,7 +204,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         scale = reshape(per_sample_weights, -1)
         rows = rows * unsqueeze(scale if kept is None else scale[constant(kept)], 1)
     elif mode == "mean":
-        sizes = xp.bincount(bag, minlength=count)[bag] if bag.size else bag
+        sizes = counts(xp, bag, count)[bag] if bag.size else bag
         rows = rows * constant((1 / sizes.astype(table.dtype)).astype(table.dtype).reshape(-1, 1))
     return BAG.record(rows, indices=bag, count=count)
 

@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from math import log as log_of
 from math import pi
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.core.devices import different_devices
 from gradlab.core.errors import Size, broadcast_mismatch, not_implemented
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import abs, clone, exp, log, log_softmax, where, xlogy
@@ -158,11 +161,15 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     if target.array.dtype != input.array.dtype:
         raise RuntimeError(f"Found dtype {target.dtype.word} but expected {input.dtype.word}. Call target.to(input.dtype).")
     for name, x in (("input", input.array), ("target", target.array)):
-        if x.size and x.dtype.kind == "f" and leaves_unit_interval(x):
+        if x.dtype.kind == "f" and (type(x) is not np.ndarray or (x.size and leaves_unit_interval(x))):
             hint = " Apply a sigmoid first, or take binary_cross_entropy_with_logits." if name == "input" else ""
-            raise RuntimeError(f"all elements of {name} should be between 0 and 1.{hint}")
+            within("binary_cross_entropy", x, 0, 1, partial(outside_unit_interval, name, hint))
     return rules.binary_cross_entropy.record(input, target, weight=None if weight is None else weight.array, parameter=None,
                                              total=divisor(reduction, input.array.size))
+
+
+def outside_unit_interval(name: str, hint: str, wrong: Any) -> RuntimeError:
+    return RuntimeError(f"all elements of {name} should be between 0 and 1.{hint}")
 
 
 ONE = {2: (np.uint16, 0x3C00), 4: (np.uint32, 0x3F800000), 8: (np.uint64, 0x3FF0000000000000)}             # the bits of 1.0
@@ -258,6 +265,8 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         raise TypeError(f"{function}(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")
     scores, y = input.array, target.array
     shape = scores.shape
+    if type(y) is not type(scores):
+        raise different_devices(function, (scores, y))
     if y.shape != shape[:1] or len(shape) != 2:
         y = fitting_target(shape, y)
     if y.dtype.char != "l" and y.dtype not in (np.int64, np.uint8):
@@ -270,11 +279,13 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         check_weight(weight, input, classes)
     counted = None                                                    # which targets count; None is all of them, the usual case
     # Seen as unsigned a negative target is huge: one pass over the targets finds both ends.
-    if y.size and ((y.view(np.uint64) if y.itemsize == 8 else y).max() >= classes or 0 <= ignore_index < classes):
+    if type(y) is not np.ndarray:                                     # a device says later what it was given (see backend.bounds)
+        counted = y != ignore_index
+        within(function, namespace_of[type(y)].where(counted, y, 0), 0, classes - 1, lambda wrong: out_of_classes(wrong, classes))
+    elif y.size and ((y.view(np.uint64) if y.itemsize == 8 else y).max() >= classes or 0 <= ignore_index < classes):
         counted = y != ignore_index
         if bool((wrong := ((y < 0) | (y >= classes)) & counted).any()):
-            raise IndexError(f"Target {int(y[wrong][0])} is out of bounds. There are {classes} classes: targets are 0 to "
-                             f"{classes - 1}.")
+            raise out_of_classes(int(y[wrong][0]), classes)
         counted = None if bool(counted.all()) else counted
     xp = namespace_of[type(scores)]
     if counted is not None:
@@ -290,7 +301,7 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
             behind).reshape(shape[2:]) if len(shape) > 1 else 0)
     weights = None if weight is None else weight.array[y]
     if counted is not None:
-        if reduction == "none":
+        if reduction == "none" or xp is not np:                       # (how many count, a device does not say without a wait)
             weights = xp.where(counted, 1 if weights is None else weights, 0).astype(scores.dtype)
         else:
             at, weights = at[counted], None if weights is None else weights[counted]
@@ -299,6 +310,10 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
         return rules.nll_loss.record(input, shape=shape, at=at, weights=weights, total=total)
     loss = rules.nll_loss_2d.record(input, shape=shape, at=at, weights=weights, total=total)
     return loss if total is not None or len(shape) == 4 else shapes.reshape.record(loss, shape=loss.array.shape)
+
+
+def out_of_classes(target: int, classes: int) -> IndexError:
+    return IndexError(f"Target {target} is out of bounds. There are {classes} classes: targets are 0 to {classes - 1}.")
 
 
 def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
@@ -357,10 +372,11 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     if input.array.ndim == 1:
         y = y.reshape(())
     counted = y != ignore_index
-    if not bool(counted.all()):
+    if type(y) is not np.ndarray or not counted.all():
         smooth = where(constant(wrap(counted)), smooth, 0.0)
     if reduction == "mean":
-        total = counted.sum() if weight is None else weight.array[y[counted]].sum()
+        xp = namespace_of[type(y)]
+        total = counted.sum() if weight is None else xp.where(counted, weight.array[xp.where(counted, y, 0)], 0).sum()
         smooth = smooth.sum() / constant(wrap(total))
     elif reduction == "sum":
         smooth = smooth.sum()

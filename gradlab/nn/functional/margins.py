@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
@@ -56,8 +57,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         if weight.array.shape != (classes,):
             raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.array.shape)}")
     y = of_long(target).reshape(-1)
-    if y.size and not (y.min() >= 0 and y.max() < classes):
-        raise RuntimeError(f"target out of range. There are {classes} classes: targets are 0 to {classes - 1}.")
+    within("multi_margin_loss", y, 0, classes - 1, lambda wrong: RuntimeError(
+        f"target out of range. There are {classes} classes: targets are 0 to {classes - 1}."))
     xp = namespace_of[type(y)]
     own = constant(y[:, None] == xp.arange(classes))
     above = relu(rows - rows[constant(xp.arange(samples)), constant(y)].reshape(-1, 1) + margin)
@@ -81,9 +82,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     rows = input.reshape(-1, shape[-1] if shape else 1)
     samples, classes = rows.array.shape
     y = of_long(target).reshape(samples, classes)
-    if y.size and not (y.min() >= -1 and y.max() < classes):
-        raise RuntimeError(f"argument #2 'target' is out of range. There are {classes} classes: targets are 0 to {classes - 1}, "
-                           "or -1.")
+    within("multilabel_margin_loss", y, -1, classes - 1, lambda wrong: RuntimeError(
+        f"argument #2 'target' is out of range. There are {classes} classes: targets are 0 to {classes - 1}, or -1."))
     xp = namespace_of[type(y)]
     listed = xp.cumsum(y < 0, axis=1) == 0
     is_target = ((y[:, :, None] == xp.arange(classes)) & listed[:, :, None]).any(axis=1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import expected
 from gradlab.core.tensor import Tensor, constant
@@ -155,9 +156,8 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     if indices.array.shape != shape:
         raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices "
                            f"tensor with shape: {list(indices.array.shape)}")
-    if indices.array.size and not 0 <= int(indices.array.min()) <= int(indices.array.max()) < prod(size):
-        wrong = indices.array[(indices.array < 0) | (indices.array >= prod(size))]
-        raise RuntimeError(f"Found an invalid max index: {int(wrong[0])} (output volumes are of size {'x'.join(map(str, size))})")
+    within("max_unpool", indices.array, 0, prod(size) - 1, lambda wrong: RuntimeError(
+        f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"))
     front = shape[:-len(size)]
     rows = reshape.record(input, shape=(*front, prod(shape[-len(size):])))
     placed = put_along.record(rows, shape=(*front, prod(size)), axis=-1, indices=indices.array.reshape(rows.array.shape),

@@ -41,5 +41,5 @@ CASES = [
     case("stack", lambda a, b: gl.stack([a, b], -1), (3,), (3,)),
     case("block_diag", gl.block_diag, (2, 3), (2,), ()),
     case("astype", lambda x: x.float().double(), (3,)),
-    case("transfer", lambda x: shapes.transfer.record(x, where=x.device), (3,)),
+    case("transfer", lambda x: shapes.transfer.record(x, where=x.device, back=x.device, waits=True), (3,)),
 ]

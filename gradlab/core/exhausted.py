@@ -1,0 +1,83 @@
+"""There is not enough memory: what was asked for, what is held, by which saved tensors of the graph, and what to do.
+
+NumPy and CuPy raise a `MemoryError`. A recording function, and a sweep, hand it here, with the nodes that the operation's
+operands (or the sweep's roots) came from: what these saved is what a user can do something about.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gradlab.backend.namespaces import cuda, is_array
+
+SHOWN = 5
+
+
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """There is not enough memory for a result, on the host or on a GPU."""
+
+
+OutOfMemoryError.__module__ = "gradlab"
+
+
+def exhausted(name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
+    """What to raise where `name` met a MemoryError; `nodes` are those from which the graph is reached."""
+    if isinstance(error, OutOfMemoryError):
+        return error
+    on_gpu = type(error) is not MemoryError and type(error).__module__.startswith("cupy")
+    asked = getattr(error, "_size" if on_gpu else "_total_size", None)
+    found = sorted(held(nodes), key=lambda item: -item[1])
+    if on_gpu:
+        lines = [f"CUDA out of memory. Tried to allocate {amount(asked)}."]
+    elif asked is None:
+        lines = ["Out of memory."]
+    else:
+        lines = [f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {asked} bytes ({amount(asked)})."]
+    lines[0] += f" The operation was {name.strip('_')}."
+    if on_gpu and cuda.cupy is not None:
+        pool = cuda.cupy.get_default_memory_pool()
+        lines.append(f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
+                     "for reuse (gradlab.cuda.empty_cache() gives them back).")
+    if found:
+        lines.append(f"The graph holds {amount(sum(size for _, size in found))} in {len(found)} saved tensors. The largest:")
+        lines += [f"  {amount(size):>10}  {what}" for what, size in found[:SHOWN]]
+        lines.append("What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
+                     "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
+                     "loss).")
+    else:
+        lines.append("No graph is held. What to do: a smaller batch or a smaller result, float32 for float64, and del for what "
+                     "is not needed.")
+    return OutOfMemoryError("\n".join(lines))
+
+
+def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
+    """What the nodes reached save, each memory once: (which tensor of which node, bytes)."""
+    from gradlab.core.engine import reachable
+
+    seen: set[int] = set()
+    found: list[tuple[str, int]] = []
+    for node in reachable([node for node in nodes if node is not None]):
+        saved = node.saved if node.op is not None and type(node.saved) is tuple else ()
+        for name, value in zip(getattr(node.op, "saves", ()), saved, strict=False):
+            array = getattr(value, "array", value)
+            if not is_array(array):
+                continue
+            owner = array.base if is_array(array.base) else array
+            if id(owner) not in seen:
+                seen.add(id(owner))
+                shape = "×".join(map(str, owner.shape)) or "0-d"
+                found.append((f"{node.name()}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
+                              owner.size * owner.itemsize))
+    return found
+
+
+def amount(size: Any) -> str:
+    """A number of bytes as torch writes it: 20.00 MiB."""
+    if size is None:
+        return "an unknown amount"
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        del units[0]
+    return f"{size} bytes" if units[0] == "bytes" else f"{size:.2f} {units[0]}"
+

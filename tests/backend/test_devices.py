@@ -1,0 +1,245 @@
+"""Tensors on several devices, with the strict stand-in as two GPUs.
+
+What this proves is gradlab's own part: that it sends arrays where they belong, mixes none by itself, brings gradients back, and
+says in torch's words what a user mixed. Nothing here is said of CuPy or of a GPU: see the tests marked `gpu`.
+"""
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from strict import READS, GPUs, Namespace, StrictArray, install_as_gpus
+
+import gradlab as gl
+from gradlab.nn import functional
+
+MIXED = "Expected all tensors to be on the same device, but found at least two devices, "
+
+
+@pytest.fixture(autouse=True)
+def gpus(monkeypatch):
+    install_as_gpus(monkeypatch)
+
+
+def test_a_tensor_goes_to_a_gpu_and_back():
+    x = gl.arange(3.0, requires_grad=True)
+    there = x.to("cuda:1")
+    assert there.device == gl.device("cuda:1") and there.get_device() == 1 and there.is_cuda
+    assert type(there.array) is StrictArray and there.to("cuda:1") is there
+    assert x.cuda().device == gl.device("cuda:0") and x.cuda(1).device == gl.device("cuda:1")
+    back = there.cpu()
+    assert back.device == gl.device("cpu") and back.tolist() == [0, 1, 2]
+    (back * gl.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert type(x.grad.array) is np.ndarray and x.grad.tolist() == [1, 2, 3]
+
+
+def test_a_gradient_comes_to_the_device_of_its_leaf():
+    x = gl.arange(3.0, device="cuda").requires_grad_()
+    ((x * x).cpu() * 2).sum().backward()
+    assert x.grad.device == x.device and x.grad.tolist() == [0, 4, 8]
+    row = gl.autograd.grad((x * x).cpu(), x, gl.ones(2, 3), is_grads_batched=True)[0]
+    assert row.device == x.device and row.tolist() == [[0, 2, 4], [0, 2, 4]]
+    twice = gl.autograd.grad((x ** 3).cpu().sum(), x, create_graph=True)[0]
+    twice.cpu().sum().backward()
+    assert x.grad.tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("name", ["ones", "zeros", "arange", "randn", "eye", "empty"])
+def test_factories_make_them_there(name):
+    assert getattr(gl, name)(3, device="cuda:0").device == gl.device("cuda:0")
+    assert getattr(gl, name)(3, device=gl.device("cuda", 1)).device == gl.device("cuda", 1)
+    assert getattr(gl, name)(3).device == gl.device("cpu")
+
+
+def test_a_number_in_a_tensor_of_the_cpu_mixes_freely():
+    x, two = gl.ones(3, device="cuda", requires_grad=True), gl.tensor(2.0, requires_grad=True)
+    for y in (x * two, two * x, gl.where(x > 0, x * 2, two), x - 1 + two, gl.maximum(x, two)):
+        assert y.device == x.device and y.tolist() == [2, 2, 2]
+    (x * two).sum().backward()
+    assert type(two.grad.array) is np.ndarray and two.grad.item() == 3 and x.grad.device == x.device
+    with gl.no_grad():
+        assert x.clone().add_(two).tolist() == [3, 3, 3]
+        assert (x < two).tolist() == [True] * 3 and (two > x).device == x.device
+
+
+MIXTURES = {
+    "add": (lambda x, h: x + h, "cuda:0 and cpu!"), "radd": (lambda x, h: h + x, "cpu and cuda:0!"),
+    "matmul": (lambda x, h: x @ h, "cuda:0 and cpu!"), "cat": (lambda x, h: gl.cat([x, h]), "cuda:0 and cpu!"),
+    "where": (lambda x, h: gl.where(h > 0, x, x), "cpu and cuda:0!"), "compare": (lambda x, h: x < h, "cuda:0 and cpu!"),
+    "add_": (lambda x, h: x.add_(h), "cuda:0 and cpu!"), "linear": (functional.linear, "cuda:0 and cpu!"),
+    "masked_fill": (lambda x, h: x.masked_fill(h > 0, 1.0), "cuda:0 and cpu!"),
+    "gather": (lambda x, h: x.gather(0, h.long()), "cuda:0 and cpu!"),
+    "embedding": (lambda x, h: functional.embedding(h.long(), x), "cuda:0 and cpu!"),
+    "cross_entropy": (lambda x, h: functional.cross_entropy(x, h[0].long()), "cuda:0 and cpu!"),
+    "mse_loss": (functional.mse_loss, "cuda:0 and cpu!"), "out": (lambda x, h: gl.add(x, 1, out=h), "cuda:0 and cpu!"),
+    "equal": (gl.equal, "cuda:0 and cpu!"),
+    "layer_norm": (lambda x, h: functional.layer_norm(x, (2,), h[0]), "cuda:0 and cpu!"),
+    "backward": (lambda x, h: (x.requires_grad_() * 2).backward(h), "cuda:0 and cpu!"),
+    "x[i] = many": (lambda x, h: x.__setitem__(h[0].long(), h), "cuda:0 and cpu!"),
+}
+
+
+@pytest.mark.parametrize("name", MIXTURES)
+def test_other_mixtures_raise_torchs_sentence(name):
+    run, devices = MIXTURES[name]
+    with pytest.raises(RuntimeError, match=MIXED + devices):
+        run(gl.ones(2, 2, device="cuda"), gl.zeros(2, 2))
+
+
+def test_the_sentence_names_both_tensors_and_what_to_do():
+    with pytest.raises(RuntimeError, match=r"add\(\) got one of shape \[3\] on cuda:0 and one of shape \[2, 3\] on cpu\. Move "
+                                           r"one of them: x\.to\('cuda:0'\)\."):
+        gl.ones(3, device="cuda") + gl.ones(2, 3)
+
+
+def test_indices_of_the_host_pick_on_a_device():
+    x = gl.arange(6.0, device="cuda").reshape(3, 2).requires_grad_()
+    for index in ([0, 2], gl.tensor([0, 2]), gl.tensor([True, False, True]), (gl.tensor([0, 2]), slice(None))):
+        assert x[index].tolist() == [[0, 1], [4, 5]]
+    x[[0, 2]].sum().backward()
+    assert x.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
+    y = x.detach().clone()
+    y[[0, 2]] = 7.0
+    y[1] = gl.tensor([8.0, 9.0])                                      # a copy goes where it is written
+    y[gl.tensor([0]), 1] = gl.tensor(6.0)
+    assert y.tolist() == [[7, 6], [8, 9], [7, 7]]
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
+        x[[0, 3]]
+
+
+def test_copies_cross_devices():
+    x, h = gl.ones(3, device="cuda"), gl.arange(3.0)
+    assert x.copy_(h).tolist() == [0, 1, 2] and x.is_cuda
+    assert gl.empty(3).copy_(x).tolist() == [0, 1, 2]
+    layer = gl.nn.Linear(2, 1).to("cuda")
+    assert {p.device for p in layer.parameters()} == {gl.device("cuda:0")}
+    state = gl.nn.Linear(2, 1).state_dict()
+    layer.load_state_dict(state)
+    assert layer.weight.tolist() == state["weight"].tolist() and layer.weight.is_cuda
+
+
+def test_copies_of_python_stay_on_the_device():
+    x = gl.arange(3.0, device="cuda:1")
+    for twin in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        assert twin.device == x.device and twin.tolist() == [0, 1, 2]
+
+
+def test_a_number_is_sent_to_a_gpu_once(monkeypatch):
+    """But for each stream other than the default, in which nothing says that it has arrived."""
+    sent, array = [], Namespace.array
+    monkeypatch.setattr(Namespace, "array", lambda self, value, dtype=None: sent.append(value) or array(self, value, dtype))
+    for gpu in (0, 1):
+        with gl.cuda.device(gpu):
+            x, half = gl.ones(3, device="cuda", requires_grad=True), gl.ones(3, device="cuda", dtype=gl.float64)
+            sent.clear()
+            for _ in range(3):
+                (x * 2.75).sum().backward()
+                half * 2.75
+            assert sent == [2.75, 2.75] and x.grad.tolist() == [8.25] * 3
+            monkeypatch.setattr(GPUs, "stream", 7)
+            assert (x * 2.75).tolist() == [2.75] * 3 and sent == [2.75] * 3
+            monkeypatch.setattr(GPUs, "stream", 0)
+
+
+def test_grad_of_another_device_is_refused():
+    x = gl.ones(3, device="cuda", requires_grad=True)
+    with pytest.raises(RuntimeError, match="assigned grad has data located on a different device"):
+        x.grad = gl.ones(3)
+
+
+def test_numpy_is_refused_and_cpu_says_how():
+    with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy\. Use Tensor\.cpu\(\)"):
+        gl.ones(3, device="cuda").numpy()
+
+
+def test_what_lies_on_a_gpu_that_is_not_current_says_so():
+    x = gl.ones(3, device="cuda:1")
+    with pytest.raises(RuntimeError, match=r"on cuda:1, and the current GPU is cuda:0(.|\n)*with gradlab.cuda.device\(1\)"):
+        x + x
+    with gl.cuda.device(1):
+        assert gl.cuda.current_device() == 1 and (x + x).device == x.device
+    assert GPUs.current == 0
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        gl.ones(3, device="cuda:2")
+
+
+def test_what_is_saved_from_a_gpu_is_loaded_where_map_location_says(tmp_path):
+    path = tmp_path / "x.pt"
+    gl.save({"x": gl.arange(3.0, device="cuda:1")}, path)
+    for given, wanted in ((None, "cuda:1"), ("cpu", "cpu"), ("cuda:0", "cuda:0"), ({"cuda:1": "cuda:0"}, "cuda:0"),
+                          (gl.device("cuda:1"), "cuda:1")):
+        found = gl.load(path, map_location=given)["x"]
+        assert found.device == gl.device(wanted) and found.tolist() == [0, 1, 2]
+
+
+def test_a_step_of_training_does_not_wait():
+    """Forward, backward and update of a classifier; reading the loss is the first thing that waits."""
+    gl.manual_seed(0)
+    net = gl.nn.Sequential(gl.nn.Embedding(7, 4), gl.nn.Flatten(), gl.nn.Linear(12, 8), gl.nn.LayerNorm(8), gl.nn.GELU(),
+                           gl.nn.Linear(8, 3)).to("cuda")
+    optimizers = [kind(net.parameters(), lr=0.01) for kind in (gl.optim.SGD, gl.optim.Adam, gl.optim.AdamW)]
+    x, y = gl.randint(0, 7, (5, 3)).to("cuda"), gl.randint(0, 3, (5,)).to("cuda")
+    for optimizer in optimizers:
+        READS.clear()
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+        assert not READS
+    loss.item()
+    assert READS
+
+
+NETS = {
+    "linear": (lambda: gl.nn.Sequential(gl.nn.Linear(6, 5), gl.nn.GELU(), gl.nn.Linear(5, 2)), (4, 6)),
+    "convolution": (lambda: gl.nn.Sequential(gl.nn.Conv2d(2, 3, 3, padding=1), gl.nn.BatchNorm2d(3), gl.nn.ReLU(),
+                                             gl.nn.MaxPool2d(2), gl.nn.Conv2d(3, 2, 3), gl.nn.AdaptiveAvgPool2d(1)),
+                    (2, 2, 8, 8)),
+    "transposed convolution": (lambda: gl.nn.ConvTranspose2d(2, 3, 3, stride=2), (2, 2, 4, 4)),
+    "dropout": (lambda: gl.nn.Sequential(gl.nn.Linear(6, 5), gl.nn.Dropout(0.5)), (4, 6)),
+    "normalization": (lambda: gl.nn.Sequential(gl.nn.LayerNorm(6), gl.nn.Linear(6, 4), gl.nn.GroupNorm(2, 4)), (4, 6)),
+    "LSTM": (lambda: gl.nn.LSTM(6, 3, 2, batch_first=True), (2, 4, 6)),
+    "GRU": (lambda: gl.nn.GRU(6, 3, bidirectional=True), (4, 2, 6)),
+    "transformer": (lambda: gl.nn.TransformerEncoderLayer(6, 2, 8, dropout=0.1), (3, 2, 6)),
+    "upsampling": (lambda: gl.nn.Sequential(gl.nn.Conv2d(2, 2, 1), gl.nn.Upsample(scale_factor=2, mode="bilinear")),
+                   (1, 2, 3, 3)),
+}
+
+
+def trained(name, device, optimizer):
+    """The parameters of a network after two steps, and what waited meanwhile."""
+    gl.manual_seed(0)
+    make, shape = NETS[name]
+    net, x = make().to(device), gl.randn(*shape).to(device)
+    steps = optimizer(net.parameters(), lr=0.01)
+    READS.clear()
+    for _ in range(2):
+        steps.zero_grad()
+        y = net(x)
+        y = y[0] if isinstance(y, tuple) else y
+        (y ** 3).mean().backward()
+        gl.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        steps.step()
+    waited = list(READS)
+    return [p.detach().cpu().numpy() for p in net.parameters()], waited
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_training_there_gives_what_it_gives_here_without_waiting(name):
+    here, _ = trained(name, "cpu", gl.optim.SGD)                      # (Adam makes much of a gradient that is 0 but for rounding)
+    there, waited = trained(name, "cuda", gl.optim.SGD)
+    assert not waited
+    for a, b in zip(here, there, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [
+    kind for kind in dir(gl.optim) if kind[0].isupper() and kind not in ("LBFGS", "Optimizer")])
+def test_no_optimizer_waits(name):
+    here, _ = trained("linear", "cpu", getattr(gl.optim, name))
+    there, waited = trained("linear", "cuda", getattr(gl.optim, name))
+    assert not waited
+    for a, b in zip(here, there, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,117 @@
+"""Indices, classes and probabilities out of bounds: at once on the host; on a device when it is waited for next.
+
+The strict stand-in wraps an index silently, as CuPy does, so a check that was forgotten gives a number here and not an error.
+"""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from strict import READS
+
+import gradlab as gl
+from gradlab.backend.bounds import MANY, NOTED, debug, settle
+from gradlab.core.tensor import constant
+from gradlab.nn import functional
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted():
+    yield
+    left = len(NOTED)
+    NOTED.clear()
+    debug.at_once = False
+    assert not left, "bounds were noted that nobody looked at"
+
+
+@pytest.fixture
+def make(backend):
+    """A tensor on the backend under test."""
+    return lambda data, dtype=None: constant(backend(np.asarray(data, dtype)))
+
+
+def quiet(run):
+    with np.errstate(divide="ignore"):
+        return run()
+
+
+def table(make):
+    x, rows, p = make(np.arange(12.0).reshape(3, 4)), make(np.ones((2, 4))), make([0.2, 0.9])
+    return {
+        "gather": (lambda i: x.gather(1, i.reshape(1, 2)), 4, RuntimeError, "index 4 is out of bounds for dimension 1"),
+        "scatter": (lambda i: x.scatter(1, i.reshape(1, 2), 1.0), 4, RuntimeError, "index 4 is out of bounds"),
+        "scatter_add": (lambda i: x.scatter_add(1, i.reshape(1, 2), rows[:1, :2]), 4, RuntimeError, "index 4 is out of bounds"),
+        "index_select": (lambda i: x.index_select(0, i), 3, IndexError, "index out of range in self"),
+        "index_add": (lambda i: x.index_add(0, i, rows), 3, RuntimeError, "index 3 is out of bounds for dimension 0 with size 3"),
+        "index_copy": (lambda i: x.index_copy(0, i, rows), 3, IndexError, "index 3 is out of bounds for dimension 0"),
+        "index_fill": (lambda i: x.index_fill(0, i, 1.0), 3, IndexError, "index 3 is out of bounds for dimension 0"),
+        "take": (x.take, 12, IndexError, "tried to access index 12 on a tensor of 12 elements"),
+        "index": (lambda i: x[i], 3, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        "a second index": (lambda i: x[:, i], 4, IndexError, "index 4 is out of bounds for dimension 1 with size 4"),
+        "embedding": (lambda i: functional.embedding(i, x), 3, IndexError, "index out of range in self. The table has 3 rows"),
+        "embedding_bag": (lambda i: functional.embedding_bag(i.reshape(1, 2), x), 3, RuntimeError, "of input takes value 3"),
+        "cross_entropy": (lambda i: functional.cross_entropy(rows, i), 4, IndexError, "Target 4 is out of bounds"),
+        "nll_loss": (lambda i: functional.nll_loss(rows, i, reduction="none"), 4, IndexError, "Target 4 is out of bounds"),
+        "multi_margin_loss": (lambda i: functional.multi_margin_loss(rows, i), 4, RuntimeError, "target out of range"),
+        "binary_cross_entropy": (lambda i: functional.binary_cross_entropy(p, i.double()), 2, RuntimeError,
+                                 "should be between 0 and 1"),
+        "floor_divide": (lambda i: quiet(lambda: 7 // (i - 2)), 2, RuntimeError, "ZeroDivisionError"),
+    }
+
+
+@pytest.mark.parametrize("name", table(lambda *data: gl.ones(2, 4)))
+def test_a_value_out_of_bounds_raises(name, make, backend):
+    run, wrong, error, text = table(make)[name]
+    late = backend is not np.asarray
+    if not late:
+        with pytest.raises(error, match=text):
+            run(make([0, wrong], np.int64))
+        return
+    READS.clear()
+    made = run(make([0, wrong], np.int64))
+    assert not READS, "looking at a value makes the host wait"
+    with pytest.raises(error, match=text + r"(.|\n)* The operation was "):
+        made.sum().item()
+    made.sum().item()                                                       # it was said
+    debug.at_once = True
+    with pytest.raises(error, match=text):
+        run(make([0, wrong], np.int64))
+
+
+@pytest.mark.parametrize("name", table(lambda *data: gl.ones(2, 4)))
+def test_values_within_bounds_do_not(name, make):
+    run, wrong, _, _ = table(make)[name]
+    run(make([0, wrong - 1] if name not in ("binary_cross_entropy", "floor_divide") else [0, 1], np.int64)).sum().item()
+
+
+def test_a_class_that_does_not_count_may_be_anything(make):
+    scores = make(np.log([[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]])).requires_grad_()
+    y = make([1, -100, 0], np.int64)
+    loss = functional.nll_loss(scores, y)
+    loss.backward()
+    np.testing.assert_allclose(loss.item(), -(np.log(0.75) + np.log(0.1)) / 2)
+    np.testing.assert_allclose(scores.grad.tolist(), [[0, -0.5], [0, 0], [-0.5, 0]])
+    weighted = functional.cross_entropy(scores, y, weight=make([1.0, 3.0]), label_smoothing=0.5)
+    plain = -(3 * np.log(0.75) + np.log(0.1)) / 4
+    smooth = -(np.log(0.25) + 3 * np.log(0.75) + np.log(0.1) + 3 * np.log(0.9)) / 4 / 2
+    np.testing.assert_allclose(weighted.item(), (plain + smooth) / 2)
+
+
+def test_what_is_noted_is_bounded(make, backend):
+    if backend is np.asarray:
+        pytest.skip("the host notes nothing")
+    x, i = make(np.ones(3)), make([0, 1], np.int64)
+    for _ in range(MANY + 10):
+        x.index_select(0, i)
+    assert len(NOTED) < MANY
+    settle()
+
+
+def test_what_looks_at_a_value_looks_at_the_bounds_first(make, backend):
+    if backend is np.asarray:
+        pytest.skip("the host notes nothing")
+    x, one = make(np.ones(3)), make([1.0])
+    for look in (one.item, one.tolist, lambda: bool(one), lambda: float(one), lambda: int(one), lambda: repr(one),
+                 lambda: gl.equal(one, one), lambda: gl.allclose(one, one), lambda: 1.0 in one, lambda: f"{one.sum()}"):
+        x.take(make([5], np.int64))
+        with pytest.raises(IndexError, match="The operation was take"):
+            look()
