@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import is_array, is_writable, namespace_of
+from gradlab.backend.bounds import within
+from gradlab.backend.namespaces import device_of, is_array, is_writable, namespace_of
+from gradlab.core.devices import different_devices
 from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import view_of_leaf_in_place
 from gradlab.core.inplace import check_writable, commit
@@ -19,9 +21,10 @@ from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.functions.shapes import in_order
 from gradlab.rules.indexing import getitem
-from gradlab.rules.shapes import expand, reshape
+from gradlab.rules.shapes import expand, reshape, transfer
 from gradlab.rules.writing import overwrite
 
 SELECT, SLICE, UNSQUEEZE, ALIAS = (getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Unsqueeze", "Alias"))
@@ -129,16 +132,32 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     return steps
 
 
+def beside(steps: list[tuple[Any, tuple[Any, ...]]], like: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The steps with the arrays of the host that pick from an array on a device there, as torch does it. They are looked at while
+    they are still here."""
+    if type(like) is np.ndarray or steps[-1][0] is not getitem:
+        return steps
+    shape = np.broadcast_to(0, like.shape)[steps[0][1]].shape if len(steps) > 1 else like.shape
+    asarray, axis = namespace_of[type(like)].asarray, 0
+    picks: list[Any] = []
+    for i in steps[-1][1]:
+        if type(i) is np.ndarray:
+            if i.dtype != bool and i.size and (wrong := i[(i < -shape[axis]) | (i >= shape[axis])]).size:
+                raise out_of_bounds(int(wrong.ravel()[0]), axis, shape)
+            i = asarray(i)
+        picks.append(i)
+        axis += i.ndim if is_array(i) and i.dtype == bool else 1
+    return [*steps[:-1], (getitem, tuple(picks))]
+
+
 def check_fits(i: Any, shape: tuple[int, ...], axis: int) -> None:
     """Raise torch's errors where a mask or an array of integers does not fit the axes from `axis` on."""
     if i.dtype == bool:
         if i.shape != shape[axis:axis + i.ndim]:
             raise IndexError(f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed "
                              f"tensor {list(shape)} at index {axis}")
-    elif type(i) is not np.ndarray and i.size:                        # CuPy wraps silently; NumPy raises by itself
-        wrong = i[(i < -shape[axis]) | (i >= shape[axis])]
-        if wrong.size:
-            raise out_of_bounds(int(wrong.ravel()[0]), axis, shape)
+    elif type(i) is not np.ndarray:                                   # CuPy wraps silently; NumPy raises by itself
+        within("x[index]", i, -shape[axis], shape[axis] - 1, lambda wrong: out_of_bounds(wrong, axis, shape))
 
 
 def out_of_bounds(i: int, axis: int, shape: tuple[int, ...]) -> IndexError:
@@ -200,14 +219,14 @@ def get(self: Tensor, index: Any) -> Tensor:
             return SELECT.record(self, index=(index, ...), skip=0)
         if type(index) is Tensor:
             at = index.array
-            if type(at) is np.ndarray and at.ndim and at.dtype.kind == "i":                     # NumPy says what does not fit
+            if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":     # NumPy says what does not fit
                 return in_order(getitem.record(self, index=(at.copy(),), skip=0))
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
     except (IndexError, TypeError):
         shape = self.array.shape                                      # the long way says in torch's words what is wrong
-    steps = steps_for(index, shape)
+    steps = beside(steps_for(index, shape), self.array)
     result = self
     try:
         for op, meta in steps:
@@ -222,7 +241,7 @@ def set(self: Tensor, index: Any, value: Any) -> None:
     if written_directly(self, index, value):
         wrote(self)
         return
-    steps = steps_for(index, self.array.shape)
+    steps = beside(steps_for(index, self.array.shape), self.array)
     if mode.grad and type(self.node) is AccumulateGrad and steps[0][0] not in (getitem, ALIAS):
         raise view_of_leaf_in_place()
     picks = steps[-1][0] is getitem
@@ -235,7 +254,7 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
     """Let the library write where nothing is recorded and nothing is wrong. Whether it was done."""
     if mode.grad and (x.node is not None or ((view := view_of(x)) is not None and view.base.node is not None)):
         return False
-    if not is_writable(x.array):
+    if WATCHED or not is_writable(x.array):
         return False
     if type(value) is Tensor:
         if value.node is not None and mode.grad:
@@ -257,7 +276,7 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
 
 def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op: Any) -> None:
     """Write `value` where the steps lead, and record it as `op`, which is `overwrite` under one name or another."""
-    check_writable(self)
+    check_writable(self, isinstance(value, Tensor) and value.node is not None)
     shape, picks = self.array.shape, steps[-1][0] is getitem
     target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
     if not is_writable(target):
@@ -269,6 +288,10 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
             raise TypeError(f"can't assign a {kind} to a gradlab.{self.dtype.legacy}. Make it a tensor: gradlab.tensor(…).")
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
     at: Any = steps[-1][1] if picks else Ellipsis
+    if type(value.array) is not type(self.array):                     # from another device: a copy goes there, a pick does not
+        if picks and value.array.ndim:
+            raise different_devices("index_put", (self.array, value.array))
+        value = transfer.record(value, where=device_of(self.array), back=device_of(value.array), waits=True)
     if self.array.dtype.kind != "f":                                  # integers have no gradient
         value = constant(value.array)
     wanted = value

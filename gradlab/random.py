@@ -19,6 +19,7 @@ from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype, default, dtype
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.creation.factories import Device, factory, factory_like, place, placed, sizes
 from gradlab.functions.shapes import expand
 from gradlab.rules.draws import NODES
@@ -225,7 +226,7 @@ def randint_like(input: Any, *bounds: Any, low: Any = 0, high: Any = None, gener
 # ------------------------------------------------------------------------------------- in place, and of tensors of chances
 def sampled(x: Tensor, values: Any, node: str) -> Tensor:
     """Drawn values as a function of `x`: torch records the draw, with a gradient of 0."""
-    if x.node is not None and mode.grad:
+    if (x.node is not None and mode.grad) or WATCHED:
         return NODES[node].record(x, values=values)
     return constant(values)
 

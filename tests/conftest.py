@@ -1,6 +1,9 @@
 """For every test: nothing is left behind. A test that leaks a mode, an observer or a changed default fails."""
 from __future__ import annotations
 
+import gc
+import sys
+
 import numpy as np
 import pytest
 
@@ -23,6 +26,21 @@ def strict():
     return StrictArray
 
 
+def pytest_report_header(config):
+    """The device that the tests marked `gpu` run on, or what stands in their way, where they are asked for by name."""
+    return device_line() if "gpu" in config.getoption("markexpr") and "not gpu" not in config.getoption("markexpr") else None
+
+
+def device_line():
+    from gradlab import cuda
+
+    if not cuda.is_available():
+        return f"GPU: none ({cuda.why_unavailable()})"
+    import cupy
+
+    return f"GPU: {cuda.get_device_name()}, CuPy {cupy.__version__}, CUDA {cupy.cuda.runtime.runtimeGetVersion()}"
+
+
 BACKENDS = {"numpy": lambda: np.asarray, "strict": strict, "cupy": cupy_or_skip}
 
 
@@ -34,14 +52,26 @@ def backend(request):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
+    from gradlab.backend.bounds import debug, settle
     from gradlab.core.dtypes import default
     from gradlab.core.engine import observers
     from gradlab.core.modes import mode
     from gradlab.core.printing import get_printoptions
+    from gradlab.core.watching import WATCHED, watchers
 
     before = default.float, get_printoptions()
     yield
-    left = {"grad mode": mode.grad is not True, "observers": observers.active != (), "default dtype": default.float != before[0],
+    settle()                                                          # an index out of bounds on a device belongs to its own test
+    if WATCHED:                                                       # an inference tensor in a cycle keeps its guard there
+        gc.collect()
+    left = {"sync debug": debug.at_once, "grad mode": mode.grad is not True, "inference mode": mode.inference,
+            "forward mode": not mode.forward,
+            "observers": observers.active != (),
+            "watchers": watchers.active != () or bool(WATCHED), "default dtype": default.float != before[0],
             "print options": get_printoptions() != before[1]}
-    mode.grad, observers.active, default.float = True, (), before[0]
+    mode.grad, observers.active, watchers.active, default.float = True, (), (), before[0]
+    mode.inference, mode.forward, debug.at_once = False, True, False
+    WATCHED.clear()
+    if "gradlab.core.tangents" in sys.modules:
+        sys.modules["gradlab.core.tangents"].opened.level = None
     assert not any(left.values()), f"the test left behind: {', '.join(k for k, v in left.items() if v)}"

@@ -1,65 +1,124 @@
-"""`backward` and `grad`: the arguments checked, the weights made, the sweep started."""
+"""`backward` and `grad`: the arguments checked, the weights made, the sweep started.
+
+An output or input is a Tensor or a GradientEdge; `Root` is what both come down to.
+"""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gradlab.autograd.graph import GradientEdge, node_of
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
+from gradlab.core.devices import different_devices
 from gradlab.core.engine import accumulate, vjp_sweep
 from gradlab.core.engine import jvp_sweep as forward_sweep
-from gradlab.core.errors import no_graph, not_scalar, unused, weight_shape
+from gradlab.core.errors import no_graph, not_scalar, unrecorded, unused, weight_shape
+from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.tangents import opened
 from gradlab.core.tensor import Tensor, constant
 
-Tensors = Tensor | Sequence[Tensor]
+Tensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
+
+CYCLE = ("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+         "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+         "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
+         "leak.")
+
+
+METHODS = str(Path(__file__).parent.parent / "methods" / "holding.py")                   # where Tensor.backward is
+
+
+Root = tuple[Node, tuple[int, ...], Any, Any]               # where a sweep starts: a node, its shape, its dtype, an array like it
 
 
 def _sequence(given: Any, what: str) -> list[Any]:
-    if isinstance(given, Tensor):
+    if isinstance(given, (Tensor, GradientEdge)):
         return [given]
-    if isinstance(given, (tuple, list)):
-        return list(given)
-    raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(given).__name__}.")
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(given).__name__}.")
+    return list(given)
 
 
-def weights_of(index: int, output: Tensor, given: Any, batched: bool) -> Tensor:
+def _root(index: int, output: Any) -> Root:
+    if isinstance(output, Tensor):
+        if output.node is None:
+            raise no_graph(index, output)
+        return output.node, output.array.shape, output.array.dtype, output.array
+    if not isinstance(output, GradientEdge):
+        raise TypeError(f"all outputs have to be Tensors or GradientEdges, but got {type(output).__name__}")
+    node = node_of(output)
+    assert node is not None
+    return node, node.shape, node.dtype, np.zeros(0)
+
+
+def weights_of(index: int, root: Root, given: Any, batched: bool) -> Tensor:
     """The cotangent to start from: `given` in the output's dtype, or 1 for a single element."""
-    if output.node is None:
-        raise no_graph(index, output.dtype)
-    xp = namespace_of[type(output.array)]
+    __tracebackhide__ = True
+    _, wanted, dtype, like = root
     if given is None:
-        if output.array.size != 1:
-            raise not_scalar(output.array.shape)
-        return constant(xp.ones_like(output.array))
+        if prod(wanted) != 1:
+            raise not_scalar(wanted)
+        if batched:
+            raise RuntimeError("If `is_grads_batched=True`, each output needs its grad_outputs: there is no batch size else.")
+        return constant(namespace_of[type(like)].ones(wanted, dtype))
     if not isinstance(given, Tensor):
         if not (isinstance(given, (list, tuple, int, float)) or is_array(given)):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
-        given = constant(xp.asarray(given, output.array.dtype))
+        given = constant(namespace_of[type(like)].asarray(given, dtype))
+    if type(given.array) is not type(like):
+        raise different_devices("backward", (like, given.array))
     shape = given.array.shape
-    if (shape[1:] if batched else shape) != output.array.shape or (batched and not shape):
-        raise weight_shape(index, shape, output.array.shape, batched)
-    if given.array.dtype != output.array.dtype:
-        cast = namespace_of[Tensor].astype(given, output.array.dtype)
-        given = cast if given.node is not None else constant(given.array.astype(output.array.dtype))
+    if (shape[1:] if batched else shape) != wanted or (batched and not shape):
+        raise weight_shape(index, shape, wanted, batched)
+    if given.array.dtype != dtype:
+        given = namespace_of[Tensor].astype(given, dtype) if given.node is not None else constant(given.array.astype(dtype))
     return given
 
 
-def _roots(outputs: list[Tensor], weights: Any, batched: bool, traced: bool) -> tuple[list[tuple[Node, Any]], tuple[int, ...]]:
-    weights = [None] * len(outputs) if weights is None else _sequence(weights, "grad_outputs") if len(outputs) > 1 or isinstance(
-        weights, (tuple,)) or (isinstance(weights, list) and weights and isinstance(weights[0], Tensor)) else [weights]
+def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tuple[list[tuple[Node, Any]], tuple[int, ...]]:
+    __tracebackhide__ = True
+    if weights is None:
+        weights = [None] * len(outputs)
+    elif isinstance(weights, Tensor) or (len(outputs) == 1 and not isinstance(weights, tuple) and not (
+            isinstance(weights, list) and weights and isinstance(weights[0], Tensor))):
+        weights = [weights]
+    else:
+        weights = list(weights)
     if len(weights) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(weights)} gradients: give one for each output, or None.")
-    made = [weights_of(i, y, v, batched) for i, (y, v) in enumerate(zip(outputs, weights, strict=True))]
+    starts = [_root(i, y) for i, y in enumerate(outputs)]
+    made = [weights_of(i, root, v, batched) for i, (root, v) in enumerate(zip(starts, weights, strict=True))]
     lead: tuple[int, ...] = ()
-    if batched:
+    if batched and made:
         lead = made[0].array.shape[:1]
         if any(v.array.shape[:1] != lead for v in made):
-            raise RuntimeError("If `is_grads_batched=True`, all grad_outputs must have the same batch size, got "
-                               f"{[v.array.shape[0] for v in made]}.")
-    roots = [(y.node, v if traced else v.array) for y, v in zip(outputs, made, strict=True)]
-    return roots, lead  # type: ignore[return-value]
+            raise ValueError("If `is_grads_batched=True`, all grad_outputs must have the same batch size: Expected all tensors "
+                             f"to have the same size in the mapped dimension, got sizes {[v.array.shape[0] for v in made]}.")
+    return [(root[0], v if traced else v.array) for root, v in zip(starts, made, strict=True)], lead
+
+
+def _inputs(given: Any, function: str) -> list[Any]:
+    """The inputs in their order; of a dictionary its values."""
+    if isinstance(given, Mapping):
+        if type(given) is not dict:
+            raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {type(given).__name__}. Other Mapping "
+                            "types are not supported.")
+        chosen = list(given.values())
+    else:
+        chosen = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given) if hasattr(given, "__iter__") else [given]
+    if not chosen:
+        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
+    for x in chosen:
+        if not isinstance(x, (Tensor, GradientEdge)):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
+    return chosen
 
 
 def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -68,52 +127,58 @@ def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | No
 
     Parameters
     ----------
-    tensors : Tensor or sequence of Tensors
+    tensors : Tensor, GradientEdge or sequence of these
         What is differentiated.
     grad_tensors : Tensor, sequence or None
         A weight for every element of each tensor (v in vᵀJ), of its shape. None for tensors of one element.
     retain_graph : bool, optional
         Keep what the graph has saved, so that it can be walked again. Defaults to `create_graph`.
     create_graph : bool
-        Record the gradients' own computation, for derivatives of higher order.
-    inputs : Tensor or sequence of Tensors, optional
+        Record the gradients' own computation, for derivatives of higher order. `.grad` then refers to its tensor's history, which
+        is a reference cycle: torch's warning says so.
+    inputs : Tensor, GradientEdge, sequence or dict of these, optional
         Only these receive gradients; non-leaves may be among them.
     """
+    __tracebackhide__ = True
     outputs = _sequence(tensors, "tensors")
-    if grad_tensors is None and grad_variables is not None:
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                               "only use `grad_tensors`.")
         grad_tensors = grad_variables
-    wanted = None
-    if inputs is not None:
-        chosen = _sequence(inputs, "inputs")
-        if not chosen:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        for i, x in enumerate(chosen):
-            if x.node is None:
-                raise RuntimeError(f"One of the differentiated Tensors does not require grad (inputs[{i}], shape "
-                                   f"{list(x.array.shape)}).")
-        wanted = {x.node for x in chosen}
+    chosen = [] if inputs is None else _inputs(inputs, "backward")
+    for i, x in enumerate(chosen):
+        if node_of(x) is None:
+            raise RuntimeError(f"can't retain_grad on Tensor that has requires_grad=False: inputs[{i}], of shape "
+                               f"{list(x.array.shape)}. One of the differentiated Tensors does not require grad.")
+        if isinstance(x, Tensor):
+            x.retain_grad()
     roots, lead = _roots(outputs, grad_tensors, False, create_graph)
-    found = vjp_sweep(roots, lead, wanted=wanted, traced=create_graph,
+    if create_graph:
+        warnings.warn(CYCLE, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == METHODS))
+    wanted = None if inputs is None else {node_of(x) for x in chosen}
+    found = vjp_sweep(roots, lead, wanted=wanted, traced=create_graph,                               # type: ignore[arg-type]
                       retain=create_graph if retain_graph is None else retain_graph, outputs=outputs)
-    for x in chosen if wanted is not None else ():
-        g = found.pop(x.node, None)
-        if g is None:
-            continue
-        if isinstance(x.node, AccumulateGrad):
-            accumulate(x.node, g, create_graph, borrowed=False)
-        else:
-            x.grad_slot = g if create_graph else constant(wrap(g)) if x.grad_slot is None else x.grad_slot + constant(wrap(g))
+    for x in chosen:
+        node = node_of(x)
+        assert node is not None
+        g = found.pop(node, None)
+        if g is not None and isinstance(node, AccumulateGrad):                        # the others retain theirs
+            accumulate(node, g, create_graph, borrowed=False)
 
 
-def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_graph: bool | None = None,
+def grad(outputs: Tensors, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
          create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False, *, hooks: bool = True) -> tuple[Tensor | None, ...]:
+         is_grads_batched: bool = False, materialize_grads: bool = False, *, hooks: bool = True) -> Any:
     """vᵀJ of the outputs by each of the inputs, returned; no `.grad` is touched.
 
     Parameters
     ----------
-    outputs, inputs : Tensor or sequence of Tensors
-        What is differentiated, and by what (leaves or not).
+    outputs : Tensor, GradientEdge or sequence of these
+        What is differentiated.
+    inputs : Tensor, GradientEdge, sequence or dict of these
+        By what (leaves or not). The result is a tuple in this order; of a dict, a dict with its keys.
     grad_outputs : Tensor, sequence or None
         The weights v, one of each output's shape; with `is_grads_batched`, with one more axis in front, and the results
         have that axis too: many rows of the Jacobian in one sweep.
@@ -126,30 +191,40 @@ def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, retain_gra
     hooks : bool
         Whether the hooks that users have registered run.
     """
-    ys, xs = _sequence(outputs, "outputs"), _sequence(inputs, "inputs")
-    if not xs:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    __tracebackhide__ = True
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                              "allow_unused=False.")
         allow_unused = True
-    for i, x in enumerate(xs):
-        if x.node is None and not allow_unused:
-            raise RuntimeError(f"One of the differentiated Tensors does not require grad: inputs[{i}], of shape "
-                               f"{list(x.array.shape)}. Set requires_grad=True on it before computing the output.")
-    roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph)
-    found = vjp_sweep(roots, lead, wanted={x.node for x in xs if x.node is not None}, traced=create_graph,
+    ys, xs = _sequence(outputs, "outputs"), _inputs(inputs, "grad")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    nodes = [node_of(x) for x in xs]
+    for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
+        if node is None and not allow_unused:
+            raise unrecorded(i, x)
+    level = opened.level if mode.forward else None
+    tangents = level is not None and len(level.duals) > 0                                     # then the gradients have them too
+    roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph or tangents)
+    found = vjp_sweep(roots, lead, wanted={node for node in nodes if node is not None}, traced=create_graph or tangents,
                       retain=create_graph if retain_graph is None else retain_graph, hooks=hooks, accumulates=False)
+    if level is not None and tangents and not create_graph:
+        found = {node: level.without_history(g) for node, g in found.items()}
     results: list[Tensor | None] = []
-    for i, x in enumerate(xs):
-        g = None if x.node is None else found.get(x.node)
+    for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
+        g = None if node is None else found.get(node)
         if g is None and not allow_unused:
-            raise unused(i)
+            raise unused(i, x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
         if g is None and materialize_grads:
-            g = namespace_of[type(x.array)].zeros(lead + x.array.shape, dtype=x.array.dtype)
+            if not isinstance(x, Tensor):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            g = constant(namespace_of[type(x.array)].zeros(lead + x.array.shape, dtype=x.array.dtype))
+            if create_graph and x.array.dtype.kind == "f":
+                g.requires_grad_()
         results.append(g if g is None or isinstance(g, Tensor) else constant(wrap(g)))
-    return tuple(results)
+    return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
 
 def jvp_of_graph(outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_batched: bool = False,
@@ -171,7 +246,7 @@ def jvp_of_graph(outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_bat
         given[x.node] = u if create_graph else u.array
     for i, y in enumerate(ys):
         if y.node is None:
-            raise no_graph(i, y.dtype)
+            raise no_graph(i, y)
     made = forward_sweep([y.node for y in ys], given, lead, traced=create_graph)
     return tuple(t if t is None or isinstance(t, Tensor) else constant(wrap(np.asarray(t) if np.isscalar(t) else t))
                  for t in made)

@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gradlab.core.devices import different_devices
 from gradlab.core.dtypes import CATEGORY
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
+from gradlab.core.watching import WATCHED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,9 +23,14 @@ def into(name: str, out: Any, made: Tensor) -> Tensor:
     if mode.grad and (made.node is not None or out.node is not None):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                            "arguments requires grad. Leave out= away, or compute inside `with no_grad():`.")
+    if WATCHED and any(getattr(x, "tangent", None) is not None for x in (made, out)):
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
+                                  "function. Leave out= away.")
     if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
         raise RuntimeError(f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. Give an "
                            f"out= of dtype {made.dtype}.")
+    if type(out.array) is not type(made.array):
+        raise different_devices(name, (made.array, out.array))
     if out.array.shape == made.array.shape:
         out.array[...] = made.array
     else:

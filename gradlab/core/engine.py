@@ -5,8 +5,11 @@ counts. Rules see cotangents with any number of leading batch axes `lead`. Per e
 broadcast cotangent back to its source's shape, casts it, checks it and adds it up.
 
 Ownership: an array that a rule returned new belongs to the sweep; it may be added to in place and become a leaf's `.grad`
-uncopied. One that is the incoming cotangent itself, a view, a hook's answer or the caller's weights is *borrowed*, and is
-copied before either.
+uncopied. One that is the incoming cotangent itself, a view, what a hook or a rule of a user's returned, what was captured for
+`grad`, or the caller's weights is *borrowed*, and is copied before either.
+
+A node has one cotangent; those with several outputs have it in a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
+start another; deep down it gets a thread with a stack of its own.
 
 A sweep can be watched: see `observing`. Unwatched it costs nothing more.
 """
@@ -14,7 +17,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
@@ -22,11 +26,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
-from gradlab.core.errors import RuleError, graph_freed, overwritten
+from gradlab.core.errors import RuleError, detached_in_place, graph_freed, overwritten, weight_shape
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.ports import Bundle, Own
 from gradlab.core.storage import clock, wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, swept, watchers
 
 LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
@@ -65,12 +71,44 @@ observers = _Observers()
 @contextmanager
 def observing(observer: Observer) -> Iterator[Observer]:
     """Let `observer` see every reverse sweep that this thread runs inside the block."""
-    before = observers.active
-    observers.active = (*before, observer)
+    observers.active = (*observers.active, observer)
     try:
         yield observer
-    finally:
-        observers.active = before
+    finally:                                                  # others may have come since: anomaly mode, switched on for good
+        observers.active = tuple(other for other in observers.active if other is not observer)
+
+
+class _Running(threading.local):
+    """The sweep at work in this thread, for hooks that want to know of the others (see autograd.graph): its roots, the wanted
+    nodes, what is to be called when it is over, how many sweeps of this thread it runs inside of, and the node at work whose
+    saved tensors are unpacked, with what it has in their place."""
+
+    sweep: list[Any] | None = None
+
+
+running = _Running()
+LOCALS: list[Any] = [mode, observers, watchers]               # what is set for a thread
+DEEP = 40                                                     # sweeps inside of sweeps that one thread's stack is good for
+
+
+def in_fresh_thread(work: Callable[[], Any]) -> Any:
+    """`work()` in a thread with a stack of its own, and with what is set for this one, which waits."""
+    settings = [dict(local.__dict__) for local in LOCALS]
+    made: list[Any] = []
+
+    def run() -> None:
+        for local, setting in zip(LOCALS, settings, strict=True):
+            local.__dict__.update(setting)
+        try:
+            made.append(work())
+        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+            made.extend((None, error))
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if len(made) > 1:
+        raise made[1]
+    return made[0]
 
 
 def reachable(roots: Iterable[Node]) -> list[Node]:
@@ -103,13 +141,19 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
     be written, and the tensors swept from.
     """
-    before = mode.grad
+    __tracebackhide__ = True
+    before, outer, watching = mode.grad, running.sweep, observers.active
+    if outer is not None and outer[3] == DEEP:
+        return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
+                                                 accumulates=accumulates, outputs=outputs))
+    wanted = None if wanted is None else frozenset(wanted)
     mode.grad = traced
-    watching = observers.active
+    run: list[Any] = [roots, wanted, (), 0 if outer is None else outer[3] + 1, None]
+    running.sweep = run
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, ())
-        sweep = Sweep(tuple(roots), lead, None if wanted is None else frozenset(wanted), accumulates, tuple(outputs))
+        sweep = Sweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
         for observer in watching:
             observer.begin(sweep)
@@ -121,20 +165,30 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
         finally:
             for observer in watching:
                 observer.end(sweep, error)
+    except MemoryError as error:
+        from gradlab.core.exhausted import exhausted
+
+        raise exhausted("backward", error, [node for node, _ in roots]) from error
     finally:
-        mode.grad = before
+        mode.grad, running.sweep = before, outer
+        for forget in run[2]:
+            forget()
+        if run[4] is not None:                                # a node that was being worked at when the sweep was stopped
+            run[4][0].saved = run[4][1]
 
 
-def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: Iterable[Node] | None, traced: bool,
+def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
              retain: bool, hooks: bool, watching: tuple[Observer, ...]) -> dict[Node, Any]:
+    __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []                                   # older than what leads to them, they wait for the end
     pending: dict[Node, Any] = {}                             # the cotangents of the nodes in the heap and of the leaves
     found: dict[Node, Any] = {}
     borrowed: set[Node] = set()
+    freed = swept() if WATCHED else None                      # what stands for what is freed; mostly nothing
+    run: Any = running.sweep
     needed = None
     if wanted is not None:
-        wanted = frozenset(wanted)
         needed = leading_to(wanted, [node for node, _ in roots])
     for node, g in roots:
         if node in pending:
@@ -161,6 +215,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
             g = _run_tensor_hooks(node, g, traced, borrowed)
         if wanted is not None and node in wanted:
             found[node] = g if traced or node not in borrowed else g.copy()
+            borrowed.add(node)
         if op is None:
             if wanted is None:
                 accumulate(node, g, traced, node in borrowed, hooks)
@@ -170,18 +225,25 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
             edges = [edge if edge in needed else None for edge in edges]
             if not any(edges):
                 continue
-        if attached is not None and attached.pre:
+        if attached is not None and (attached.pre or attached.post):
+            borrowed.add(node)                                # the hooks may keep what they see, and what they return
             g = _run_prehooks(node, g, traced)
-        if node.saved is None:
-            raise graph_freed(node.name())
-        if clock.last_write < node.order:
+        kept = node.saved
+        odd = type(kept) is not tuple
+        if odd:
+            run[4] = node, kept
+            node.saved = unpacked(node, roots)
+        elif clock.last_write < node.order:
             check_unwritten(node)
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
         if attached is not None and attached.post:
-            cotangents = _run_posthooks(node, cotangents, g, traced)
+            borrowed.update(edges)                            # type: ignore[arg-type]
+            cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
         if watching:
             for observer in watching:
                 observer.visit(node, g, cotangents)
+        if odd and type(kept) is Own:
+            borrowed.update(edges)                            # type: ignore[arg-type]  # rules of a user's: so may they
         at = -1
         for edge in edges:                                    # counted by hand: half the time of a zip
             at += 1
@@ -213,8 +275,10 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: I
                         alone = carried = None
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
-        if op.saves and not retain:
-            node.saved = None
+        if odd:
+            node.saved, run[4] = freed if (op.saves or (type(kept) is Own and kept)) and not retain else kept, None
+        elif op.saves and not retain:
+            node.saved = freed
         g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule
 
 
@@ -240,72 +304,158 @@ def owned(c: Any, g: Any, node: Node, edges: Sequence[Node | None], borrowed: se
     return base is None or (base.size == c.size and is_writable(c))
 
 
+def _as_tensors(values: Sequence[Any], traced: bool) -> tuple[Any, ...]:
+    return tuple(c if c is None or traced else constant(wrap(c)) for c in values)
+
+
+def _answer(hook: Any, answer: Any, original: Any) -> Any:
+    """What a hook returned in place of the Tensor `original` (None: nothing was there), checked."""
+    if answer is None:
+        return None
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if original is None:
+        raise RuntimeError(f"can't replace a None gradient with a non-None value, as hook '{name}' did.")
+    if not isinstance(answer, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+    if answer.array.shape != original.array.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value: it was {list(original.array.shape)}, and is "
+                           f"{list(answer.array.shape)}.")
+    if answer.array.dtype != original.array.dtype:
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was gradlab.{original.dtype.legacy} got "
+                           f"gradlab.{answer.dtype.legacy})")
+    return answer
+
+
+def _answers(hook: Any, answers: Any, originals: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same of a hook that replaces a tuple."""
+    if answers is None:
+        return originals
+    if not isinstance(answers, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(answers).__name__}'")
+    if len(answers) != len(originals):
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has returned an incorrect number of values "
+                           f"(got {len(answers)}, but expected {len(originals)})")
+    return tuple(_answer(hook, c, original) for c, original in zip(answers, originals, strict=True))
+
+
 def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> Any:
     """Hooks on the tensor in the order of their registration, then `retain_grad`."""
     attached = node.hooks
     assert attached is not None
-    for hook in tuple(attached.tensor.values()):
-        answer = hook(g if traced else constant(wrap(g)))
-        if answer is not None:
-            if not isinstance(answer, Tensor):
-                raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
-            if answer.array.shape != (g.array if traced else g).shape:
-                raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the size of value")
-            g = answer if traced else answer.array
+    if attached.tensor:
+        shown, = _as_tensors((g,), traced)
+        for hook in tuple(attached.tensor.values()):
+            answer = _answer(hook, hook(shown), shown)
+            shown = shown if answer is None else answer
+        g = shown if traced else shown.array
         borrowed.add(node)                                                       # the hook may have kept what it saw
     tensor = attached.retain() if attached.retain is not None else None
     if tensor is not None:
-        _add_to_grad(tensor, g, traced, borrowed=True)
+        add_to_grad(tensor, g, traced, borrowed=True)
     return g
 
 
 def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
+    """Hooks before the node: on the cotangents of all its outputs."""
     assert node.hooks is not None
+    given = shown = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.pre.values()):
-        answer = hook((g if traced else constant(wrap(g)),))
-        if answer is not None:
-            (g,) = answer if isinstance(answer, tuple) else (answer,)
-            g = g if traced else g.array
-    return g
+        shown = _answers(hook, hook(shown), shown)
+    if shown is given:
+        return g
+    parts = [c if c is None or traced else c.array for c in shown]
+    return Bundle(parts, g.shape) if type(g) is Bundle else parts[0]
 
 
-def _run_posthooks(node: Node, cotangents: Sequence[Any], g: Any, traced: bool) -> Sequence[Any]:
-    def as_tensors(values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(c if c is None or traced else constant(wrap(c)) for c in values)
-
+def _run_posthooks(node: Node, edges: Sequence[Node | None], cotangents: Sequence[Any], g: Any, lead: tuple[int, ...],
+                   traced: bool) -> Sequence[Any]:
+    """Hooks after the node: on what it hands on, and on the cotangents of its outputs."""
     assert node.hooks is not None
+    into = _as_tensors([None if c is None or edge is None else c if type(c) is Bundle else fit(c, edge, lead, node)
+                        for c, edge in zip(cotangents, edges, strict=True)], traced)
+    out = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.post.values()):
-        answer = hook(as_tensors(cotangents), as_tensors((g,)))
-        if answer is not None:
-            answer = answer if isinstance(answer, tuple) else (answer,)
-            if len(answer) != len(cotangents):
-                raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number of values "
-                                   f"(got {len(answer)}, but expected {len(cotangents)})")
-            cotangents = [c if c is None or traced else c.array for c in answer]
-    return cotangents
+        into = _answers(hook, hook(into, out), into)
+    return [c if c is None or traced else c.array for c in into]
 
 
 def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = True) -> None:
-    """Add a cotangent to the leaf's `.grad`, then run the hooks that wait for it."""
+    """Add a cotangent to the leaf's `.grad`, between the hooks on its node, and run the hooks that wait for `.grad`."""
     assert isinstance(leaf, AccumulateGrad)
     tensor = leaf.variable
-    if tensor is None:
+    if tensor is None or tensor.node is None:                 # gone, or frozen since
         return
-    _add_to_grad(tensor, g, traced, borrowed)
-    if hooks and leaf.hooks is not None:
-        for hook in tuple(leaf.hooks.accumulated.values()):
-            hook(tensor)
+    attached = leaf.hooks if hooks else None
+    if attached is None:
+        add_to_grad(tensor, g, traced, borrowed)
+        return
+    if attached.pre or attached.post:
+        g, borrowed = _run_prehooks(leaf, g, traced), True
+    add_to_grad(tensor, g, traced, borrowed)
+    for hook in tuple(attached.accumulated.values()):
+        answer = hook(tensor)
+        if answer is not None:
+            if not isinstance(answer, Tensor):
+                raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+            raise RuntimeError("Tensor post accumulate grad hooks should return None. Write to x.grad instead.")
+    for hook in tuple(attached.post.values()):
+        _answers(hook, hook((), _as_tensors((g,), traced)), ())
 
 
-def _add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:
-    held = tensor.grad_slot
-    if held is None:
-        tensor.grad_slot = g if traced else constant(wrap(g.copy() if borrowed else g))
-    elif traced or held.node is not None:
-        tensor.grad_slot = held + (g if traced else constant(wrap(g)))
-    else:
-        held.array[...] += g
-        wrote(held)
+_adding = threading.RLock()                                   # threads may sweep over graphs that share leaves
+
+
+def add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:
+    with _adding:
+        held = tensor.grad_slot
+        if held is None:
+            tensor.grad_slot = g if traced else constant(_laid_out(wrap(g), tensor.array, borrowed))
+        elif traced:
+            tensor.grad_slot = held + g
+        else:
+            held.array[...] += g
+            wrote(held)
+
+
+def _laid_out(g: Any, like: Any, borrowed: bool) -> Any:
+    """A first gradient, in memory of its own whose axes lie as its tensor's do."""
+    if g.ndim < 2 or (g.flags.c_contiguous and like.flags.c_contiguous):
+        return g.copy() if borrowed else g
+    made = namespace_of[type(g)].empty_like(like, dtype=g.dtype)
+    made[...] = g
+    return made
+
+
+def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
+    """`node(*cotangents)`: its rules on the cotangents (Tensors or None) of its outputs, and nothing else."""
+    outputs = getattr(node, "outputs", 1)
+    if len(cotangents) != outputs:
+        raise TypeError(f"expected {outputs} arguments, got {len(cotangents)} instead")
+    for i, c in enumerate(cotangents):
+        if c is not None and not isinstance(c, Tensor):
+            raise TypeError(f"argument {i} is not a Variable")
+    if all(c is None for c in cotangents):
+        return (None,) * len(node.edges) if len(node.edges) > 1 else None
+    traced = mode.grad
+    parts = [c if c is None or traced else c.array for c in cotangents]
+    g = Bundle(parts, ()) if node.dtype is Bundle.dtype else parts[0]
+    if g.shape != node.shape:
+        raise weight_shape(0, g.shape, node.shape)
+    if node.op is None:
+        accumulate(node, g, traced, borrowed=True)
+        return ()
+    kept = node.saved
+    if type(kept) is not tuple:
+        node.saved = unpacked(node)
+    elif clock.last_write < node.order:
+        check_unwritten(node)
+    try:
+        made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
+    finally:
+        node.saved = kept
+    results = _as_tensors([None if c is None or edge is None else fit(c, edge, (), node)
+                           for c, edge in zip(made, node.edges, strict=True)], traced)
+    return results[0] if len(results) == 1 else results
 
 
 def retain_grad(tensor: Tensor) -> None:
@@ -314,10 +464,23 @@ def retain_grad(tensor: Tensor) -> None:
     tensor.node.hooks_of_its_own().retain = weakref.ref(tensor)
 
 
-def check_unwritten(node: Node) -> None:
-    """Refuse a node whose saved arrays were overwritten after it had saved them."""
-    assert node.saved is not None
-    for name, saved in zip(node.op.saves, node.saved, strict=True):
+def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """What a node saved, where that is not simply a tuple: hooks have it (see core.saved), or it is freed."""
+    __tracebackhide__ = True
+    saved = node.saved                                        # read once: another thread's sweep may have unpacked it by now
+    if type(saved) is tuple:
+        return saved
+    if hasattr(saved, "unpacked"):
+        return saved.unpacked(node)
+    raise graph_freed(node, roots)
+
+
+def check_unwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
+    """Refuse a node whose saved arrays (or those of them that `items` holds) were overwritten after it had saved them."""
+    __tracebackhide__ = True
+    if node.op.foreign:                                       # its own affair: see core.saved.restore
+        return
+    for name, saved in zip(node.op.saves, node.saved if items is None else items, strict=True):
         if saved is None:
             continue
         storage = node.storage if name == "out" else saved.storage
@@ -325,7 +488,12 @@ def check_unwritten(node: Node) -> None:
             kept = constant(saved) if name == "out" else saved
             maker = node if name == "out" else saved.grad_fn
             producer = None if maker is None else f"output 0 of {maker.name().rstrip('0123456789').removesuffix('Backward')}"
-            raise overwritten(f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name())
+            raise overwritten(f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name(), node,
+                              name, storage)
+        if name in node.op.rules and saved.node is None:                                 # whose history `detach_` took away?
+            edge = node.edges[list(node.op.rules).index(name)]
+            if edge is not None and edge.op is not None:
+                raise detached_in_place(node.name())
 
 
 def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
@@ -360,24 +528,40 @@ def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple
 
 def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...], traced: bool) -> list[Any]:
     values = dict(tangents)
-    for node in reversed(reachable(outputs)):
+    nodes = reachable(outputs)
+    readers = Counter(edge for node in nodes for edge in node.edges)                # a tangent goes when the last has read it
+    readers.update(outputs)
+    for node in reversed(nodes):
         given = [values.get(edge) if edge is not None else None for edge in node.edges]
+        for edge in node.edges:
+            readers[edge] -= 1
+            if edge is not None and not readers[edge]:
+                values.pop(edge, None)
         if node.op is None or node in tangents or all(t is None for t in given):
             continue
-        if node.saved is None:
-            raise graph_freed(node.name())
-        if clock.last_write < node.order:
+        kept = node.saved
+        if type(kept) is not tuple:
+            node.saved = unpacked(node)
+        elif clock.last_write < node.order:
             check_unwritten(node)
         if node.op.kind in ("elementwise", "bilinear"):                  # these broadcast: pad *between* batch and own axes
             given = [t if t is None else pad(t, lead, len(node.shape)) for t in given]
-        parts = [p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, given, None, lead) if p is not None]
+        try:
+            parts = [p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, given, None, lead) if p is not None]
+        finally:
+            node.saved = kept
+        if not parts:
+            continue
         t = parts[0]
+        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in given)     # see `owned`
         for part in parts[1:]:
-            t = t + part
-        xp = namespace_of[type(t)]
+            if ours and part.shape == t.shape and part.dtype == t.dtype:
+                t += part
+            else:
+                t, ours = t + part, False
         if t.shape != lead + node.shape:
-            t = xp.broadcast_to(t, lead + node.shape)
-        values[node] = t if getattr(t, "array", t).dtype == node.dtype else xp.astype(t, node.dtype)
+            t = namespace_of[type(t)].broadcast_to(t, lead + node.shape)
+        values[node] = t if getattr(t, "array", t).dtype == node.dtype else namespace_of[type(t)].astype(t, node.dtype)
     return [values.get(node) for node in outputs]
 
 

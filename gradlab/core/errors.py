@@ -114,61 +114,91 @@ def names_of(module: str) -> Callable[[str], Any]:
 
 
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
-    return RuntimeError(
+    from gradlab.core.autopsy import this_line
+
+    return RuntimeError(this_line(
         f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
         f"elements as gradient=, a tensor of shape {list(shape)} (ones weigh all alike, a single 1 picks one row of the "
-        "Jacobian), or reduce it first, by .sum() or .mean().")
+        "Jacobian), or reduce it first, by .sum() or .mean().",
+        ("backward", "write `{x}.sum().backward()`, or `{x}.backward(gradlab.ones_like({x}))`")))
 
 
-def no_graph(index: int, dtype: Any) -> RuntimeError:
-    why = (f" It has dtype {dtype}, and integers and bools carry no gradient: write data as 1. and not 1, and differentiate what "
-           "comes before a comparison, an argmax or a cast to integers." if not dtype.is_floating_point else
-           " No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
-           "or .item(): set requires_grad=True on the input before computing.")
-    return RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn.{why}")
+def no_graph(index: int, output: Any) -> RuntimeError:
+    """`output`: the tensor that has none."""
+    from gradlab.core.autopsy import without_history
+
+    return without_history(index, output)
 
 
-def graph_freed(name: str) -> RuntimeError:
-    return RuntimeError(
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-        "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-        f"after calling backward. What {name} had saved is freed: give retain_graph=True to the earlier call.")
+def graph_freed(node: Any, roots: Any = ()) -> RuntimeError:
+    """`node`: what was freed; `roots`: the (node, cotangent) pairs that the sweep which found it so started from."""
+    from gradlab.core.autopsy import second_sweep
+
+    return second_sweep(node, roots)
 
 
-def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str) -> RuntimeError:
-    return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_name} {list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected "
-        f"{'version 0' if version == 1 else 'an earlier version'} instead. Hint: {user} saved it "
-        "for its gradient. Write to a copy (x = x + 1 rather than x += 1), or after backward().")
+def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
+                argument: str = "", storage: Any = None) -> RuntimeError:
+    """What `node`, called `user`, saved as its `argument` was written to; `producer` made it, `storage` is its memory."""
+    from gradlab.core.autopsy import written_to
+
+    return written_to(type_name, shape, producer, version, user, node, argument, storage)
+
+
+def detached_in_place(node: str) -> RuntimeError:
+    return RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+                        f"supported, please use out-of-place `.detach()` instead. {node} saved it for its gradient.")
 
 
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:
+    from gradlab.core.autopsy import this_line
+
     if batched:
         return RuntimeError(
             f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
             f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
             f"detected: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of {Size(output)}.")
-    return RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a "
-                        f"shape of {Size(output)}. There must be one weight for each element of the output.")
+    return RuntimeError(this_line(
+        f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of "
+        f"{Size(output)}. There must be one weight for each element of the output.",
+        ("backward", "`gradlab.ones_like({x})` has the right shape: it weighs every element alike")))
 
 
-def unused(index: int) -> RuntimeError:
-    return RuntimeError(
-        f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
-        f"this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)")
+def unused(index: int, x: Any = None, outputs: Any = ()) -> RuntimeError:
+    """`x`: the input; `outputs`: what does not depend on it."""
+    from gradlab.core.autopsy import not_used
+
+    return not_used(index, x, outputs)
+
+
+def unrecorded(index: int, x: Any) -> RuntimeError:
+    """`x`: an input that has no history."""
+    from gradlab.core.autopsy import reasons, told
+
+    return RuntimeError(told(
+        f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
+        "requires_grad=True on it before computing the output.", *reasons(x)))
 
 
 def leaf_in_place() -> RuntimeError:
-    return RuntimeError(
+    from gradlab.core.autopsy import this_line
+
+    return RuntimeError(this_line(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
-        "or make a new tensor (x = x + 1).")
+        "or make a new tensor (x = x + 1).", ("", "with gradlab.no_grad(): {x}")))
+
+
+def leaf_used_in_place() -> RuntimeError:
+    return RuntimeError("a leaf Variable that requires grad has been used in an in-place operation. Call the Function on a copy "
+                        "(x.clone()), or inside `with gradlab.no_grad():`.")
 
 
 def view_of_leaf_in_place() -> RuntimeError:
-    return RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside "
-                        "`with gradlab.no_grad():`, or make a new tensor.")
+    from gradlab.core.autopsy import this_line
+
+    return RuntimeError(this_line(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
+        "gradlab.no_grad():`, or make a new tensor.", ("", "with gradlab.no_grad(): {x}")))
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
@@ -213,9 +243,25 @@ def not_implemented(name: str, word: Any) -> NotImplementedError:
     return NotImplementedError(f"\"{KERNELS.get(name, f'{name}_cpu')}\" not implemented for '{word}'.{instead}")
 
 
-def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...]) -> Exception:
-    """What to raise when a forward did: torch's sentence where the shapes do not fit, else the error, named."""
+def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tuple[Any, ...] = ()) -> Exception:
+    """What to raise when a forward did: torch's sentence where the shapes do not fit, which then stands alone; else the error,
+    named. `nodes` made the operands."""
     shapes = [tuple(a.shape) for a in arrays if hasattr(a, "shape")]
+    if isinstance(error, MemoryError):
+        from gradlab.core.exhausted import exhausted
+
+        return exhausted(op.name, error, nodes)
+    better = misfit(op, error, shapes, arrays)
+    if better is not None:
+        better.__suppress_context__ = True
+        return better
+    if isinstance(error, (ValueError, IndexError)):
+        return type(error)(f"{op.name}: {error} (shapes {', '.join(map(str, shapes))})")
+    return error
+
+
+def misfit(op: Any, error: Exception, shapes: list[tuple[int, ...]], arrays: tuple[Any, ...]) -> Exception | None:
+    """Torch's error for arguments that do not go together, or None if it has no words for it."""
     if isinstance(error, ValueError):
         if op.explain is not None and (better := op.explain(*shapes)):
             return better
@@ -228,6 +274,4 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...]) -> Except
             return better
     if isinstance(error, TypeError) and all(a.dtype.kind == "b" for a in arrays):
         return no_bool(op.name, both=True)
-    if isinstance(error, (ValueError, IndexError)):
-        return type(error)(f"{op.name}: {error} (shapes {', '.join(map(str, shapes))})")
-    return error
+    return None

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import linecache
 import weakref
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import SCALARS, namespace_of
+from gradlab.backend.namespaces import SCALARS, cuda, namespace_of
 from gradlab.core.destination import into
+from gradlab.core.devices import together
 from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.promotion import GUARDS, PROMOTIONS
-from gradlab.core.storage import FRESH, forget_dead, own_storage, tick
+from gradlab.core.storage import FRESH, NUMBER, forget_dead, own_storage, tick
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, recorded, remade
 
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
@@ -31,18 +34,47 @@ GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced
 
 def as_output(array: Any, node: Any) -> Tensor:
     """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
+    if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
+        return array
     out = constant(array)
     out.node, out.storage = node, node.storage
+    if WATCHED:
+        remade(out)
     return out
 
 
 def number(value: float, like: Any) -> Tensor:
-    """A Python number as a constant to compute with a floating point array."""
+    """A Python number as a constant to compute with a floating point array. There is one for each number, so that long graphs do
+    not hold thousands of them, and a GPU is not sent them again and again; it cannot be written to."""
+    host = type(like) is np.ndarray
+    known = (KNOWN[like.dtype.char] if host else kept_beside(like)) if value else None    # 0. and -0. are equal, but not the same
+    made = None if known is None else known.get(value)
+    if made is not None:
+        return made
     made = object.__new__(Tensor)
-    made.array = (np.array if type(like) is np.ndarray else namespace_of[type(like)].array)(value, like.dtype)
+    made.array = (np.array if host else namespace_of[type(like)].array)(value, like.dtype)
     made.node = made.grad_slot = None
-    made.storage = FRESH
+    made.storage = NUMBER
+    if known is not None:
+        if host:
+            made.array.flags.writeable = False
+        if len(known) == MANY:
+            known.clear()
+        known[value] = made
     return made
+
+
+def kept_beside(like: Any) -> dict[float, Tensor] | None:
+    """The numbers kept on the GPU of an array, while work is given to the default stream: it was given them before whatever
+    reads them. Of another stream nobody says that."""
+    cupy = cuda.cupy
+    if cupy is None or type(like) is not cupy.ndarray or cupy.cuda.get_current_stream().ptr:
+        return None
+    return KNOWN[cupy.ndarray, like.dtype.char, like.device.id]
+
+
+MANY = 256                                                       # numbers of a dtype that are kept
+KNOWN: dict[Any, dict[float, Tensor]] = defaultdict(dict)
 
 
 def still_of(result: Any, *saved: Any) -> Any:
@@ -84,8 +116,9 @@ SCOPE: dict[str, Any] = {
     "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__, "NUMBERS": frozenset((float, int)),
     "number": number, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS), "asarray": np.asarray,
     "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
-    "forward_failed": forward_failed, "zeros_for": zeros_for, "all_tensors": all_tensors, "scaled": scaled, "LARGE": LARGE,
-    "into": into, "still_of": still_of,
+    "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
+    "scaled": scaled, "LARGE": LARGE,
+    "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
 }
 
 
@@ -154,7 +187,10 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
     try:
         r = forward({call})
     except Exception as error:
-        raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)})) from error
+        joined = together(op, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
+        if joined is not None:
+            return op.record(*joined, {''.join(f'{k}={k}, ' for k in op.meta)}out=out)
+        raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)}), ({''.join(f'{a}.node, ' for a in args)}))
     if type(r) is not ndarray and type(r) in SCALARS:
         r = asarray(r)
     made = new(Tensor)
@@ -174,6 +210,8 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
         node.order = tick()
     else:
         made.node = None{view}
+    if WATCHED:
+        seen(op, made, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
     return made if out is None else into({op.name.strip('_')!r}, out, made)
 """
 
@@ -214,7 +252,10 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
     try:
         r = forward({call})
     except Exception as error:
-        raise forward_failed(op, error, tuple(arrays)) from error
+        joined = together(op, tuple({xs}))
+        if joined is not None:
+            return op.record(*joined, {''.join(f'{k}={k}, ' for k in keywords)})
+        raise forward_failed(op, error, tuple(arrays), tuple([x.node for x in {xs}]))
     made = new(Tensor)
     made.array = r
     made.grad_slot = None
@@ -231,6 +272,8 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
         node.order = tick()
     else:
         made.node = None
+    if WATCHED:
+        seen(op, made, tuple({xs}), ({''.join(f'{k}, ' for k in keywords)}))
     return made
 """
 

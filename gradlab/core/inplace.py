@@ -15,35 +15,64 @@ from gradlab.backend.namespaces import is_writable
 from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
-from gradlab.core.node import AccumulateGrad
+from gradlab.core.node import AccumulateGrad, Invalid
 from gradlab.core.primitive import PRIMITIVES
-from gradlab.core.storage import FRESH, own_storage, tick, view_of, wrote
+from gradlab.core.storage import FRESH, Storage, own_storage, tick, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
+
+UNRECORDED = {"no_grad": "no_grad mode and is being modified inplace with grad mode enabled",
+              "inference": "inference mode and is being modified inplace in normal mode"}
+OF_FUNCTION = " is a view and is being modified inplace. This view "         # of a custom Function: the refusal is the sentence
 
 
-def check_writable(tensor: Tensor) -> None:
-    """Raise where torch forbids writing into `tensor` in grad mode."""
+def check_writable(tensor: Tensor, wanted: bool = False) -> None:
+    """Raise where torch forbids writing into `tensor` in grad mode; `wanted` says that what is written has history."""
+    if WATCHED:
+        writing(tensor)
     if not mode.grad:
         return
     view = view_of(tensor)
-    if type(tensor.node) is AccumulateGrad:
-        raise leaf_in_place()
-    if view is not None and view.base.node is not None:
-        if type(view.base.node) is AccumulateGrad:
-            raise view_of_leaf_in_place()
-        if view.refusal == "no_grad":
-            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make "
-                               "the view outside no_grad(), or write inside it.")
+    if view is not None and tensor.node is not None and OF_FUNCTION in view.refusal:
+        raise RuntimeError(view.refusal)
+    if view is not None and (wanted or tensor.node is not None or view.base.node is not None):
         if view.refusal:
-            raise RuntimeError(f"{view.refusal} is a view and is being modified inplace. This view is the output of a function "
-                               "that returns multiple views. Such functions do not allow the output views to be modified "
-                               "inplace. You should replace the inplace operation by an out-of-place one.")
+            raise RuntimeError(refused(view.refusal))
+        if type(view.base.node) is AccumulateGrad or (view.base.node is None and shows_leaf(tensor.node)):
+            raise view_of_leaf_in_place()
+    if type(tensor.node) is AccumulateGrad:
+        raise leaf_in_place() if view is None else view_of_leaf_in_place()
+
+
+def shows_leaf(node: Any) -> bool:
+    """Whether a chain of views, whose base has no history, starts at a leaf: a view on which requires_grad was set."""
+    while node is not None and type(node) is not AccumulateGrad:
+        node = node.edges[0] if len(node.edges) == 1 else None
+    return node is not None
+
+
+def refused(refusal: str) -> str:
+    """Why a view may not be written to, in full."""
+    if refusal in UNRECORDED:
+        block = "no_grad" if refusal == "no_grad" else "inference_mode"
+        return (f"A view was created in {UNRECORDED[refusal]}. Given that this use case is ambiguous and error-prone, it is "
+                "forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
+                f"{block} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+                "tracked).")
+    return refusal if OF_FUNCTION in refusal else (
+        f"{refusal} is a view and is being modified inplace. This view is the output of a function that returns multiple views. "
+        "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+        "out-of-place one.")
 
 
 def shadow(tensor: Tensor, copied: bool) -> Tensor:
     """The tensor's present value and history under another object: what the out-of-place twin is recorded on."""
     old = constant(tensor.array.copy() if copied else tensor.array)
     old.node = tensor.node
+    if copied and old.node is not None:
+        old.storage = Storage()                                       # else it would share that of the node's output
+    if WATCHED:
+        shadowed(old, tensor)
     return old
 
 
@@ -51,14 +80,18 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
     """`target = op(target, …)` written into `target`'s memory. Returns `target`."""
     wanted = False
     if mode.grad:
-        check_writable(target)
         wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in others)
-    if not wanted and not meta and written_directly(op.forward, target.array, others):
+        check_writable(target, wanted)
+    elif WATCHED:
+        writing(target)
+    if not wanted and not meta and not WATCHED and written_directly(op.forward, target.array, others):
         wrote(target)
         return target
     first = op.args[0]
     saves_target = any(first in op.needs[arg] for arg in op.rules)
-    others = tuple(shadow(x, saves_target) if x is target else x for x in others)
+    if WATCHED:
+        wanted = True
+    others = tuple(shadow(x, wanted) if x is target or (wanted and overlaps(x, target)) else x for x in others)
     result = op.record(shadow(target, copied=saves_target and wanted), *others, **meta)
     if result is NotImplemented:
         raise TypeError(f"{op.name}_(): unsupported operand types: {', '.join(type(x).__name__ for x in others)}.")
@@ -68,11 +101,22 @@ def in_place(op: Any, target: Tensor, *others: Any, **meta: Any) -> Tensor:
 
 def composed_in_place(function: Any, target: Tensor, *others: Any, **options: Any) -> Tensor:
     """The same for a function made of several operations, which may save its argument anywhere."""
-    check_writable(target)
-    old = shadow(target, copied=mode.grad and (target.node is not None or any(
-        isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))))
-    store(target, function(old, *(old if x is target else x for x in others), **options))
+    wanted = target.node is not None or any(isinstance(x, Tensor) and x.node is not None for x in (*others, *options.values()))
+    check_writable(target, wanted)
+    copied = bool(WATCHED) or (mode.grad and wanted)
+    old = shadow(target, copied)
+    store(target, function(old, *(old if x is target else shadow(x, True) if copied and overlaps(x, target) else x
+                                  for x in others), **options))
     return target
+
+
+def overlaps(x: Any, target: Tensor) -> bool:
+    """Whether a further operand lies in the memory that is written to, so that what is saved of it must be a copy: a write in
+    place is recorded after it was done, and no version would tell."""
+    return isinstance(x, Tensor) and (
+        (x.storage is target.storage and x.storage is not FRESH)
+        or (x.array if x.array.base is None else x.array.base) is (
+            target.array if target.array.base is None else target.array.base))
 
 
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
@@ -89,7 +133,8 @@ def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
         return False
     operands = [x.array if type(x) is Tensor else x for x in others]
     for x in operands:
-        if type(x) not in (float, int) and (getattr(x, "dtype", None) is not array.dtype or not fits(x.shape, array.shape)):
+        if type(x) not in (float, int) and (getattr(x, "dtype", None) is not array.dtype or type(x) is not type(array)
+                                           or not fits(x.shape, array.shape)):
             return False
     forward(array, *operands, out=array)
     return True
@@ -116,6 +161,8 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     record what follows. The memory is written already: this is how `x[index] = value` works for every index. `op` is
     `overwrite`, under the name torch gives it there."""
     wrote(target)
+    if WATCHED:
+        stored(target, region, value)
     if not mode.grad:
         return
     view = view_of(target)
@@ -127,7 +174,10 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     base, steps = (target, region) if view is None else (view.base, (*view.steps, *region))
     if value.node is None and base.node is None:
         return
-    own_history(base, overwriting_node(base, steps, value, PRIMITIVES["overwrite"] if op is None or view is not None else op))
+    node = overwriting_node(base, steps, value, PRIMITIVES["overwrite"] if op is None or view is not None else op)
+    own_history(base, node)
+    if WATCHED:
+        rebased(node)
     refresh_views(base)
 
 
@@ -143,23 +193,36 @@ def own_history(target: Tensor, node: Any) -> None:
     """Make `node` the node of `target`, as recorded after the write; what it saved of its output is `target`'s memory."""
     old = target.node
     node.order, node.storage = tick(), own_storage(target)
-    if "out" in node.op.saves and node.saved is not None:
+    if "out" in node.op.saves and type(node.saved) is tuple:
         at = node.op.saves.index("out")
         if node.saved[at] is not None:
             node.saved = (*node.saved[:at], target.array, *node.saved[at + 1:])
-    if old is not None and old.hooks is not None and old.hooks.retain is not None and old.hooks.retain() is target:
-        node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None
     target.node = node
+    retain_on(target, old)
+
+
+def retain_on(tensor: Tensor, old: Any) -> None:
+    """Let the tensor's node retain its gradient if `old`, which was it, did."""
+    if old is not None and old.hooks is not None and old.hooks.retain is not None and old.hooks.retain() is tensor:
+        assert tensor.node is not None
+        tensor.node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None
 
 
 def refresh_views(base: Tensor) -> None:
-    """Record every live view of `base` again from its present node."""
+    """Record every live view of `base` again from its present node; those that were not recorded then, or whose backward is a
+    user's, have no valid history any more."""
     if base.storage is FRESH:
         return
-    for ref in base.storage.views:
+    for ref in tuple(base.storage.views):
         other = ref()
         view = None if other is None else view_of(other)
-        if other is None or view is None or view.base is not base or view.refusal == "no_grad":
+        if other is None or view is None or view.base is not base:
+            continue
+        old = other.node
+        if view.refusal in UNRECORDED or OF_FUNCTION in view.refusal:
+            if base.node is not None:
+                other.node = Invalid((base.node,), other, refused(view.refusal).replace(
+                    "is being modified", "its base or another view of its base has been modified", 1))
             continue
         source = constant(base.array)
         source.node = base.node
@@ -168,3 +231,4 @@ def refresh_views(base: Tensor) -> None:
         other.node = source.node
         if other.node is not None:
             other.node.storage = base.storage
+            retain_on(other, old)

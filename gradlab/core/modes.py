@@ -1,13 +1,14 @@
-"""Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, per thread.
+"""Whether operations are recorded, per thread: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
 
-Each is a context manager and a decorator. A decorated generator keeps the mode to its own steps: the caller's mode is
-back whenever the generator hands out a value.
+Each is a context manager and a decorator. A decorated generator or coroutine keeps the mode to its own steps: the caller's mode
+is back whenever it hands out a value or waits.
 """
 from __future__ import annotations
 
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,6 +20,9 @@ class Mode(threading.local):
     """Per thread; 30 ns dearer to read than a global, and right."""
 
     grad = True
+    forward = True                             # whether tangents are computed while a level of forward mode is open
+    inference = False
+    multithreading = True                      # remembered for those who ask; a sweep runs in the thread that starts it
 
 
 mode = Mode()
@@ -29,28 +33,40 @@ def is_grad_enabled() -> bool:
     return mode.grad
 
 
-class _GradMode:
-    """Shared by the three: enter sets `mode.grad`, leave restores it, calling decorates."""
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return mode.inference
 
-    wanted: bool
 
-    def __init__(self) -> None:
-        self.before: list[bool] = []
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told last. Sweeps run in the thread that starts them either way."""
+    return mode.multithreading
 
-    def __enter__(self) -> _GradMode:
-        self.before.append(mode.grad)
-        mode.grad = self.wanted
-        return self
+
+class Decorating:
+    """A context manager that is a decorator too."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        mode.grad = self.before.pop()
+        raise NotImplementedError
 
-    def fresh(self) -> _GradMode:
+    def fresh(self) -> Decorating:
+        """Another of the same kind: each call of what is decorated enters one of its own."""
         return type(self)()
 
+    clone = fresh
+
     def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                          "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                          "the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
         if inspect.isgeneratorfunction(function):
             wrapper: Any = self._around_generator(function)
+        elif inspect.isasyncgenfunction(function):
+            wrapper = self._around_async_generator(function)
         elif inspect.iscoroutinefunction(function):
             wrapper = self._around_coroutine(function)
         else:
@@ -87,18 +103,37 @@ class _GradMode:
             return await _Steps(function(*args, **kwargs), self)
         return wrapper
 
+    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            step, value = generator.asend, None
+            while True:
+                try:
+                    result = await _Steps(step(value), self)
+                except StopAsyncIteration:
+                    return
+                try:
+                    step, value = generator.asend, (yield result)
+                except GeneratorExit:
+                    await _Steps(generator.aclose(), self)
+                    raise
+                except BaseException as error:  # noqa: BLE001  (handed into the generator, as `athrow` does)
+                    step, value = generator.athrow, error
+        return wrapper
+
 
 class _Steps:
     """Awaits a coroutine with the mode set only while the coroutine itself runs, not while it waits."""
 
-    def __init__(self, coroutine: Any, grad_mode: _GradMode) -> None:
-        self.coroutine, self.grad_mode = coroutine, grad_mode
+    def __init__(self, coroutine: Any, decorating: Decorating) -> None:
+        self.coroutine, self.decorating = coroutine, decorating
 
     def __await__(self) -> Any:
         step, value = self.coroutine.send, None
         while True:
             try:
-                with self.grad_mode.fresh():
+                with self.decorating.fresh():
                     result = step(value)
             except StopIteration as end:
                 return end.value
@@ -106,6 +141,23 @@ class _Steps:
                 step, value = self.coroutine.send, (yield result)
             except BaseException as error:  # noqa: BLE001  (cancellation and the like, handed into the coroutine)
                 step, value = self.coroutine.throw, error
+
+
+class _GradMode(Decorating):
+    """Shared by the three: enter sets `mode.grad`, leave restores it."""
+
+    wanted: bool
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+    def __enter__(self) -> Any:
+        self.before.append(mode.grad)
+        mode.grad = self.wanted
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        mode.grad = self.before[-1]                                   # before any call: an interrupt comes after one
+        del self.before[-1]
 
 
 class no_grad(_GradMode):  # noqa: N801  (torch's name)
@@ -132,18 +184,49 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self.wanted = bool(mode)
+        self.wanted = flag("set_grad_enabled", "enabled", mode)
         self.outer = globals()["mode"].grad
         globals()["mode"].grad = self.wanted
 
-    def __enter__(self) -> set_grad_enabled:
+    def __enter__(self) -> Any:
         self.before.append(self.outer)
         mode.grad = self.wanted
-        return self
 
     def __call__(self, function: F) -> F:
         mode.grad = self.outer                                        # as a decorator it acts inside the function alone
         return super().__call__(function)
 
-    def fresh(self) -> _GradMode:
+    def fresh(self) -> Decorating:
         return enable_grad() if self.wanted else no_grad()
+
+    def clone(self) -> Decorating:
+        return type(self)(self.wanted)
+
+    def __str__(self) -> str:
+        return f"gradlab.autograd.grad_mode.set_grad_enabled(mode={self.wanted})"
+
+    __repr__ = __str__
+
+
+class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)
+    """Accepted for torch's sake: gradlab's sweeps run in the thread that starts them, whatever is set."""
+
+    def __init__(self, mode: bool) -> None:
+        self.outer = globals()["mode"].multithreading
+        globals()["mode"].multithreading = self.wanted = flag("set_multithreading_enabled", "mode", mode)
+
+    def __enter__(self) -> Any:
+        mode.multithreading = self.wanted
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        mode.multithreading = self.outer
+
+    def fresh(self) -> Decorating:
+        return type(self)(self.wanted)
+
+
+def flag(function: str, argument: str, value: Any) -> bool:
+    """The value, if it is a bool."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{function}(): argument '{argument}' (position 1) must be bool, not {type(value).__name__}")
+    return bool(value)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from gradlab.core.dtypes import known_dtype
+from gradlab.core.errors import size_of
 from gradlab.core.storage import tick
 
 
@@ -49,10 +51,17 @@ class RemovableHandle:
         self.remove()
 
 
+class InputMetadata(NamedTuple):
+    """Shape and dtype of an output's gradient."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 class Node:
     """One recorded call. `edges` are the nodes of its differentiable arguments (None: no gradient is wanted there)."""
 
-    __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "order", "saved", "shape", "storage")
+    __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "order", "saved", "shape", "site", "storage")
     op: ClassVar[Any] = None                                            # the Primitive; None where a sweep ends
 
     edges: tuple[Node | None, ...]
@@ -61,8 +70,9 @@ class Node:
     dtype: Any                                                           # NumPy's
     meta: tuple[Any, ...]
     storage: Any
-    saved: tuple[Any, ...] | None
+    saved: Any                                                          # a tuple; Packed, where hooks have it; or why it is gone
     shape: tuple[int, ...]
+    site: Any                                                            # where it was recorded; set only when somebody watches
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -72,9 +82,14 @@ class Node:
         return type(self).__name__
 
     @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+    def public(self) -> tuple[Any, int]:
+        """What users take for this node, and which output of that it is: itself, but for ports (see core.ports)."""
+        return self, 0
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """(node, output number) of each differentiable argument, (None, 0) where no gradient is wanted."""
-        return tuple((edge, 0) for edge in self.edges)
+        return tuple((None, 0) if edge is None else edge.public for edge in self.edges)
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -95,6 +110,24 @@ class Node:
         """`hook(grad_outputs)` runs before the node; a tuple it returns replaces `grad_outputs`."""
         return RemovableHandle(self.hooks_of_its_own().pre, hook)
 
+    def _sequence_nr(self) -> int:
+        """Later nodes have greater numbers, and leaves the greatest."""
+        return 2**64 - 1 if self.op is None else -self.order
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """Of the gradient that each output of the operation expects."""
+        return InputMetadata(size_of(self.shape), known_dtype(self.dtype)),
+
+    def __call__(self, *cotangents: Any) -> Any:
+        """Run the node alone: one gradient for each of its outputs in, one for each differentiable argument out.
+
+        A single result is not packed into a tuple. Recorded where the grad mode is on; what the node saved is kept.
+        """
+        from gradlab.core.engine import run_alone
+
+        return run_alone(self, cotangents)
+
 
 class AccumulateGrad(Node):
     """Where a sweep ends: the node of a leaf. Refers to it weakly, or every leaf would be a cycle that only `gc` frees."""
@@ -110,3 +143,33 @@ class AccumulateGrad(Node):
     def variable(self) -> Any:
         """The leaf, or None when it is gone."""
         return self._variable()
+
+
+class _Raising:
+    """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
+
+    name, kind, reads, view, variadic, foreign = "error", "error", "all", False, "inputs", True
+    meta = saves = args = ()
+
+    @staticmethod
+    def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:
+        raise RuntimeError(node.meta[0])
+
+    scalar_vjp = traced_vjp = jvp = traced_jvp = vjp
+
+
+class Error(Node):
+    """The node of a tensor that wants a gradient and cannot have one: `why` is the error."""
+
+    __slots__ = ()
+    op = _Raising()
+
+    def __init__(self, edges: tuple[Node, ...], like: Any, why: str) -> None:
+        self.edges, self.saved, self.meta, self.hooks = edges, (), (why,), None
+        self.shape, self.dtype, self.storage, self.order = like.array.shape, like.array.dtype, like.storage, tick()
+
+
+class Invalid(Error):  # noqa: N818  (a node's name)
+    """The node of a view that lost its history with a write to its base."""
+
+    __slots__ = ()

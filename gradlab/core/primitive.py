@@ -34,6 +34,7 @@ from gradlab.core import generate
 from gradlab.core.errors import RuleError
 from gradlab.core.node import Node
 from gradlab.core.promotion import GUARDS
+from gradlab.core.saved_names import properties
 
 Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]
@@ -65,6 +66,7 @@ class Primitive:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.explain, self.masks = promote, batch, explain, masks
+        self.foreign = False                                       # whether its rules are a user's (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
         self.call = positional                                     # what the forward is given, in order: xp and arguments
@@ -84,7 +86,8 @@ class Primitive:
         PRIMITIVES[name] = self
 
     def _finish(self) -> None:
-        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph"})
+        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph",
+                                                         **properties(self)})
 
     def named(self, node: str, view: bool | None = None) -> Primitive:
         """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With

@@ -23,6 +23,7 @@ from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
 from gradlab.core.errors import no_bool, not_implemented
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, recast
 
 
 def cast(x: Tensor, dtype: np.dtype) -> Tensor:
@@ -31,6 +32,8 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
         return x
     other = constant(x.array.astype(dtype))
     other.node = x.node
+    if WATCHED:
+        recast(other, x)
     return other
 
 

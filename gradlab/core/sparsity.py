@@ -15,11 +15,14 @@ element * n + input.
 """
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.namespaces import on_host
 from gradlab.core.engine import reachable
 from gradlab.core.node import Node
 
@@ -43,7 +46,7 @@ def flow(node: Node, arg: str, position: int, edge: Node) -> Flow | list[Flow]:
     """How an argument's elements reach the output: merged into `groups` (None: each its own; -1: nowhere), of which each
     output element reads one `source` (None: its own; -1: none)."""
     op, shape = node.op, edge.shape
-    meta = dict(zip(op.meta, node.meta[1:] if op.variadic else node.meta, strict=True)) if op.meta else {}
+    meta = dict(zip(op.meta, on_host(node.meta[1:] if op.variadic else node.meta), strict=True)) if op.meta else {}
     if op.reads == "own":
         return None, None if shape == node.shape else np.broadcast_to(numbered(shape), node.shape)
     if op.reads == "index":
@@ -59,42 +62,65 @@ def flow(node: Node, arg: str, position: int, edge: Node) -> Flow | list[Flow]:
     return op.reads(arg, shape, node.shape, meta)
 
 
-def pattern(output: Node, x: Node) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, columns), row-major, of the entries of d output / d x that can be nonzero."""
+class TooManyError(Exception):
+    """A pattern has more entries than are wanted."""
+
+
+def pattern(output: Node, x: Node, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
+    """(rows, columns), row-major, of the entries of d output / d x that can be nonzero; None if some node on the way has more
+    than `limit`."""
     n = prod(x.shape)
     sets: dict[Node, np.ndarray] = {x: np.arange(n) * (n + 1)}
-    for node in reversed(reachable([output])):
-        if node.op is None or node is x:
-            continue
-        parts = []
-        args = [node.op.variadic] * len(node.edges) if node.op.variadic else list(node.op.rules)
-        for position, (arg, edge) in enumerate(zip(args, node.edges, strict=True)):
-            if edge is None or edge not in sets:
-                continue
-            flows = flow(node, arg, position, edge)
-            for groups, source in flows if isinstance(flows, list) else [flows]:
-                keys = sets[edge]
-                if groups is not None:
-                    into = np.asarray(groups).ravel()[keys // n]
-                    keys = distinct((into * n + keys % n)[into >= 0])
-                parts.append(keys if source is None else gathered(keys, np.asarray(source).ravel(), n))
-        if parts:
-            sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
+    nodes = reachable([output])
+    waiting = Counter(edge for node in nodes for edge in node.edges)              # a set is kept for those that still read it
+    try:
+        for node in reversed(nodes):
+            if node.op is not None and node is not x:
+                parts = list(_parts(node, sets, n, limit))
+                if parts:
+                    sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
+            for edge in node.edges:
+                waiting[edge] -= 1
+                if edge is not None and not waiting[edge] and edge is not output:
+                    sets.pop(edge, None)
+    except TooManyError:
+        return None
     keys = sets.get(output, np.arange(0))
     return keys // n, keys % n
 
 
+def _parts(node: Node, sets: dict[Node, np.ndarray], n: int, limit: int | None) -> Iterable[np.ndarray]:
+    """What each argument brings to a node's pattern, each set once."""
+    found: dict[int, np.ndarray] = {}
+    args = [node.op.variadic] * len(node.edges) if node.op.variadic else list(node.op.rules)
+    for position, (arg, edge) in enumerate(zip(args, node.edges, strict=True)):
+        if edge is None or edge not in sets:
+            continue
+        flows = flow(node, arg, position, edge)
+        for groups, source in flows if isinstance(flows, list) else [flows]:
+            keys = sets[edge]
+            if groups is not None:
+                into = np.asarray(groups).ravel()[keys // n]
+                keys = distinct((into * n + keys % n)[into >= 0])
+            keys = keys if source is None else gathered(keys, np.asarray(source).ravel(), n, limit)
+            found[id(keys)] = keys
+    return found.values()
+
+
 def distinct(keys: np.ndarray) -> np.ndarray:
     """The keys sorted, each once."""
-    keys.sort()
+    keys.sort(kind="stable")                                    # they are sorted runs, which this merges
     return keys[np.append(True, keys[1:] != keys[:-1])] if keys.size else keys
 
 
-def gathered(keys: np.ndarray, source: np.ndarray, n: int) -> np.ndarray:
+def gathered(keys: np.ndarray, source: np.ndarray, n: int, limit: int | None = None) -> np.ndarray:
     """Rows `source` of a pattern, one after the other; a row -1 is empty."""
     start = np.searchsorted(keys, np.arange(source.max(initial=-1) + 2) * n)
     first_of = np.where(source >= 0, start[source], 0)
     count = np.where(source >= 0, start[source + 1] - first_of, 0)
     first = np.cumsum(count) - count
-    at = np.arange(count.sum()) + np.repeat(first_of - first, count)
+    total = int(count.sum())
+    if limit is not None and total > limit:
+        raise TooManyError
+    at = np.arange(total) + np.repeat(first_of - first, count)
     return np.repeat(np.arange(source.size), count) * n + keys[at] % n

@@ -11,12 +11,15 @@ import weakref
 from types import SimpleNamespace
 from typing import Any
 
+from gradlab.core.watching import WATCHED
+from gradlab.core.watching import wrote as tell_of_write
+
 
 class Storage:
     """Memory that views share: how often (`version`) and when (`written`, a tick) it was last overwritten, and which
     differentiable views of it live, so that a write can give them new history."""
 
-    __slots__ = ("limit", "version", "views", "written")
+    __slots__ = ("limit", "version", "views", "writes", "written")
 
     def __init__(self) -> None:
         self.version, self.written = 0, 1
@@ -36,15 +39,18 @@ class View:
 
 FRESH = Storage()           # stands for "never written, no view": a tensor gets its own storage when it first matters
 tick = itertools.count(0, -1).__next__                                         # atomic under the GIL, so thread-safe
+NUMBER = Storage()          # the same, of a Python number that an operation was given
 clock = SimpleNamespace(last_write=1)
 
 
 def own_storage(tensor: Any) -> Storage:
-    """The tensor's storage, made on first need; its node learns of it, so that a saved `out` is watched too."""
+    """The tensor's storage, made on first need. Its node has the same, so that a saved `out` is watched too, and every object
+    that stands for the node's output has that of the first that needed one."""
     if tensor.storage is FRESH:
-        tensor.storage = Storage()
-        if tensor.node is not None:
-            tensor.node.storage = tensor.storage
+        node = tensor.node
+        tensor.storage = Storage() if node is None or node.storage is FRESH else node.storage
+        if node is not None:
+            node.storage = tensor.storage
     return tensor.storage
 
 
@@ -53,6 +59,8 @@ def wrote(tensor: Any) -> None:
     storage = own_storage(tensor)
     storage.version += 1
     storage.written = clock.last_write = tick()
+    if WATCHED:
+        tell_of_write(tensor)
 
 
 def view_of(tensor: Any) -> View | None:
@@ -69,12 +77,19 @@ def view_of(tensor: Any) -> View | None:
     while type(noted) is tuple:
         source, op, meta, refused = noted
         steps.append((op, dict(zip(op.meta, meta, strict=True))))
-        refusal = refused or refusal
+        refusal = graver(refused, refusal)
         noted = getattr(source, "view_record", None)
     steps.reverse()
     tensor.view_record = view = View(source, tuple(steps), refusal) if noted is None else View(
-        noted.base, (*noted.steps, *steps), noted.refusal or refusal)
+        noted.base, (*noted.steps, *steps), graver(noted.refusal, refusal))
     return view
+
+
+def graver(of_source: str, own: str) -> str:
+    """Of two refusals the source's, unless that says only that the source has sisters, and the view's own takes its history
+    away."""
+    sisters = of_source.startswith("Output") and "custom Function" not in of_source
+    return own if not of_source or (sisters and own) else of_source
 
 
 def forget_dead(storage: Storage) -> None:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 from gradlab.backend.namespaces import CPU, device, device_of
 from gradlab.core.dtypes import dtype, known_dtype
 from gradlab.core.errors import Size, size_of
-from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.inference import InferenceStorage
+from gradlab.core.modes import mode
+from gradlab.core.node import AccumulateGrad, Invalid, Node
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
+from gradlab.core.watching import WATCHED, born, cut
 
 if TYPE_CHECKING:
     from gradlab.methods.tensor import Methods
@@ -28,7 +31,7 @@ class Tensor(Methods):
     `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
     """
 
-    __slots__ = ("__weakref__", "array", "grad_slot", "node", "role", "storage", "view_record")
+    __slots__ = ("__weakref__", "array", "frozen", "grad_slot", "lost", "node", "role", "storage", "tangent", "view_record")
     __array_priority__ = 1000
     __module__ = "gradlab"
     __hash__ = object.__hash__
@@ -37,13 +40,19 @@ class Tensor(Methods):
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
+    frozen: AccumulateGrad                     # the node, with its hooks, while a leaf that had one requires no gradients
     role: str                                  # set on a Parameter or Buffer alone: its name
+    tangent: Tensor                            # set while a level is open, on those that have one: see core.tangents
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property
     def data(self) -> Tensor:
         """The same memory without history, and not watched: a write through it is invisible to autograd."""
-        return constant(self.array)
+        twin = constant(self.array)
+        if WATCHED:
+            twin.storage = InferenceStorage() if self.is_inference() else FRESH
+            cut(twin, self, "data")
+        return twin
 
     @data.setter
     def data(self, new: Tensor) -> None:
@@ -66,19 +75,29 @@ class Tensor(Methods):
         if wanted and self.node is None and self.array.dtype.kind != "f":
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients. This one has dtype "
                                f"{self.dtype}: write 1. and not 1, or call .float() first.")
+        if wanted and not self.is_leaf:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. This one was computed from one that "
+                               "requires gradients, so it requires them already.")
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients of this leaf (or no longer), in place. Only floating point tensors can have them."""
         if requires_grad:
             if self.node is None:
+                if type(self.storage) is InferenceStorage and not mode.inference:
+                    raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. "
+                                       "Take a clone of it: x.clone().requires_grad_().")
                 if self.array.dtype.kind != "f":
                     raise RuntimeError(
                         f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
                         "write 1. and not 1, or call .float() first.")
-                self.node = AccumulateGrad(self)
+                node = getattr(self, "frozen", None)
+                if node is None:
+                    node = AccumulateGrad(self)
+                node.shape, node.dtype, node.storage = self.array.shape, self.array.dtype, self.storage
+                self.node = node
         elif isinstance(self.node, AccumulateGrad):
-            self.node = None
+            self.frozen, self.node = self.node, None
         elif self.node is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -93,17 +112,18 @@ class Tensor(Methods):
     @property
     def grad_fn(self) -> Node | None:
         """The node of the operation that made this tensor; None for leaves."""
-        return None if type(self.node) is AccumulateGrad else self.node
+        node = self.node
+        if type(node) is Invalid:
+            raise RuntimeError(node.meta[0])
+        return None if node is None or type(node) is AccumulateGrad else node.public[0]
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` accumulated here; None until then. A leaf has one, or a tensor that retains it."""
         if self.grad_slot is None and not self.is_leaf and not self.retains_grad:
-            warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
-                "you access the leaf Tensor instead.", UserWarning, stacklevel=2)
+            from gradlab.core.autopsy import non_leaf
+
+            warnings.warn(non_leaf(self), UserWarning, stacklevel=2)
         return self.grad_slot
 
     @grad.setter
@@ -117,6 +137,9 @@ class Tensor(Methods):
                 raise RuntimeError(f"attempting to assign a gradient of size '{list(new.array.shape)}' to a tensor of size "
                                    f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same "
                                    "size")
+            if type(new.array) is not type(self.array):
+                raise RuntimeError("assigned grad has data located on a different device. It lies on "
+                                   f"{new.device}, the tensor on {self.device}: give grad.to(x.device).")
             if new.array.dtype != self.array.dtype:
                 raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype.c_name}' to a tensor with grad_dtype "
                                    f"'{self.dtype.word}'. Give one of the tensor's dtype: grad.to(x.dtype).")
@@ -130,6 +153,8 @@ class Tensor(Methods):
         """The same memory without history. Writes through it are noticed by autograd."""
         twin = constant(self.array)
         twin.storage = own_storage(self)
+        if WATCHED:
+            cut(twin, self, "detach")
         return twin
 
     # -------------------------------------------------------------------------------------------------- description
@@ -166,6 +191,8 @@ class Tensor(Methods):
 
     @property
     def _version(self) -> int:
+        if type(self.storage) is InferenceStorage:
+            raise RuntimeError("Inference tensors do not track version counter. A clone made outside inference_mode does.")
         return self.storage.version
 
     @property
@@ -176,11 +203,18 @@ class Tensor(Methods):
     def _is_view(self) -> bool:
         return view_of(self) is not None
 
-    output_nr = 0
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode, or is a view of one that was."""
+        return type(self.storage) is InferenceStorage
+
+    @property
+    def output_nr(self) -> int:
+        """Which of its operation's outputs this tensor is."""
+        return 0 if self.node is None else self.node.public[1]
 
 
 def constant(array: Any) -> Tensor:
     """`array` as a tensor without history, uncopied."""
     tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
-    return tensor
+    return born(tensor) if WATCHED else tensor

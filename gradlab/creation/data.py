@@ -10,6 +10,7 @@ from gradlab.backend.namespaces import is_array
 from gradlab.core.dtypes import as_numpy_dtype, default, dtype, join, known_dtype, number_dtype
 from gradlab.core.errors import expected, type_name
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
 from gradlab.creation.factories import Device, factory, placed
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
@@ -131,9 +132,12 @@ def tensor(data: Any, *, dtype: Dtype = None, device: Device = None, requires_gr
 
     Python floats become the default dtype (float32), integers int64; arrays keep their dtype.
     """
+    made = placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
     if isinstance(data, Tensor):
         warn_of_copy("gradlab.tensor")
-    return placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
+        if WATCHED:
+            cut(made, data, "tensor()")
+    return made
 
 
 def warn_of_copy(name: str) -> None:

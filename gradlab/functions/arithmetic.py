@@ -324,7 +324,7 @@ def _of_integers(ufunc: Any, name: str, doc: str) -> Callable[..., Tensor]:
         try:
             return constant(wrap(getattr(namespace_of[type(a.array)], name)(a.array, b.array)))
         except ValueError as error:
-            raise forward_failed(called, error, (a.array, b.array)) from error
+            raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

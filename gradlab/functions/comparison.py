@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import settle
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.destination import into, takes_out
+from gradlab.core.devices import different_devices, together
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import Called
 from gradlab.rules import elementwise as el
 
@@ -26,9 +29,15 @@ WITH_NUMBERS = "(Tensor input, Tensor other)", "(Tensor input, Number other)", "
 def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
     """A ufunc of two arrays of one dtype, without history."""
     try:
-        return constant(wrap(ufunc(a.array, b.array)))
-    except ValueError as error:
-        raise forward_failed(called, error, (a.array, b.array)) from error
+        made = constant(wrap(ufunc(a.array, b.array)))
+    except (TypeError, ValueError) as error:
+        joined = together(called, (a, b))
+        if joined is not None:
+            return computed(called, ufunc, *joined)
+        raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
+    if WATCHED:
+        cut(made, a if a.node is not None else b, "comparison")
+    return made
 
 
 # ---------------------------------------------------------------------------------------------------------- comparisons
@@ -40,7 +49,10 @@ def _comparison(ufunc: Any, name: str, symbol: str) -> tuple[Callable[..., Any],
         if type(input) is Tensor and type(other) is Tensor and input.array.dtype is other.array.dtype:
             return computed(called, ufunc, input, other)
         if type(other) in (int, float) and input.array.dtype.kind == "f":
-            return constant(wrap(ufunc(input.array, other)))
+            made = constant(wrap(ufunc(input.array, other)))
+            if WATCHED:
+                cut(made, input, "comparison")
+            return made
         other = constant(other) if is_array(other) else other
         agreed = agree(called, input, other)
         return agreed if agreed is NotImplemented else computed(called, ufunc, *agreed)
@@ -161,7 +173,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
-    return bool(_close(Called("allclose"), input, other, rtol, atol, equal_nan).array.all())
+    close = _close(Called("allclose"), input, other, rtol, atol, equal_nan).array.all()
+    settle()
+    return bool(close)
 
 
 def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Tensor:
@@ -188,6 +202,9 @@ def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equ
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements."""
     a, b = all_tensors(Called("equal"), (input, other))
+    if type(a.array) is not type(b.array):
+        raise different_devices("equal", (a.array, b.array))
+    settle()
     return a.array.shape == b.array.shape and bool((a.array == b.array).all())
 
 

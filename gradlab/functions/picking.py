@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.accumulate import add_at
+from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.functions.arguments import one_dim
 from gradlab.functions.joins import cat
 from gradlab.functions.shapes import expand, in_order, joint_shape, reshape, unsqueeze
-from gradlab.indexing import INDEX_PUT, axes_used, check_dtypes, misfit, spread_over, steps_for, write
+from gradlab.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for, write
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
 from gradlab.rules import reductions
@@ -56,19 +59,10 @@ def places(index: Tensor) -> Any:
     return index.array.astype(np.int64)
 
 
-def first_outside(index: Any, n: int, negative: bool = False) -> int | None:
-    """An index that does not fit an axis of length n, if there is one."""
-    if not index.size or (not negative and index.dtype == np.int64 and int(index.view(np.uint64).max()) < n):
-        return None                                                        # a negative number, read without sign, is a huge one
-    low, high = int(index.min()), int(index.max())
-    return high if high >= n else low if low < (-n if negative else 0) else None
-
-
-def check_range(index: Any, n: int, axis: int, error: type[Exception] = RuntimeError, prefix: str = "",
+def check_range(name: str, index: Any, n: int, axis: int, error: type[Exception] = RuntimeError, prefix: str = "",
                 negative: bool = False) -> None:
-    wrong = first_outside(index, n, negative)
-    if wrong is not None:
-        raise error(f"{prefix}index {wrong} is out of bounds for dimension {axis} with size {n}")
+    on_axis(name, index, n, lambda wrong: error(f"{prefix}index {wrong} is out of bounds for dimension {axis} with size {n}"),
+            negative)
 
 
 def with_an_axis(x: Tensor) -> Tensor:
@@ -79,9 +73,9 @@ def as_given(made: Tensor, like: Tensor) -> Tensor:
     """Without the axis that `with_an_axis` gave."""
     if like.array.ndim or not made.array.ndim:
         return made
-    if made.node is None:
+    if made.node is None and not WATCHED:
         return constant(made.array.reshape(()))
-    return reshape_rule.named(made.node.name(), view=False).record(made, shape=())
+    return reshape_rule.named("ViewBackward0" if made.node is None else made.node.name(), view=False).record(made, shape=())
 
 
 def region(index: tuple[Any, ...]) -> tuple[tuple[Any, dict[str, Any]], ...]:
@@ -111,7 +105,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
         op, index, patch = made
         if op.name == "overwrite":
             write(self, [(rules.getitem, index)], patch, op)
-        elif (mode.grad and (self.node is not None or patch.node is not None)) or not is_writable(self.array):
+        elif WATCHED or (mode.grad and (self.node is not None or patch.node is not None)) or not is_writable(self.array):
             return composed_in_place(function, self, *args, **options)
         else:
             rules.add_at(namespace_of[type(self.array)], self.array, index, patch.array)
@@ -144,7 +138,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         if n > m and d - len(shape) != axis:
             raise RuntimeError(f"Size does not match at dimension {d} expected index {list(at.shape)} to be no larger than self "
                                f"{list(shape)} apart from dimension {axis + len(shape)}")
-    check_range(at, shape[axis], axis + len(shape))
+    check_range("gather", at, shape[axis], axis + len(shape))
     made = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
     return as_given(made, index)
 
@@ -200,7 +194,7 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
     if any(n > m and d - len(shape) != axis for d, (n, m) in enumerate(zip(at.shape, shape, strict=True))) or (
             src is not None and not fits):
         raise RuntimeError(f"Expected index {list(at.shape)} to be no larger than self {list(shape)}{beyond}")
-    check_range(at, shape[axis], axis + len(shape))
+    check_range("scatter", at, shape[axis], axis + len(shape))
     return grid(at, axis), at.shape
 
 
@@ -287,7 +281,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     if reduce == "sum":
         return as_given(total, input)
     count = xp.full(x.array.shape, 1 if include_self else 0)
-    xp.add.at(count, at, 1)
+    add_at(xp, count, at, 1)
     count = xp.maximum(count, 1).astype(x.array.dtype)
     if x.array.dtype.kind != "f":
         return as_given(constant(total.array // count), input)
@@ -345,8 +339,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if array.dtype.kind != "i" or array.itemsize < 4:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     at, x = places(index).reshape(-1), with_an_axis(input)
-    if first_outside(at, x.array.shape[axis]) is not None:
-        raise IndexError("index out of range in self")
+    on_axis("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
     return as_given(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
 
 
@@ -371,7 +364,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         raise RuntimeError(f"index_add_(): Number of indices ({array.size}) should be equal to source.size(dim): "
                            f"({(given or (1,))[axis]}), for dim: {d}")
     at, x = places(index).reshape(-1), with_an_axis(input)
-    check_range(at, x.array.shape[axis], d)
+    check_range("index_add", at, x.array.shape[axis], d)
     scaled = source if alpha == 1 else source * number(alpha, source.array.dtype)
     return rules.index_add, before(x, axis, at), with_an_axis(scaled)
 
@@ -400,7 +393,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     if given[axis] != array.size:
         raise IndexError(f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({given[axis]})")
     at = places(index).reshape(-1)
-    check_range(at, have[axis], d, IndexError, "index_copy_(): ")
+    check_range("index_copy", at, have[axis], d, IndexError, "index_copy_(): ")
     return INDEX_COPY, before(x, axis, at), source
 
 
@@ -414,7 +407,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
         raise RuntimeError("Index has to be a vector/scalar")
     x, at = with_an_axis(input), places(index).reshape(-1)
     n = x.array.shape[axis]
-    check_range(at, n, axis + x.array.ndim, IndexError, negative=True)
+    check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
     shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
     patch = spread_over(zero_dim("index_fill_", value, input.array), shape, True)
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
@@ -447,9 +440,8 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.word}")
     if not array.size and index.array.size:
         raise IndexError(f"{name}(): tried to {name.rstrip('_')} {'from' if name == 'take' else 'into'} an empty tensor")
-    wrong = first_outside(index.array, array.size, negative=True)
-    if wrong is not None:
-        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {array.size} elements.")
+    on_axis(name, index.array, array.size, lambda wrong: IndexError(
+        f"out of range: tried to access index {wrong} on a tensor of {array.size} elements."), negative=True)
     return index.array % array.size if array.size else places(index)
 
 
@@ -492,11 +484,12 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     whole = tuple(x if x.array.ndim else reshape(x, (1,)) for x in indices)
     if (used := sum(map(axes_used, (x.array for x in whole)))) > input.array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input.array.ndim} (got {used})")
-    steps = steps_for(whole, input.array.shape)
+    steps = beside(steps_for(whole, input.array.shape), input.array)
     index = steps[-1][1]
     try:
-        shape = pick(np.broadcast_to(0, input.array.shape), region(tuple(
-            i if type(i) in (slice, np.ndarray) else i.get() for i in index))).shape
+        shape = pick(np.broadcast_to(0, input.array.shape), region(tuple(            # of numbers the shape alone counts
+            i if type(i) in (slice, np.ndarray) else i.get() if i.dtype == bool else np.zeros(i.shape, int)
+            for i in index))).shape
     except IndexError as error:
         raise misfit(error, steps, input.array.shape) from None
     patch = spread_over(values, shape, True)
@@ -520,7 +513,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype.c_name}")
     if isinstance(value, Tensor):
         value = zero_dim("masked_fill_", value, input.array)
-        if value.node is not None:
+        if value.node is not None or WATCHED:
             joint_shape(mask.array.shape, input.array.shape)
             return MASKED_FILL_TENSOR.record(constant(mask.array.copy()), value, input)
         value = value.array.item()

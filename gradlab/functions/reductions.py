@@ -16,6 +16,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import many_dims, one_dim, over_dims
 from gradlab.functions.arithmetic import maximum, minimum
 from gradlab.functions.results import Picking, result_type
@@ -302,7 +303,10 @@ def _position(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tenso
         raise RuntimeError(f"{name}(): does not support bool input. Call .int() first.")
     if (axis is None or x.ndim) and (error := empty_reduction(name, x.shape, None if axis is None else (axis,))):
         raise error
-    return constant(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim)))
+    made = constant(wrap(getattr(x, name)(axis=axis if x.ndim else None, keepdims=keepdim)))
+    if WATCHED:
+        cut(made, input, "position")
+    return made
 
 
 def _quantifier(name: str, doc: str) -> Any:

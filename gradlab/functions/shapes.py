@@ -18,6 +18,8 @@ from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.layout import arranged, contiguous_format, is_arranged
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
+from gradlab.core.watching import cut as cut_off
 from gradlab.functions.arguments import many_dims, not_a_tensor, one_dim
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
@@ -427,7 +429,12 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
     wanted = as_numpy_dtype(dtype)
     if wanted is None or input.array.dtype == wanted:
         return input
-    return rules.astype.record(input, dtype=wanted) if wanted.kind == "f" else constant(input.array.astype(wanted))
+    if wanted.kind == "f":
+        return rules.astype.record(input, dtype=wanted)
+    made = constant(input.array.astype(wanted))
+    if WATCHED:
+        cut_off(made, input, "cast")
+    return made
 
 
 def is_tensor(obj: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import one_dim, over_dims
@@ -213,8 +214,7 @@ def check_levels(name: str, input: Tensor, q: Any) -> Tensor:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q.array.dtype != x.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor. They are {q.dtype} and {input.dtype}.")
-    if not bool(((q.array >= 0) & (q.array <= 1)).all()):
-        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    within(name, q.array, 0, 1, lambda wrong: RuntimeError(f"{name}() q values must be in the range [0, 1]"))
     return q
 
 

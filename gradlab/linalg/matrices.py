@@ -9,6 +9,7 @@ import numpy as np
 
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.functions.products import tensors
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError
@@ -130,7 +131,7 @@ def handed_out(packed: Tensor, node: str, *factors: tuple[int, ...]) -> list[Ten
 
 
 def wants_gradient(A: Tensor) -> bool:
-    return A.node is not None and mode.grad
+    return (A.node is not None and mode.grad) or bool(WATCHED)
 
 
 def integers(array: Any, like: Tensor) -> Tensor:

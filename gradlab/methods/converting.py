@@ -6,7 +6,7 @@ from builtins import bool as _bool
 from builtins import int as _int
 from typing import Any
 
-from gradlab.backend.namespaces import device, moved
+from gradlab.backend.namespaces import device, lies_on
 from gradlab.core.dtypes import bool_ as bool_dtype
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from gradlab.core.errors import expected, invalid_combination
@@ -44,7 +44,10 @@ class Converting:
             if isinstance(arg, Tensor) and not at:
                 other = arg
             elif isinstance(arg, _bool):
-                copy = arg if at and isinstance(args[at - 1], _bool) else copy        # the first is non_blocking
+                if at and isinstance(args[at - 1], _bool):
+                    copy = arg
+                else:
+                    non_blocking = arg
             elif isinstance(arg, (str, _Device, _int)) and not at:
                 device = arg
             elif isinstance(arg, _Dtype) or arg in (float, int, bool):
@@ -56,9 +59,8 @@ class Converting:
         result = self if dtype is None else functions.cast(self, dtype)
         if device is not None:
             where = _Device(device)
-            array = moved(result.array, where)
-            if array is not result.array:
-                result = shapes.transfer.record(result, where=where)
+            if not lies_on(result.array, where):
+                result = shapes.transfer.record(result, where=where, back=result.device, waits=not non_blocking)
         if copy and result is self:
             result = COPY.record(self)
         if memory_format is not None:
@@ -74,7 +76,7 @@ class Converting:
 
     def cuda(self, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
         """On a GPU."""
-        return self.to("cuda" if device is None else device, memory_format=memory_format)
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
         """The type's name, as `gradlab.FloatTensor`; with a dtype, or such a type or its name, the tensor in it."""

@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from gradlab import autograd
-from gradlab.backend.namespaces import address
+from gradlab.backend.bounds import NOTED, settle
+from gradlab.backend.memory import is_pinned, pinned
+from gradlab.backend.namespaces import address, cuda
 from gradlab.core import engine
 from gradlab.core.dtypes import dtype
 from gradlab.core.errors import size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, RemovableHandle
-from gradlab.core.tensor import Tensor
+from gradlab.core.storage import clock, tick
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut, left
 from gradlab.functions import shapes as functions
 from gradlab.functions import types
 from gradlab.functions.arguments import one_dim
@@ -37,6 +41,7 @@ class Holding:
         retain_graph: keep what the graph saved, for another backward. create_graph: record the gradients themselves.
         inputs: only these tensors receive gradients.
         """
+        __tracebackhide__ = True
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def retain_grad(self) -> None:
@@ -55,15 +60,31 @@ class Holding:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(tensor)` whenever this leaf's `.grad` was written."""
+        if self.node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it.")
         if type(self.node) is not AccumulateGrad:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return RemovableHandle(self.node.hooks_of_its_own().accumulated, hook)
+
+    @property
+    def _backward_hooks(self) -> dict[int, Any] | None:
+        """The hooks that register_hook made, by the number of their handle."""
+        hooks = self.node.hooks if self.node is not None else None
+        return None if hooks is None else hooks.tensor or None
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> dict[int, Any] | None:
+        """Those that register_post_accumulate_grad_hook made."""
+        hooks = self.node.hooks if self.node is not None else None
+        return None if hooks is None else hooks.accumulated or None
 
     def detach_(self) -> Tensor:
         """Forget the history of this tensor, in place."""
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-        self.node = None
+        self.node, clock.last_write = None, tick()                      # so that what saved this tensor is looked at again
+        if WATCHED:
+            cut(self, self, "detach_")
         return self
 
     # ------------------------------------------------------------------------------------------------- reading values
@@ -72,10 +93,18 @@ class Holding:
         if self.array.size != 1:
             raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
                                f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one.")
+        if WATCHED:
+            left(self, "item()")
+        if NOTED:
+            settle()
         return self.array.item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
+        if WATCHED:
+            left(self, "item()")
+        if NOTED:
+            settle()
         return self.array.tolist()
 
     def numpy(self, *, force: _bool = False) -> np.ndarray:
@@ -87,6 +116,8 @@ class Holding:
         if self.is_cuda:
             raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
                             "host memory first.")
+        if WATCHED:
+            left(self, "numpy()")
         return self.array
 
     # ---------------------------------------------------------------------------------------------------------- shape
@@ -148,12 +179,17 @@ class Holding:
         return self
 
     def pin_memory(self, device: Any = None) -> Tensor:
-        """Itself: NumPy's memory is not page-locked."""
-        return self
+        """A copy in page-locked memory, which `.to("cuda", non_blocking=True)` sends without a wait; itself if it is there, or if
+        there is no GPU. It has no history."""
+        if not cuda.probe() or self.is_pinned():
+            return self
+        if self.is_cuda:
+            raise RuntimeError(f"cannot pin 'gradlab.cuda.{self.dtype.legacy}' only dense CPU tensors can be pinned")
+        return constant(pinned(cuda.cupy, self.array))
 
     def is_pinned(self, device: Any = None) -> _bool:
-        """False."""
-        return False
+        """Whether the memory is page-locked."""
+        return cuda.cupy is not None and is_pinned(cuda.cupy, self.array)
 
     def is_shared(self) -> _bool:
         """False: see share_memory_."""

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from gradlab import indexing
+from gradlab.backend.bounds import NOTED, settle
+from gradlab.backend.namespaces import CPU, device, moved
 from gradlab.core import inplace
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, left
 from gradlab.functions import arithmetic, comparison, products, splits
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
@@ -80,6 +83,8 @@ class Python:
                 "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; gradlab.where chooses "
                 "element by element.")
             raise RuntimeError(f"Boolean value of Tensor {how}")
+        if NOTED:
+            settle()
         return bool(self.array.item())
 
     def __float__(self) -> float:
@@ -94,6 +99,8 @@ class Python:
     def __index__(self) -> int:
         if self.array.size != 1 or self.array.dtype.kind == "f":
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        if NOTED:
+            settle()
         return int(self.array.item())
 
     def __len__(self) -> int:
@@ -112,13 +119,18 @@ class Python:
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, (Tensor, bool, int, float, np.generic)):
             raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
+        if NOTED:
+            settle()
         return bool((self == value).array.any())
 
     def __repr__(self) -> str:
         leaf = self.is_leaf
+        if NOTED:
+            settle()
         text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
-                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.grad_fn.name(),
-                           device=str(self.device) if self.is_cuda else None)
+                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.name(),
+                           device=str(self.device) if self.is_cuda else None,
+                           tangent=getattr(self, "tangent", None))
         return f"Parameter containing:\n{text}" if getattr(self, "role", "") == "Parameter" else text
 
     def __format__(self, spec: str) -> str:
@@ -140,7 +152,7 @@ class Python:
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                                "moment. Use .detach().clone() for a copy without history.")
-        twin = memo[id(self)] = constant(self.array.copy())
+        twin = memo[id(self)] = constant(copy.deepcopy(self.array))                                  # on its own device
         if self.requires_grad:
             twin.requires_grad_()
         if role := getattr(self, "role", ""):
@@ -151,7 +163,8 @@ class Python:
 
     def __reduce__(self) -> Any:
         role = getattr(self, "role", "")
-        return _rebuilt, (self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role)
+        made = self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role
+        return _rebuilt, (*made, self.device) if self.is_cuda else made
 
     def __iadd__(self, other: Any) -> Tensor:
         return inplace.in_place(el.add, self, other)
@@ -178,6 +191,10 @@ def _only(x: Tensor) -> Any:
         Warned.of_scalars = True
         warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
                       "tensor.detach() first.", UserWarning, stacklevel=3)
+    if WATCHED:
+        left(x, "item()")
+    if NOTED:
+        settle()
     return x.array.item()
 
 
@@ -187,8 +204,8 @@ class Warned:
     of_scalars = False
 
 
-def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "") -> Tensor:
-    made = constant(array)
+def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "", where: device = CPU) -> Tensor:
+    made = constant(moved(array, where))
     if role:
         made.role = role
     if requires_grad:

@@ -14,6 +14,7 @@ from gradlab.core.errors import shared_place
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
+from gradlab.core.watching import WATCHED
 from gradlab.functions.shapes import expand
 from gradlab.random import Generator, drawn_into, engine_of, floating, integers
 from gradlab.rules.draws import NODES
@@ -31,7 +32,7 @@ def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray
         if array.dtype.itemsize == 2 and made.dtype.itemsize == 8:
             made = made.astype(np.float32)                                     # float64 to float16 goes by float32 in torch
         return made.astype(array.dtype, copy=False)
-    if mode.grad and self.node is not None:
+    if (mode.grad and self.node is not None) or WATCHED:
         return inplace.in_place(NODES[node], self, values=drawn_into(namespace_of[type(array)].empty_like(array), in_dtype))
     drawn_into(array, in_dtype)
     wrote(self)

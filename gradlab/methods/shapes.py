@@ -8,8 +8,9 @@ from typing import Any
 from gradlab.core.inplace import check_writable
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
-from gradlab.core.storage import FRESH, View, view_of
+from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, became
 from gradlab.functions import diagonals, rearrangement, shapes, splits
 from gradlab.methods.writing import twin
 
@@ -75,21 +76,6 @@ class Shapes:
         """`unsqueeze`, of this very tensor."""
         return become(self, lambda x: shapes.unsqueeze(x, dim), "UnsqueezeBackward1")
 
-    def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
-        """Another shape, in place: the first elements stay, those added are 0. Not for tensors that require grad."""
-        shape = shapes.ints("resize_", "size", sizes, size)
-        if self.requires_grad:
-            raise RuntimeError("cannot resize variables that require grad")
-        if shape != self.array.shape:
-            flat = self.array.reshape(-1).copy()
-            flat.resize(shape, refcheck=False)
-            self.array = flat
-        return self
-
-    def resize_as_(self: Any, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-        """Resized to the shape of another tensor, in place."""
-        return self.resize_(the_template.array.shape)
-
 
 def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     """Make a tensor a view of what it was, in place: its other views keep the old shape as their base."""
@@ -118,4 +104,7 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         self.storage = made.storage
         self.view_record = View(old, ((op, meta),), "" if mode.grad else "no_grad")
         made.storage.views.append(weakref.ref(self))
+    wrote(self)
+    if WATCHED:
+        became(self, old, op, meta)
     return self

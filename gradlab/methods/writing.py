@@ -16,6 +16,7 @@ from gradlab.core.modes import mode
 from gradlab.core.primitive import Primitive
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.creation.factories import sizes as as_sizes
 from gradlab.creation.filled import fits
 from gradlab.rules import elementwise as el
@@ -46,7 +47,7 @@ def filled_directly(x: Tensor, value: Any) -> bool:
         inplace.check_writable(x)
         if x.node is not None:
             return False
-    if not is_writable(x.array):
+    if WATCHED or not is_writable(x.array):
         return False
     x.array.fill(value)
     wrote(x)
@@ -68,7 +69,7 @@ class Writing:
             if value.array.ndim:
                 raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
                                    f"{value.array.ndim} dimensions.")
-            if value.node is not None:
+            if value.node is not None or (WATCHED and self.array.dtype.kind == "f"):
                 indexing.write(self, indexing.EVERYTHING, value, indexing.FILL)
                 return self
             value = value.array.item()
@@ -82,7 +83,7 @@ class Writing:
         if not isinstance(other, Tensor):
             raise expected("copy_", "other", 1, "Tensor", other)
         have, new = self.array.shape, other.array.shape
-        if have == new and (not mode.grad or self.node is other.node is None) and is_writable(self.array) and (
+        if have == new and not WATCHED and (not mode.grad or self.node is other.node is None) and is_writable(self.array) and (
                 type(self.array) is type(other.array)):
             inplace.check_writable(self)
             self.array[...] = other.array
@@ -117,6 +118,9 @@ class Writing:
         if self.requires_grad:
             raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
         shape = as_sizes("resize_", sizes)
+        if shape == self.array.shape:
+            return self
+        self._without_tangent("resize")
         flat, count = self.array.reshape(-1), prod(shape)
         if count > flat.size:
             longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
@@ -125,6 +129,28 @@ class Writing:
         self.array = flat[:count].reshape(shape)
         wrote(self)
         return self
+
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """Let this tensor hold the memory of `source` in place of its own; no memory, of shape [0], if there is none. Its views
+        keep the memory that they see."""
+        if source is None:
+            source = constant(self.array.reshape(-1)[:0].copy())
+        if not isinstance(source, Tensor):
+            raise expected("set_", "source", 1, "Tensor", source)
+        inplace.check_writable(self)
+        if source.array.dtype != self.array.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
+                               f"Convert it first: source.to({self.dtype}).")
+        if self.requires_grad:
+            raise RuntimeError("set_ is supported for tensors without gradients only. Assign to .data, or copy_ the values.")
+        self._without_tangent("set_")
+        self.array = source.array
+        wrote(self)
+        return self
+
+    def _without_tangent(self, what: str) -> None:
+        if getattr(self, "tangent", None) is not None:
+            raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
 
     def resize_as_(self, the_template: Tensor) -> Tensor:
         """The shape of another tensor, in place; see resize_."""

@@ -12,6 +12,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import no_grad
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, writing
 from gradlab.optim.optimizer import Closure, Optimizer, evaluated, not_negative
 
 __all__ = ["LBFGS"]
@@ -54,6 +55,8 @@ class LBFGS(Optimizer):
         """Put the parameters at `starts` + t·d."""
         at = 0
         for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
+            if WATCHED:
+                writing(p)
             p.array[...] = start + t * d[at:at + start.size].reshape(start.shape)
             at += start.size
             wrote(p)

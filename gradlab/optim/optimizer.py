@@ -20,6 +20,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, writing
 
 __all__ = ["Optimizer"]
 
@@ -303,6 +304,8 @@ class Elementwise(Optimizer):
         if self.counts:
             state["step"].array += 1
         numbers = self.numbers(group, state)
+        if WATCHED:
+            writing(p)
         xp, changed = namespace_of[type(p.array)], weight != 0.0 or sign < 0.0
         for s, x, gradient, *kept in pieces(xp, self.scratch, (p.array, g, *[state[name].array for name in slots])):
             if changed:

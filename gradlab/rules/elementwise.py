@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.primitive import PRIMITIVES, Primitive, elementwise
 
@@ -107,8 +108,8 @@ def divisible(name, b):
         return True
     if b.dtype.kind == "b":
         raise not_implemented(name, "Bool")
-    if not b.all():
-        raise RuntimeError("ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first.")
+    within(name, b.all(), True, True, lambda wrong: RuntimeError(
+        "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
     return False
 
 
@@ -171,7 +172,7 @@ pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x
                          tex="{x}^{{{exponent}}}")
 def raised(xp, a, b):
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
-    if a.dtype.kind == "f" or not (b < 0).any():
+    if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
         return a ** b
     sign = xp.where(b % 2 == 0, 1, -1)
     return xp.where(b >= 0, a ** xp.where(b < 0, 0, b), xp.where(a == 1, 1, xp.where(a == -1, sign, 0))).astype(a.dtype)

@@ -20,7 +20,7 @@ def weighted(xp, total, factor):
 embedding: Primitive = linear(
     "embedding", lambda xp, weight, *, indices, factor: xp.take(weight, indices, axis=-2), reads="index", tex="{weight}_{{i}}",
     weight=lambda xp, g, weight_shape, indices, factor: weighted(
-        xp, embedding_dense(g, indices=indices, count=weight_shape[0]), factor))
+        xp, embedding_dense(g, indices=indices, count=weight_shape[-2]), factor))
 embedding_dense: Primitive = linear(
     "embedding_dense", lambda xp, rows, *, indices, count: add_rows(xp, rows, indices, count), reads="into",
     node="EmbeddingDenseBackwardBackward0", tex=r"\mathrm{{scatter}}({rows})",

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from gradlab.backend import accumulate
 from gradlab.backend.accumulate import add_rows
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear, primitive
@@ -40,6 +41,10 @@ def take(x, *, index, skip):
 
 def spread(xp, x, *, shape, index, skip):
     """Transpose of `take`: zeros of `shape` with x added at the index."""
+    if is_basic(index):
+        total = xp.zeros(shape, dtype=x.dtype)
+        total[(slice(None),) * skip + index] = x
+        return total
     front, back = tuple(range(skip)), tuple(range(-skip, 0))
     x, shape = (xp.moveaxis(x, front, back), shape[skip:] + shape[:skip]) if skip else (x, shape)
     if x.size >= FEW and is_leading(index):
@@ -49,7 +54,7 @@ def spread(xp, x, *, shape, index, skip):
         if all(not is_array(i) or i.dtype.kind == "b" for i in index):
             total[index] = x                                                                   # no element comes up twice
         else:
-            xp.add.at(total, index, x)
+            accumulate.add_at(xp, total, index, x)
     return xp.moveaxis(total, back, front) if skip else total
 
 
@@ -84,10 +89,10 @@ def in_rows(xp, x, index, shape):
 def add_at(xp, total, index, x):
     """total[index] += x, in place, each repetition of a place counting."""
     if x.size < FEW or not is_leading(index):
-        xp.add.at(total, index, x)
+        accumulate.add_at(xp, total, index, x)
     elif total.size > 8 * x.size and total.flags.c_contiguous:                            # rather not pass over all of it
         places, width = flat_places(index, total.shape), prod(total.shape[len(index):])
-        xp.add.at(total.reshape(-1), (places.reshape(-1, 1) * width + xp.arange(width)).reshape(-1), x.reshape(-1))
+        accumulate.add_at(xp, total.reshape(-1), (places.reshape(-1, 1) * width + xp.arange(width)).reshape(-1), x.reshape(-1))
     else:
         total += in_rows(xp, x, index, total.shape)
 
@@ -146,7 +151,7 @@ def put_at(xp, x, *, shape, axis, indices, keepdims):
     """Transpose of `taken_along`: zeros of `shape`, x added where the indices point."""
     total = xp.zeros(shape, dtype=x.dtype)
     if x.size:
-        xp.add.at(total.reshape(-1), places(xp, shape, axis, indices).reshape(-1), x.reshape(-1))
+        accumulate.add_at(xp, total.reshape(-1), places(xp, shape, axis, indices).reshape(-1), x.reshape(-1))
     return total
 
 

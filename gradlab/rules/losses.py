@@ -164,16 +164,23 @@ def placed_terms(xp, scale, *, shape, at, weights, total):
     return placed.reshape(lead + shape)
 
 
+def terms_numbered(meta):
+    """For each picked entry the number of its term, or 0 if they are summed; -1 where it has the weight 0 (core.sparsity)."""
+    at, weights = meta["at"], meta["weights"]
+    terms = np.zeros(at.shape, int) if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+    return at, terms if weights is None else np.where(weights == 0, -1, terms)
+
+
 def picked_reads(arg, shape, out_shape, meta):
-    """Every picked entry is read, no other (see core.sparsity): -1 for what goes nowhere."""
-    groups, at = np.full(prod(shape), -1), meta["at"]
-    groups[at] = 0 if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
-    return groups.reshape(shape), np.zeros(out_shape, int) if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+    """Every picked entry is read, no other: -1 for what goes nowhere."""
+    groups, (at, terms) = np.full(prod(shape), -1), terms_numbered(meta)
+    groups[at] = terms
+    return groups.reshape(shape), np.zeros(out_shape, int) if meta["total"] is not None else terms
 
 
 def placed_reads(arg, shape, out_shape, meta):
-    source, at = np.full(prod(out_shape), -1), meta["at"]
-    source[at] = 0 if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
+    source, (at, terms) = np.full(prod(out_shape), -1), terms_numbered(meta)
+    source[at] = terms
     return None, source.reshape(out_shape)
 
 

@@ -92,7 +92,7 @@ def here(xp: Any, where: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
     """The adjoint: each output's cotangent, to the first element of its window that equals it."""
-    if type(g) is Tensor or not all(m.unrepeated for m in maps) or bool(xp.isnan(out.sum())):
+    if type(g) is not np.ndarray or not all(m.unrepeated for m in maps) or bool(xp.isnan(out.sum())):
         n = len(maps)
         indices = places_of(x, maps)
         front = (*lead, *x.shape[:x.ndim - n])

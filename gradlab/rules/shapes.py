@@ -15,8 +15,8 @@ from gradlab.rules.indexing import namespace_under, scatter
 
 
 def under(lead, axes):
-    """A permutation (negative axes) behind the batch axes."""
-    return (*range(len(lead)), *axes)
+    """A permutation (negative axes) behind the batch axes, also as negative numbers: it may be recorded itself."""
+    return (*range(-len(lead) - len(axes), -len(axes)), *axes)
 
 
 def inverse(axes):
@@ -60,7 +60,15 @@ def expanded(xp, x, *, shape, skip):
     return xp.broadcast_to(x, shape)
 
 
-expand = linear("expand", expanded, reads="index", view=True, tex="{x}", x=lambda g: g,
+def narrowed(xp, g, lead, x_shape, skip):
+    """The engine sums over what broadcasting repeated, and expects new axes behind `lead`; those behind more are summed here."""
+    if not skip:
+        return g
+    first, extra = len(lead) + skip, len(g.shape) - len(lead) - len(x_shape)
+    return xp.sum(g, axis=tuple(range(first, first + extra))) if extra else g
+
+
+expand = linear("expand", expanded, reads="index", view=True, tex="{x}", x=narrowed,
                 batch=lambda lead, shape, skip: {"shape": lead + shape, "skip": len(lead) + skip})
 diagonal = linear("diagonal", lambda x, *, offset, axes: writable(x.diagonal(offset, *axes), x), reads="index", view=True,
                   tex=r"\mathrm{{diagonal}}({x})", batch=lambda lead, offset, axes: {"offset": offset, "axes": axes},
@@ -129,8 +137,9 @@ def by_strides(x, *, shape, stride, offset, numel):
 
 
 def by_strides_vjp(g, lead, x_shape, shape, stride, offset, numel):
-    at = element_numbers(namespace_under(g), shape, stride, offset)
-    return scatter(g, shape=(*lead, numel), index=(at,), skip=len(lead)).reshape(lead + x_shape)
+    batch = len(shape) - len(stride)
+    at = element_numbers(namespace_under(g), shape[batch:], stride, offset)
+    return scatter(g, shape=(*lead, *x_shape[:batch], numel), index=(at,), skip=len(lead) + batch).reshape(lead + x_shape)
 
 
 as_strided = linear("as_strided", by_strides, reads="index", view=True, x=by_strides_vjp, tex=r"\mathrm{{as\_strided}}({x})",
@@ -211,5 +220,7 @@ def block(g, position, xs_shape):
 block_diag = linear("block_diag", on_diagonal, reads="index", tex=r"\mathrm{{diag}}({xs})", xs=block)
 
 astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, reads="own", node="ToCopyBackward0", tex="{x}")
-transfer = linear("transfer", lambda x, *, where: moved(x, where), reads="own", node="ToCopyBackward0", tex="{x}",
-                  x=lambda g: g)
+# `back` is the device that x lies on: the transpose brings the cotangent there.
+transfer: Primitive = linear("transfer", lambda x, *, where, back, waits: moved(x, where, waits), reads="own",
+                             node="ToCopyBackward0", tex="{x}",
+                             x=lambda g, where, back: transfer(g, where=back, back=where, waits=True))

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from gradlab.core.engine import fit
 from gradlab.core.primitive import primitive
 from gradlab.rules.indexing import namespace_under
 
@@ -22,12 +23,12 @@ def pick(x, steps, lead=()):
 
 def place(xp, part, steps, shape, lead=()):
     """Transpose of `pick`: zeros of lead + shape with `part` where the steps lead."""
-    probe, shapes = namespace_under(part).zeros(shape, dtype=bool), []
+    probe, probes = namespace_under(part).zeros(shape, dtype=getattr(part, "array", part).dtype), []
     for op, meta in steps:
-        shapes.append(probe.shape)
+        probes.append(probe)
         probe = op(probe, **meta)
-    for (op, meta), x_shape in zip(reversed(steps), reversed(shapes), strict=True):
-        part = op.cotangent("x", g=part, xp=xp, lead=lead, x_shape=x_shape, **meta)
+    for (op, meta), x in zip(reversed(steps), reversed(probes), strict=True):
+        part = fit(op.cotangent("x", g=part, xp=xp, lead=lead, x_shape=x.shape, **meta), x, lead, op.node_class)
     return part
 
 
@@ -49,11 +50,10 @@ def overwritten(base, patch, *, steps):
 
 
 def overwrite_reads(arg, x_shape, out_shape, meta):
-    """The base's own elements outside, the patch's inside (see core.sparsity)."""
-    inside = pick(np.broadcast_to(0, out_shape), meta["steps"]).shape
-    base = np.arange(prod(out_shape)).reshape(out_shape) if arg == "base" else np.full(out_shape, -1)
-    patch = np.arange(prod(inside)).reshape(inside) if arg == "patch" else np.full(inside, -1)
-    return None, overwritten(base, patch, **meta)
+    """The base's own elements outside; the patch's go where the steps lead, all of them: so the rule has it where an index
+    names a place twice (see core.sparsity)."""
+    numbers = np.arange(prod(out_shape)).reshape(out_shape)
+    return (None, overwritten(numbers, -1, **meta)) if arg == "base" else (pick(numbers, **meta), None)
 
 
 overwrite = primitive(

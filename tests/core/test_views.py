@@ -67,6 +67,25 @@ def test_a_write_through_any_view_reaches_the_gradient_of_the_base():
             assert t.grad[i].item() == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-4)
 
 
+@pytest.mark.parametrize("view", [lambda s: None, lambda s: s[...], lambda s: s.expand(2, 3), lambda s: s[1:]])
+def test_what_a_write_saved_of_its_result_is_watched(view):
+    """tanh saves its result, which the second write overwrites; the views that are recorded again do not hide it."""
+    s = leaf(3).sin()
+    kept = view(s)
+    s.tanh_()
+    s.sin_()
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation.* output 0 of Tanh"):
+        (s if kept is None else kept).sum().backward()
+
+
+def test_a_tensor_is_its_own_factor_in_place():
+    """v + v², by hand: 1 + 2v."""
+    x = leaf(3)
+    y = x * 1
+    y.addcmul_(y, y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 1 + 2 * x.detach().numpy())
+
+
 def test_a_picked_gradient_is_added_once_for_each_pick():
     rng = np.random.default_rng(5)
     for shape, index in [((6, 3), rng.integers(-6, 6, 200)), ((4, 5), (rng.integers(0, 4, 300), rng.integers(-5, 5, 300))),

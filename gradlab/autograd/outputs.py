@@ -1,0 +1,166 @@
+"""What becomes of what the forward of a `Function` returned: history, views and writes, what is saved, and tangents."""
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from gradlab.autograd.user_rules import FunctionNode, grad_mode, jvp_of, tensor_or_zeros
+from gradlab.core.errors import leaf_used_in_place
+from gradlab.core.inplace import OF_FUNCTION, check_writable, commit, refused
+from gradlab.core.modes import mode
+from gradlab.core.node import AccumulateGrad
+from gradlab.core.ports import Own
+from gradlab.core.saved import Kept, save
+from gradlab.core.storage import View, own_storage, view_of, wrote
+from gradlab.core.tangents import opened, set_tangent, tangent_of
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, recorded
+
+if TYPE_CHECKING:
+    from gradlab.autograd.function import BackwardCFunction, Function
+
+VIEW_OF_FUNCTION = (
+    "{}" + OF_FUNCTION + "was created inside a custom Function (or because an input was "
+    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom "
+    "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+    "Function.")
+
+
+class Results:
+    """What becomes of what a forward returned."""
+
+    def __init__(self, function: type[Function], node: FunctionNode, ctx: BackwardCFunction, inputs: list[Tensor],
+                 outputs: list[Any], wanted: bool) -> None:
+        self.function, self.node, self.ctx, self.inputs, self.outputs, self.wanted = function, node, ctx, inputs, outputs, wanted
+        said = node.attributes
+        self.dirty, self.fixed = said.pop("dirty_tensors", None) or (), said.pop("non_differentiable", None) or ()
+        self.kept, self.for_jvp = said.pop("to_save", None) or (), said.pop("saved_for_forward", None) or ()
+        self.check()
+
+    def check(self) -> None:
+        """Refuse what was said of the call and cannot be."""
+        for i, x in enumerate(self.dirty):
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"mark_dirty can only accept variables, but argument {i} is of type {type(x).__name__}")
+        for x in self.fixed:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type(x).__name__}")
+        for i, x in enumerate(self.kept):
+            if x is not None and not isinstance(x, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}. "
+                                "Keep other things as attributes: ctx.n = n.")
+        if not self.dirty:
+            return
+        if any(not within(x, self.outputs) for x in self.dirty):
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                               "that are modified inplace must all be outputs of the Function.")
+        if any(not within(x, self.inputs) for x in self.dirty):
+            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+                          "should be passed to ctx.mark_dirty().", UserWarning, stacklevel=5)
+
+    def finished(self) -> list[Any]:
+        """The outputs, with their history and tangents; and the node, with what it saves."""
+        tangents = self.tangents() if opened.level is not None and mode.forward else None
+        made = [self.output(i, y) if isinstance(y, Tensor) else y for i, y in enumerate(self.outputs)]
+        if self.wanted:
+            for x in self.kept:
+                if x is not None and within(x, made):
+                    own_storage(x)                                         # what is kept of an output is another tensor
+            self.node.saved = Own(save(self.kept, made))
+        number = {id(y): i for i, y in enumerate(made)}
+        self.node.for_jvp = tuple(t if t is None else Kept(t, number.get(id(t))) for t in self.for_jvp) if self.wanted else ()
+        if WATCHED:
+            for y in made:
+                if isinstance(y, Tensor):
+                    recorded(self.node.op, y, tuple(self.inputs), ())
+        for y, t in zip(made, tangents or (), strict=False):
+            if t is not None and isinstance(y, Tensor) and y.array.dtype.kind == "f":
+                set_tangent(y, t)
+        return made
+
+    def output(self, i: int, y: Tensor) -> Tensor:
+        """One output."""
+        returned = within(y, self.inputs)
+        written = returned and within(y, self.dirty)
+        if not (self.wanted and y.array.dtype.kind == "f" and not within(y, self.fixed)):
+            if written:
+                wrote(y)
+            if returned and not (written and y.node is None):
+                return self.alias(y)
+            if not returned:
+                y.node = None
+            return y
+        if written:
+            return self.overwritten(i, y)
+        view = view_of(y)
+        if returned:
+            alias = self.alias(y)
+            view, y = View(y, (), "") if view is None else view, alias
+        y.node = self.node.output_node(i)
+        if view is not None:
+            which = f"Output {i} of {self.function.__name__}"
+            y.view_record = View(                                                              # type: ignore[attr-defined]
+                view.base, view.steps, refused(which) if len(self.outputs) > 1 else VIEW_OF_FUNCTION.format(which))
+        y.node.storage = y.storage
+        return y
+
+    def alias(self, y: Tensor) -> Tensor:
+        """The same memory, another tensor."""
+        made = constant(y.array)
+        made.storage = own_storage(y)
+        return made
+
+    def overwritten(self, i: int, y: Tensor) -> Tensor:
+        """An input that the forward wrote to."""
+        if type(y.node) is AccumulateGrad:
+            raise leaf_used_in_place()
+        if y._is_view() and sum(isinstance(other, Tensor) for other in self.outputs) > 1:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+                "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+                "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+                "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+                "operations).")
+        check_writable(y)
+        value = constant(y.array)
+        value.node = self.node.output_node(i)
+        with grad_mode(mode.grad):
+            commit(y, (), value)
+        return y
+
+    def tangents(self) -> list[Tensor | None] | None:
+        """The tangents of the outputs by the user's `jvp`, if an argument has one."""
+        given = [tangent_of(x) for x in self.inputs]
+        if all(t is None for t in given):
+            return None
+        node, versions = self.node, [None if t is None else t._version for t in given]
+        node.for_jvp = tuple(t if t is None else Kept(t, None) for t in self.for_jvp)
+        like = next(t for t in given if t is not None)
+        with grad_mode(mode.grad):
+            made = jvp_of(node, [tensor_or_zeros(t, kind, like, self.ctx.materialize_grads) if kind[1].kind == "f" else None
+                                 for t, kind in zip(given, node.given, strict=True)])
+        for i, y in enumerate(self.outputs):
+            t = made[i]
+            if not isinstance(y, Tensor) or t is None or (not within(y, self.inputs) and view_of(y) is None):
+                continue
+            source, version = next(((g, v) for x, g, v in zip(self.inputs, given, versions, strict=True) if x is y), (None, None))
+            if within(y, self.dirty):
+                if t is not source or t._version == version:
+                    raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If the "
+                                       "forward is modifying an input inplace, then the jvp function must modify the "
+                                       "corresponding gradient inplace.")
+            elif t is source or not t._is_view():
+                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
+                                   "returning a view.")
+            elif all(t.storage is not g.storage for g in given if g is not None):
+                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the given grad "
+                                   "input.")
+        return made
+
+
+def within(x: Any, tensors: Any) -> bool:
+    """Whether `x` is one of the tensors."""
+    for t in tensors:  # noqa: SIM110  (a generator takes three times as long)
+        if t is x:
+            return True
+    return False

@@ -1,0 +1,394 @@
+"""What went wrong with a gradient, told from the recorded graph: which operation, which line, and the shortest way out.
+
+An error begins with torch's sentence, unchanged, so that a search finds help. What follows is said only if it follows from the
+graph, from what `core.sites` has noted, or from the source of the line at hand; where no sites were recorded, one sentence says
+how to see the lines. Nothing here runs before something is wrong.
+"""
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
+from gradlab.core.sites import Freed, Loss, Sites, Write, site_here
+from gradlab.core.tensor import Tensor
+from gradlab.core.watching import watchers
+
+COLUMNS = 100
+LABEL = 11                                                                   # where the text beside a label begins
+WALKED = 20_000                                                              # nodes that are looked at for one message
+HOW = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
+TWICE = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
+         "calling backward.")
+
+
+def told(first: str, *facts: tuple[str, str]) -> str:
+    """A first paragraph, and below it what is known, one labelled entry each."""
+    lines = [first]
+    for label, text in facts:
+        lines += textwrap.wrap(text, COLUMNS, initial_indent=f"  {label}".ljust(LABEL), subsequent_indent=" " * LABEL,
+                               break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def how_to_see() -> str:
+    """How the lines can be seen, unless they are being recorded."""
+    return "" if any(isinstance(watcher, Sites) for watcher in watchers.active) else HOW
+
+
+def below(roots: Iterable[Any]) -> Iterator[Any]:
+    """The nodes behind some nodes, themselves first; so many of a large graph."""
+    stack = [node for node in roots if node is not None]
+    seen = set(stack)
+    while stack and len(seen) < WALKED:
+        node = stack.pop()
+        yield node
+        for edge in node.edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+
+
+def made_at(node: Any) -> str:
+    """Where a node was recorded, quoted; "" where that is not known."""
+    return quoted(getattr(node, "site", None))
+
+
+# ------------------------------------------------------------------------------------------------ saved, then overwritten
+def written_to(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
+               argument: str = "", storage: Any = None) -> RuntimeError:
+    """A saved tensor was written to: who saved it, who wrote, what to write instead."""
+    writes = list(getattr(storage, "writes", ()))
+    since = [] if node is None else [write for write in writes if write.tick < node.order]
+    before = writes[-len(since) - 1] if len(writes) > len(since) else None
+    first = since[0] if since else None
+    complete = first is not None and (first.version == 1 or node.order < first.began or (
+        before is not None and before.version + 1 == first.version))
+    then = first.version - 1 if first is not None and complete else 0 if version == 1 else None
+    saving, writing = place_of(getattr(node, "site", None)), place_of(first.site if first is not None else None)
+    what = "it"
+    if argument == "out":
+        what = "its result"
+    elif argument:
+        names = operands(saving, [a for a in node.op.public if a in node.op.public[:2]])
+        public = dict(zip(node.op.args, node.op.public, strict=True)).get(argument, argument)
+        what = f"`{names[public]}`" if public in names else f"its argument `{public}`"
+    sentence = (f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
+                f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected "
+                f"{'an earlier version' if then is None else f'version {then}'} instead. Hint: {user} saved it for its gradient")
+    if saving is None and writing is None:
+        return RuntimeError(f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 rather than x += 1), "
+                            f"or after backward().{how_to_see()}")
+    facts = []
+    if saving is not None:
+        known = [what] * (what != "it") + [f"at version {then}"] * (then is not None)
+        facts.append(("saved", f"{saving.quoted()} ({', '.join(known)})" if known else saving.quoted()))
+    if writing is not None and first is not None:
+        to = f"version {first.version}" + (f", the first of {len(since)} writes" if len(since) > 1 else "")
+        facts.append(("modified", f"{writing.quoted(whole=True)} ({operation(first, writing)}, to {to})"))
+    facts.append(("fix", remedy(first, writing) if first is not None else
+                  "write to a copy (x = x + 1 rather than x += 1), or after backward()"))
+    return RuntimeError(told(f"{sentence}.", *facts))
+
+
+def operation(write: Write, place: Place) -> str:
+    """What a write is called: "+=", "add_", "item assignment", "step()"."""
+    statement, call = place.statement, place.node
+    if write.entry == "step":
+        return "step() of an optimizer"
+    if isinstance(statement, ast.AugAssign):
+        return f"`{source_of(ast.AugAssign(ast.Name('x'), statement.op, ast.Name('y')))[2:-2]}`"
+    if isinstance(call, ast.Call) and isinstance(call.func, (ast.Attribute, ast.Name)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+        return name if name.endswith("_") or write.function in ("", "method") else write.function
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        return "item assignment"
+    return write.function if write.function not in ("", "method", "set") else "in place"
+
+
+def remedy(write: Write, place: Place | None) -> str:
+    """The shortest way out of a write to a saved tensor, chosen from what it was."""
+    at = "" if place is None else f" on {place.short}"
+    if write.entry == "step":
+        return f"run every backward() before step(){at}, or compute the loss again after it"
+    if write.leaf or not write.graded:
+        alias = next((loss for loss in write.lost if loss.how == "detach"), None)
+        if alias is None or write.leaf:
+            return f"run backward() before the write{at}, or compute the loss again after it"
+    if write.lost and write.lost[0].how == "detach":
+        where = place_of(write.lost[0].site)
+        return f"detach() shares the memory: write detach().clone(){'' if where is None else f' on {where.short}'}"
+    if place is None:
+        return "write to a copy (x = x + 1 rather than x += 1), or after backward()"
+    statement, call = place.statement, place.node
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
+        target = source_of(statement.target)
+        value: Any = ast.BinOp(statement.target, statement.op, statement.value)
+        return f"write `{target} = {source_of(value)}` instead of `{source_of(statement)}`{at}"
+    if isinstance(call, ast.Call):
+        if any(keyword.arg == "inplace" and isinstance(keyword.value, ast.Constant) for keyword in call.keywords):
+            return f"leave `inplace=True` out{at}"
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr.endswith("_") and isinstance(function.value, ast.Name) and (
+                isinstance(statement, ast.Expr) and statement.value is call and hasattr(Tensor, function.attr[:-1])):
+            out = ast.Call(ast.Attribute(function.value, function.attr[:-1]), call.args, call.keywords)
+            return f"write `{function.value.id} = {source_of(out)}` instead of `{source_of(call)}`{at}"
+        if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")) and write.function not in ("", "method"):
+            return f"{write.function} wrote in place{at}: leave inplace=True out where it was asked for, or give it a clone()"
+    written = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target if isinstance(
+        statement, ast.AugAssign) else call
+    if name := root_name(written):
+        return f"put `{name} = {name}.clone()` before {place.short}, so that the saved values stay as they are"
+    return f"write to a clone(){at}, or after backward()"
+
+
+# ------------------------------------------------------------------------------------------------------------ freed, then used
+def second_sweep(node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
+    """A node was freed by an earlier sweep: which, by what, and what to write."""
+    freed = node.saved if type(node.saved) is Freed else None
+    made, by = made_at(node), place_of(freed.site if freed is not None else None)
+    first = f"{TWICE} What {node.name()} had saved is freed"
+    if not made and by is None:
+        return RuntimeError(f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
+                            f"and call it once.{how_to_see()}")
+    facts = [("freed", f"{made} ({node.name()})")] if made else []
+    facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
+    carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
+    if carried is not None:
+        older = "this result is older than that call, and what is differentiated here was computed from it afterwards"
+        facts.append(("carried", f"{made_at(carried)}: {older}"))
+        facts.append(("fix", "detach() what one step hands to the next (h = h.detach()), or compute it again in each step"))
+    else:
+        facts.append(("fix", f"{retained(by)}, or add the losses and call backward() once"))
+    return RuntimeError(told(f"{first}.", *facts))
+
+
+def carried_over(freed: Freed, roots: list[Any]) -> Any:
+    """The newest node older than the sweep that freed, of a line that was run again after it for what is differentiated: a loop
+    that carries its state. None if there is no such line."""
+    graph = [node for node in below(roots) if node.op is not None and hasattr(node, "site")]
+    again = {node.site[:2] for node in graph if node.order < freed.tick}
+    older = [node for node in graph if node.order > freed.tick and node.site[:2] in again]
+    return min(older, key=lambda node: node.order, default=None)
+
+
+def retained(place: Place | None) -> str:
+    """How to give retain_graph=True to a call."""
+    node = None if place is None else place.node
+    if isinstance(node, ast.Call) and place is not None:
+        more = [keyword for keyword in node.keywords if keyword.arg != "retain_graph"]
+        call = ast.Call(node.func, node.args, [*more, ast.keyword("retain_graph", ast.Constant(True))])
+        return f"write `{source_of(call)}` on {place.short}"
+    return "give retain_graph=True to the earlier call"
+
+
+# ---------------------------------------------------------------------------------------------------------- without history
+# What each way of losing the history is, and what to do about it.
+WAYS = {
+    "detach": ("detach() gives the values of {what} without their history", "leave detach() out{at}, if its gradient is wanted"),
+    "data": (".data gives the values of {what} without their history", "leave .data out{at}, if its gradient is wanted"),
+    "no_grad": ("computed from {what} while no_grad() or set_grad_enabled(False) held", "compute it outside no_grad(){at}"),
+    "inference_mode": ("computed from {what} in inference_mode()", "compute it outside inference_mode(){at}"),
+    "comparison": ("a comparison of {what} gives bools, which have no gradient",
+                   "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)"),
+    "position": ("a position among {what} is an integer, and has no gradient",
+                 "differentiate what comes before argmax{at}: max, or softmax in its place"),
+    "cast": ("the cast of {what} to integers or bools has no gradient", "leave the cast out{at}"),
+    "tensor()": ("gradlab.tensor(x) copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
+    "item()": ("it made a Python number of {what}, and numbers have no history",
+               "go on with the tensor itself{at} (gradlab.stack puts several together)"),
+    "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
+}
+INTEGERS = ("integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
+            "an argmax or a cast to integers.")
+
+
+def without_history(index: int, output: Any) -> RuntimeError:
+    """Something without a graph is to be differentiated: which of its inputs lost it, by what and where."""
+    tensor = output if isinstance(output, Tensor) else None
+    dtype = output.dtype if tensor is not None else output
+    first = f"element {index} of tensors does not require grad and does not have a grad_fn."
+    if not dtype.is_floating_point:
+        first += f" It has dtype {dtype}, and {INTEGERS}"
+    facts = reasons(tensor)
+    if facts:
+        return RuntimeError(told(first, *facts))
+    if dtype.is_floating_point:
+        first += (" No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
+                  "or .item(): set requires_grad=True on the input before computing.")
+    return RuntimeError(first + how_to_see())
+
+
+def reasons(tensor: Any) -> list[tuple[str, str]]:
+    """Why a tensor has no history, as far as it was noted."""
+    losses: tuple[Loss, ...] = getattr(tensor, "lost", ())
+    facts: list[tuple[str, str]] = []
+    fix = ""
+    for loss in losses:
+        place = place_of(loss.site)
+        if place is None:
+            continue
+        if loss.how == "constant":
+            if loss.after is not None:
+                before = place_of(loss.after.site)
+                *more, (_, advice) = explained(loss.after)
+                if hands_on(before, place):
+                    facts, fix = [*facts, *more], advice
+                elif before is not None:
+                    facts.append(("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}"))
+            kind = f": they have dtype {loss.what}, and integers and bools carry no gradient" if loss.what else ""
+            facts += [("made", place.quoted()), ("why", f"none of its inputs required grad{kind}")]
+            name = next(iter(names_in(place)), "x")
+            ask = f"call {name}.requires_grad_() before {place.short}"
+            fix = fix or (f"make its data floating point (1. and not 1), and {ask}" if loss.what else
+                          f"{ask}, if {name} is what to differentiate by")
+        else:
+            *more, (_, advice) = explained(loss)
+            facts += more
+            fix = fix or advice
+    if not losses and tensor is not None:
+        away = next((watcher.away for watcher in watchers.active if isinstance(watcher, Sites)), None)
+        before = place_of(away.site) if away is not None else None
+        if away is not None and before is not None:
+            *more, (_, fix) = explained(away)
+            facts = [("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}")]
+    return [*facts[:6], ("fix", fix)] if facts else []
+
+
+def why_lost(tensor: Any) -> str:
+    """The same in a sentence or two, without the full stop; "" where nothing was noted."""
+    facts = reasons(tensor)
+    if not facts:
+        return ""
+    words = {"lost": "its history was lost at ", "made": "it was made at ", "perhaps": "perhaps "}
+    return f"{'; '.join(words.get(label, '') + text for label, text in facts[:-1])}. Fix: {facts[-1][1]}"
+
+
+def explained(loss: Loss) -> list[tuple[str, str]]:
+    """One loss: where, why, and what to do."""
+    place = place_of(loss.site)
+    at = "" if place is None else f" on {place.short}"
+    unknown = f"{loss.how} gives the values of {{what}} without their history", "differentiate what comes before it"
+    why, fix = WAYS.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
+    what = f"{loss.what} (shape {list(loss.shape)})"
+    return [("lost", place.quoted() if place is not None else "at a place that is not known"),
+            ("why", why.format(what=what)), ("fix", fix.format(at=at))]
+
+
+# ------------------------------------------------------------------------------------------------------- graph without input
+def not_used(index: int, x: Any = None, outputs: Iterable[Any] = ()) -> RuntimeError:
+    """An input that the outputs do not depend on: what can be told from the graph of why."""
+    first = (f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
+             "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)")
+    if x is None:
+        return RuntimeError(first)
+    graph = list(below([y.node for y in outputs]))
+    own = set(graph)
+    made = made_at(x.node)
+    facts: list[tuple[str, str]] = []
+    cut = cut_off(graph, x)
+    if cut is not None:
+        facts += explained(cut)
+    elif x.node.op is not None:
+        shared = [node for node in below([x.node]) if node in own]
+        if shared:
+            by = made or f"by {x.node.name()}"
+            facts += [("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
+                      ("fix", ("differentiate by the tensor that was used, or use this one: a name that is bound again "
+                               "(x = x + 0) is another tensor"))]
+        elif made:
+            facts.append(("made", made))
+    else:
+        copied = next((loss for loss in getattr(x, "lost", ()) if loss.node is not None and loss.node() in own), None)
+        use = ("fix", "differentiate by the tensor that was used, or compute with the copy")
+        if copied is not None:
+            facts += [("why", f"it is a copy, and the outputs were computed from what it copies: {quoted(copied.site)}"), use]
+        elif any(shares(leaf, x) for node in graph if (leaf := getattr(node, "variable", None)) is not None):
+            facts += [("why", "it shares the memory of a leaf that was used, but is another tensor (detach(), .data)"), use]
+        else:
+            shapes = [list(node.shape) for node in graph if node.op is None]
+            has = f"{len(shapes)} {'leaf' if len(shapes) == 1 else 'leaves'}, of shapes {', '.join(map(str, shapes[:4]))}"
+            facts.append(("why", (f"it is a leaf of shape {list(x.array.shape)} that no operation of the graph used; the graph "
+                                  f"has {has}{' …' if len(shapes) > 4 else ''}")))
+    known = made or any(hasattr(node, "site") for node in graph)
+    return RuntimeError(told(first + ("" if known else how_to_see()), *facts))
+
+
+def cut_off(graph: list[Any], x: Any) -> Loss | None:
+    """The place where an operation of the graph was given the values of `x`, or of what was made of it, without history."""
+    for node in graph:
+        site = getattr(node, "site", None)
+        for loss in site[2] if site is not None and len(site) > 2 else ():
+            source = loss.node() if loss.node is not None else None
+            if source is not None and any(other is x.node for other in below([source])):
+                return loss
+    return None
+
+
+def shares(one: Any, other: Any) -> bool:
+    """Whether two tensors lie in the same memory."""
+    return one is not other and type(one.array) is type(other.array) is np.ndarray and np.shares_memory(one.array, other.array)
+
+
+# ------------------------------------------------------------------------------------------------------------- at this line
+NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+            "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+            ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+            "Tensor instead.")
+WORDED: dict[Any, tuple[Any, str]] = {}                                      # the warning of a line, which may run in a loop
+
+
+def non_leaf(tensor: Any) -> str:
+    """Torch's warning of reading the `.grad` of a tensor that is no leaf, and what to write. Worded once for each pair of lines:
+    where it is read, and where the tensor was made."""
+    here, made = site_here(2), getattr(tensor.node, "site", None)
+    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(made or ())[:2])))
+    if key not in WORDED:
+        if len(WORDED) >= 256:
+            WORDED.clear()
+        WORDED[key] = (here, made), worded(tensor, place_of(here), place_of(made))     # the sites, so that no id is used again
+    return WORDED[key][1]
+
+
+def worded(tensor: Any, here: Place | None, made: Place | None) -> str:
+    """The warning, and what is known."""
+    name = receiver(here, "grad")
+    facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.name()})")]
+    if name or made is not None:
+        called = name if name.replace(".", "").isidentifier() else "y"
+        facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
+    if leaves := names_of_leaves(tensor):
+        facts.append(("leaves", f"{', '.join(leaves)} {'has a gradient' if len(leaves) == 1 else 'have gradients'}"))
+    return told(NON_LEAF, *facts)
+
+
+def names_of_leaves(tensor: Any) -> list[str]:
+    """What the caller calls the leaves behind a tensor that have a gradient."""
+    frame: Any = sys._getframe(1)
+    here = site_here()
+    while frame is not None and (here is None or frame.f_code is not here[0]):
+        frame = frame.f_back
+    if frame is None:
+        return []
+    leaves = {id(leaf) for node in below([tensor.node]) if node.op is None and (
+        leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None}
+    return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and not name.startswith("_")][:4]
+
+
+def this_line(first: str, *fixes: tuple[str, str]) -> str:
+    """A message with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
+    place = place_of(site_here(2))
+    if place is None or not place.text:
+        return first
+    for method, fix in fixes:
+        name = receiver(place, method) if method else place.text
+        if name:
+            return told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short)))
+    return told(first, ("at", place.quoted()))

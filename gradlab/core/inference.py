@@ -1,0 +1,114 @@
+"""Inference mode: nothing is recorded, and what is made inside can never be part of a graph.
+
+A tensor is an inference tensor if its memory is, so views and `detach` follow by themselves: its storage is an
+`InferenceStorage`, which a watcher gives to every tensor that is made while the mode is on. Such tensors outlive the mode, and
+outside it the same watcher refuses what torch refuses: to save one for a backward, and to write to one. It stands in WATCHED
+once for each time that the mode is on and once for each living storage of the kind; when the last is gone, nothing is watched.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from gradlab.core.modes import Decorating, flag, mode
+from gradlab.core.storage import FRESH, Storage
+from gradlab.core.watching import EVERYWHERE, WATCHED, Watcher
+
+
+class Inference(Watcher):
+    """In the mode, marks what is made; outside it, refuses what may not be done with what was marked."""
+
+    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        if not mode.inference:
+            if made.node is not None and type(made.node.saved) is tuple:
+                for saved in made.node.saved:
+                    refuse_saving(saved)
+            return
+        made.node = None                                              # `enable_grad` inside does not record either, as in torch
+        if made.storage is FRESH:
+            made.storage = InferenceStorage()
+        elif type(noted := getattr(made, "view_record", None)) is tuple:
+            made.view_record = (*noted[:3], "inference")
+
+    def born(self, made: Any) -> None:
+        if mode.inference and made.storage is FRESH:
+            made.storage = InferenceStorage()
+
+    def recast(self, made: Any, source: Any) -> None:
+        if type(source.storage) is InferenceStorage:                  # to be saved in the place of the source
+            made.storage = InferenceStorage()
+
+    def writing(self, tensor: Any) -> None:
+        if not mode.inference and type(tensor.storage) is InferenceStorage:
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+                               "get a normal tensor before doing inplace update. Write x = x.clone() first.")
+
+    wrote = writing                                                   # by what does not ask before
+
+
+INFERENCE = Inference()
+EVERYWHERE.append(INFERENCE)
+
+
+class InferenceStorage(Storage):
+    """The memory of inference tensors."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.version, self.written, self.limit, self.views = 0, 1, 8, []
+        WATCHED.append(INFERENCE)
+
+    def __del__(self, watched: list[Watcher] = WATCHED, watcher: Watcher = INFERENCE) -> None:
+        if watcher in watched:
+            watched.remove(watcher)
+
+
+def refuse_saving(saved: Any) -> None:
+    """Raise for what a node saved, if it is an inference tensor."""
+    if type(getattr(saved, "storage", None)) is InferenceStorage:
+        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
+                           "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
+                           "and use it in autograd, or use `gradlab.no_grad()` instead of `gradlab.inference_mode()`. The one "
+                           f"here has shape {list(saved.array.shape)}.")
+
+
+class inference_mode(Decorating):  # noqa: N801  (torch's name)
+    """Nothing is recorded inside, and the tensors made inside are inference tensors: they have no version counter, and outside
+    they can neither be written to nor be saved for a backward. `inference_mode(False)` is the normal mode, with gradients.
+
+    Each operation costs about 0.8 µs more than under `no_grad`, which is the quicker of the two here.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if not callable(mode):
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(mode)                                             # `@inference_mode` without parentheses
+
+    def __init__(self, mode: bool = True) -> None:
+        self.wanted = flag("inference_mode", "mode", mode)
+        self.before: list[tuple[bool, bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self.before.append((mode.grad, mode.forward, mode.inference))
+        WATCHED.append(INFERENCE)
+        mode.grad = mode.forward = not self.wanted
+        mode.inference = self.wanted
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        mode.grad, mode.forward, mode.inference = self.before[-1]     # before any call: an interrupt comes after one
+        del self.before[-1]
+        WATCHED.remove(INFERENCE)
+
+    def fresh(self) -> Decorating:
+        return type(self)(self.wanted)
+
+    clone: Callable[..., Decorating] = fresh
+
+
+def is_inference(input: Any) -> bool:
+    """Whether the tensor was made in inference mode, or is a view of one that was."""
+    return type(input.storage) is InferenceStorage

@@ -1,0 +1,171 @@
+"""Torch's names for what a node saved: `_saved_self`, `_raw_saved_result`, `_saved_dim`.
+
+A node's tensors are called after the arguments of its primitive, but for the exceptions in TENSORS. Its metadata is named by
+METADATA, by node: torch's primitives and gradlab's are not the same, but where both save a thing, it is found under torch's name
+and with torch's value. READERS says how a value is had from the metadata where it is not simply there under its name.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import is_array
+from gradlab.core.saved import saved_tensor, value_of
+from gradlab.core.tensor import constant
+
+# Of tensors: what most primitives call them, and the primitives (by the node's name) that call them otherwise.
+USUAL = {"x": "self", "a": "self", "b": "other", "y": "target", "out": "result"}
+TENSORS = {
+    "MmBackward0": {"b": "mat2"}, "BmmBackward0": {"b": "mat2"}, "MvBackward0": {"b": "vec"}, "DotBackward0": {"b": "tensor"},
+    "AddmmBackward0": {"x": "mat1", "w": "mat2"}, "BaddbmmBackward0": {"x": "batch1", "w": "batch2"},
+    "PowBackward1": {"b": "exponent"}, "PowBackward2": {"x": "exponent"}, "CdistBackward0": {"a": "x1", "b": "x2"},
+    "ConvolutionBackward0": {"x": "input", "w": "weight"}, "NativeLayerNormBackward0": {"x": "input", "w": "weight"},
+    "NativeBatchNormBackward0": {"x": "input", "w": "weight"}, "LinalgInvExBackward0": {"out": "inverse"},
+    "LinalgSolveExBackward0": {"a": "A"}, "LinalgDetBackward0": {"x": "A"},
+}
+
+# Of metadata: nodes, and what they save.
+METADATA = {node: names.split() for nodes, names in (line.split("|") for line in """
+AddBackward0 SubBackward0 RsubBackward1 | alpha
+PowBackward0 | exponent
+PowBackward2 | self
+SumBackward0 ViewBackward0 UnsafeViewBackward0 ExpandBackward0 | self_sym_sizes
+SumBackward1 | dim keepdim self_sym_sizes
+MeanBackward0 | self_sym_numel self_sym_sizes
+MeanBackward1 | dim keepdim self_sym_numel self_sym_sizes
+MaxBackward0 MinBackward0 ModeBackward0 MedianBackward1 KthvalueBackward0 | dim indices keepdim self_sym_sizes
+SortBackward0 TopkBackward0 | dim indices self_sym_sizes
+CummaxBackward0 CumminBackward0 | dim indices
+AmaxBackward0 AminBackward0 LogsumexpBackward0 | dim keepdim
+VarBackward0 StdBackward0 | correction dim keepdim
+LinalgVectorNormBackward0 | dim keepdim ord
+SoftmaxBackward0 LogSoftmaxBackward0 CumsumBackward0 CumprodBackward0 CatBackward0 StackBackward0 | dim
+GatherBackward0 | dim index
+PermuteBackward0 FlipBackward0 | dims
+RollBackward0 | dims shifts
+TransposeBackward0 | dim0 dim1
+UnsqueezeBackward0 | dim
+SelectBackward0 | dim index self_sym_sizes
+SliceBackward0 | dim start end step self_sym_sizes
+IndexBackward0 | indices self_sym_sizes
+IndexSelectBackward0 | dim index self_sym_sizes
+UnbindBackward0 | dim
+SplitBackward0 | dim self_sym_sizes
+BaddbmmBackward0 | alpha beta
+ClampBackward1 | min max
+MaskedFillBackward0 | mask
+RepeatBackward0 | repeats self_sym_sizes
+DiagonalBackward0 | dim1 dim2 offset self_sym_sizes
+TrilBackward0 TriuBackward0 | diagonal
+LerpBackward0 | weight
+AddcmulBackward0 AddcdivBackward0 | value
+HardtanhBackward0 | min_val max_val
+EluBackward0 | alpha scale
+LogitBackward0 | eps
+EmbeddingBackward0 | indices
+UnfoldBackward0 | dimension size step self_sym_sizes
+ConvolutionBackward0 | stride padding dilation groups
+MmBackward0 | self_sym_sizes mat2_sym_sizes""".strip().splitlines()) for node in nodes.split()}
+
+ONE_DIM = set("""
+MaxBackward0 MinBackward0 ModeBackward0 MedianBackward1 KthvalueBackward0 SortBackward0 TopkBackward0
+CummaxBackward0 CumminBackward0 SoftmaxBackward0 LogSoftmaxBackward0 CumsumBackward0 CumprodBackward0 CatBackward0 StackBackward0
+GatherBackward0""".split())  # noqa: SIM905  (whose `dim` is a number, not a tuple of them)
+
+
+class Facts:
+    """A node's metadata by name, and the shape of what it was given."""
+
+    def __init__(self, node: Any) -> None:
+        keys = ["shapes"] * bool(node.op.variadic) + node.op.meta
+        self.name, self.meta, self.out = node.name(), dict(zip(keys, getattr(node, "meta", ()), strict=False)), node.shape
+        self.shapes = [None if edge is None else edge.shape for edge in node.edges]
+        self.shape = next((shape for shape in self.shapes if shape is not None), node.shape)
+
+    def dims(self, axes: Any) -> Any:
+        """Axes, which are counted from the right, as torch counts them."""
+        rank = len(self.out if self.name == "StackBackward0" else self.shape)
+        return tuple(a % rank for a in axes) if isinstance(axes, tuple) else axes % rank
+
+    def dim(self) -> Any:
+        if self.name == "UnsqueezeBackward0":
+            return next((i for i, (n, m) in enumerate(zip(self.out, self.shape, strict=False)) if n != m), len(self.shape))
+        if "index" in self.meta:
+            return self.picked()[0]
+        dims = self.dims(self.meta["axis"])
+        return dims[0] if self.name in ONE_DIM and isinstance(dims, tuple) else dims
+
+    def picked(self) -> tuple[int, Any]:
+        """The one axis that an index says something of, and what."""
+        index = self.meta["index"]
+        for at, part in enumerate(index):
+            if is_array(part) or part not in (Ellipsis, slice(None)):
+                return len(self.shape) - (len(index) - at) if Ellipsis in index[:at] else at, part
+        return 0, slice(None)
+
+    def swapped(self) -> list[int]:
+        """The two axes that a transposition exchanges."""
+        moved = [at for at, a in enumerate(self.dims(self.meta["axes"])) if a != at]
+        return moved or [0, 0]
+
+    def indices(self) -> Any:
+        if "index" in self.meta:
+            return tuple(constant(i) if is_array(i) else None for i in self.meta["index"])
+        found = self.meta["indices"]
+        return constant(found.squeeze(self.meta["axis"]) if self.meta.get("keepdims") is False else found)
+
+    def bound(self, part: slice, which: str) -> int:
+        given = getattr(part, which)
+        return {"start": 0, "stop": np.iinfo(np.int64).max, "step": 1}[which] if given is None else given
+
+
+READERS: dict[str, Callable[[Facts], Any]] = {
+    "alpha": lambda f: f.meta.get("alpha", 1), "self": lambda f: f.meta["base"], "keepdim": lambda f: f.meta["keepdims"],
+    "dim": Facts.dim, "dims": lambda f: f.dims(f.meta["axes"]), "indices": Facts.indices,
+    "dim0": lambda f: f.swapped()[0],
+    "dim1": lambda f: f.dims(f.meta["axes"])[0] if f.name == "DiagonalBackward0" else f.swapped()[1],
+    "dim2": lambda f: f.dims(f.meta["axes"])[1], "ord": lambda f: f.meta["order"], "dimension": lambda f: f.dims(f.meta["axis"]),
+    "index": lambda f: f.picked()[1] if "index" in f.meta else f.meta["indices"],
+    "start": lambda f: f.bound(f.picked()[1], "start"), "end": lambda f: f.bound(f.picked()[1], "stop"),
+    "step": lambda f: f.meta["step"] if "step" in f.meta else f.bound(f.picked()[1], "step"),
+    "min_val": lambda f: f.meta["low"], "max_val": lambda f: f.meta["high"],
+    "stride": lambda f: f.meta["plan"].stride, "padding": lambda f: f.meta["plan"].padding,
+    "dilation": lambda f: f.meta["plan"].dilation,
+    "self_sym_sizes": lambda f: tuple(f.shape), "self_sym_numel": lambda f: prod(f.shape),
+    "mat2_sym_sizes": lambda f: None if f.shapes[1] is None else tuple(f.shapes[1]),
+}
+
+
+def tensors(op: Any) -> list[str]:
+    """Torch's names of the tensors that the nodes of a primitive save, in its order."""
+    called = USUAL | TENSORS.get(op.node_name, {})
+    return [called.get(name, name) for name in op.saves]
+
+
+def names(op: Any) -> list[str]:
+    """The attributes of a primitive's nodes under which what they saved is found."""
+    here = tensors(op)
+    return [f"_raw_saved_{n}" for n in here] + [f"_saved_{n}" for n in (*here, *METADATA.get(op.node_name, ()))]
+
+
+def properties(op: Any) -> dict[str, property]:
+    """These attributes. (Properties: a `__getattr__` would make every access to a node's attributes slower.)"""
+    return {name: PROPERTIES.setdefault(name, property(partial(attribute, name=name))) for name in names(op)}
+
+
+PROPERTIES: dict[str, property] = {}
+
+
+def attribute(node: Any, name: str) -> Any:
+    """`node.<name>`: a Tensor with the history it had (None where no gradient needs it), its raw form, or metadata."""
+    raw = name.startswith("_raw")
+    short, here = name.removeprefix("_raw").removeprefix("_saved_"), tensors(node.op)
+    if short in here:
+        return saved_tensor(node, here.index(short)) if raw else value_of(node, here.index(short))
+    facts = Facts(node)
+    value = READERS[short](facts) if short in READERS else facts.meta[short]
+    return constant(value) if is_array(value) else value

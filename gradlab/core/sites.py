@@ -1,0 +1,191 @@
+"""Where operations were recorded, where memory was written to, and where history was lost: what errors and pictures can say then.
+
+A *site* is a pair (code object, offset of an instruction) of the nearest frame outside gradlab, or a triple whose third part
+names the cut-off tensors that the operation was given. It is two references, taken while the operation runs; the line and the
+very sub-expression are looked up (`core.places`) only when somebody wants to see them.
+
+What is noted is kept where it belongs, in slots that are empty while nobody watches: `Node.site`, `Storage.writes` and
+`Tensor.lost`. So it lives as long as the graph does, also after the block in which it was recorded, and holds no tensor: a
+`Loss` is handed on from tensor to tensor, never chained, and refers weakly to the node that was cut off.
+"""
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from sys import _getframe
+from typing import Any, NamedTuple
+
+from gradlab.core.modes import mode
+from gradlab.core.storage import NUMBER, tick
+from gradlab.core.watching import Watcher, watchers, watching
+
+HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")                 # our modules, and the code that we generate
+CORE = (HOME[0] + "core/", "<gradlab")
+OPTIMIZERS = HOME[0] + "optim/"
+OURS: set[str] = set()                                                       # file names known to start so
+KEPT = 64                                                                    # writes to one storage that are remembered
+MOST = 3                                                                     # losses that a tensor remembers
+
+Site = tuple[Any, ...]
+
+
+class Write(NamedTuple):
+    """One write to a storage: when (a tick), where, by which function of gradlab's, and what kind of tensor it went through."""
+
+    tick: int
+    version: int                          # of the storage, after it
+    began: int                            # the tick when the recording began that noted it
+    site: Site | None
+    function: str                         # "add_"
+    entry: str                            # the method of ours that the user called: "step" of an optimizer
+    leaf: bool                            # a leaf that requires grad
+    graded: bool                          # in grad mode
+    lost: tuple[Loss, ...]                # of a tensor that shares the memory without the history
+
+
+class Loss(NamedTuple):
+    """How and where a tensor came to have no history, although …"""
+
+    how: str                              # "detach", "data", "no_grad", "constant" (nothing required grad), "integers" …
+    site: Site | None
+    what: str                             # what did require grad: "the result of ExpBackward0"
+    shape: tuple[int, ...]
+    node: Any = None                      # a weak reference to its node
+    after: Any = None                     # of a "constant": the last Loss that left no tensor behind, as item()
+
+
+class Freed(NamedTuple):
+    """In place of what a node had saved: the sweep that freed it."""
+
+    tick: int
+    site: Site | None
+
+
+def site_here(depth: int = 1) -> Site | None:
+    """The nearest frame outside gradlab, from `depth` frames above the caller on; None where Python itself called us."""
+    frame: Any = _getframe(depth)
+    while (name := frame.f_code.co_filename) in OURS or _is_ours(name):
+        frame = frame.f_back
+        if frame is None:
+            return None
+    return frame.f_code, frame.f_lasti
+
+
+def _is_ours(filename: str) -> bool:
+    if filename.startswith(HOME):
+        OURS.add(filename)
+        return True
+    return False
+
+
+class Sites(Watcher):
+    """Notes the site of every operation, write and cut of a thread."""
+
+    def __init__(self) -> None:
+        self.began = tick()
+        self.lossy = False                                                   # whether anything has been cut off yet
+        self.away: Loss | None = None                                        # the last value that left as a number or an array
+
+    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        """Note where a node was recorded, or why there is none."""
+        frame: Any = _getframe(2)
+        while (code := frame.f_code).co_filename in OURS or _is_ours(code.co_filename):
+            frame = frame.f_back
+            if frame is None:
+                return
+        site: Site = code, frame.f_lasti
+        node = made.node
+        if node is None:
+            made.lost = self._without(op, args, site)
+            self.lossy = True
+            return
+        if self.lossy:
+            for x in args:
+                if x is not None and x.node is None and x.storage is not NUMBER:
+                    losses = getattr(x, "lost", None)
+                    if losses and losses[0].node is not None:
+                        site = (*site[:2], (*(site[2] if len(site) > 2 else ()), *losses)[:MOST])
+        node.site = site
+
+    def _without(self, op: Any, args: tuple[Any, ...], site: Site | None) -> tuple[Loss, ...]:
+        """Why the result of an operation has no history: by itself, or as its arguments have none."""
+        losses: list[Loss] = []
+        for x in args:
+            if x is None:
+                continue
+            if x.node is not None:
+                how = "inference_mode" if mode.inference else "no_grad"
+                return Loss(how, site, wording(x.node), x.array.shape, weakref.ref(x.node)),
+            losses += [loss for loss in getattr(x, "lost", ()) if loss not in losses]
+        cuts = [loss for loss in losses if loss.how != "constant"]
+        if cuts or losses:
+            return tuple((cuts or losses)[:MOST])
+        kind = next((str(x.dtype) for x in args if x is not None and x.array.dtype.kind != "f"), "")
+        return Loss("constant", site, kind, args[0].array.shape if args and args[0] is not None else (), None, self.away),
+
+    def wrote(self, tensor: Any) -> None:
+        """Note where memory was written to."""
+        frame: Any = _getframe(1)
+        function = entry = ""
+        while frame is not None and (name := frame.f_code.co_filename).startswith(HOME):
+            entry = "step" if name.startswith(OPTIMIZERS) else frame.f_code.co_name
+            if not function and not name.startswith(CORE):
+                function = entry
+            frame = frame.f_back
+        site = None if frame is None else (frame.f_code, frame.f_lasti)
+        storage = tensor.storage
+        writes = getattr(storage, "writes", None)
+        if writes is None:
+            storage.writes = writes = deque(maxlen=KEPT)
+        leaf = tensor.node is not None and tensor.node.op is None
+        writes.append(Write(storage.written, storage.version, self.began, site, function, entry, leaf, mode.grad,
+                            getattr(tensor, "lost", ())))
+
+    def rebased(self, node: Any) -> None:
+        """Note where a node was recorded for a write."""
+        if (site := site_here(2)) is not None:
+            node.site = site
+
+    def cut(self, made: Any, source: Any, how: str) -> None:
+        """Note where a tensor was made without the history of its source."""
+        lost = getattr(source, "lost", ())
+        if source.node is not None:
+            lost = Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node)),
+        if lost:
+            made.lost, self.lossy = lost, True
+
+    def recast(self, made: Any, source: Any) -> None:
+        """Hand on why a promoted tensor has no history."""
+        if lost := getattr(source, "lost", ()):
+            made.lost = lost
+
+    def left(self, source: Any, how: str) -> None:
+        """Note where the values of a tensor went on as Python numbers or as a NumPy array."""
+        lost = getattr(source, "lost", ())
+        if source.node is not None:
+            self.away = Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node))
+        elif lost and lost[0].node is not None:
+            self.away = lost[0]._replace(how=f"{lost[0].how}, then {how}")
+
+    def swept(self) -> Freed:
+        """Note where a reverse sweep was started."""
+        return Freed(tick(), site_here(2))
+
+
+def wording(node: Any) -> str:
+    """What an error calls the tensor of a node: "the result of ExpBackward0", "a leaf"."""
+    return "a leaf" if node.op is None else f"the result of {node.name()}"
+
+
+@contextmanager
+def recording() -> Iterator[Sites]:
+    """Record the sites of this thread inside the block; within another such block, nothing more."""
+    present = next((watcher for watcher in watchers.active if isinstance(watcher, Sites)), None)
+    if present is not None:
+        yield present
+        return
+    with watching(Sites()) as sites:
+        yield sites

@@ -1,0 +1,241 @@
+"""Forward mode, step by step: tensors that carry a tangent, and what every operation makes of it as it runs.
+
+A tensor's tangent stands in its slot `tangent`, which is unset on all others, while a level is open. The level is a watcher: for
+each result it runs the primitive's own jvp rule on the arguments' tangents, whether the operation was recorded or not, so no
+graph is needed and none is kept. Where history is wanted (the result or a tangent has a node, and the grad mode is on), the rule
+is run on Tensors instead of arrays: then gradients of tangents, and tangents of gradients, come out.
+
+Tangents share memory as their tensors do. A view's tangent is that view of the tangent; a write into a tensor writes into its
+tangent; a base that gets its first tangent by a write through a view starts from zeros, and its other views find theirs
+through it. Hence a result never shares its tangent's memory with an argument's, unless it is a view of it.
+"""
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.backend.namespaces import is_writable, namespace_of, wrap
+from gradlab.core.engine import LOCALS
+from gradlab.core.inplace import check_writable, commit
+from gradlab.core.modes import mode
+from gradlab.core.node import Node
+from gradlab.core.primitive import PRIMITIVES
+from gradlab.core.storage import FRESH, view_of
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import Watcher, unwatch, watch, watchers
+
+Steps = tuple[tuple[Any, dict[str, Any]], ...]
+
+
+class Call:
+    """Stands for the node of a call, recorded or not, that its jvp rule is run on: everything is saved."""
+
+    __slots__ = ("dtype", "edges", "meta", "saved", "shape", "storage")
+
+    def __init__(self, op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], traced: bool) -> None:
+        by_name = dict(zip(op.args, args, strict=True)) if not op.variadic else {}
+        self.edges = args if op.variadic else tuple([by_name[a] for a in op.rules])                # asked for their shapes alone
+        self.saved = tuple([(same(made) if traced else made.array) if n == "out" else by_name[n] for n in op.saves])
+        self.meta = (tuple([x.array.shape for x in args]), *meta) if op.variadic else meta
+        self.shape, self.dtype, self.storage = made.array.shape, made.array.dtype, made.storage
+
+
+def same(x: Tensor) -> Tensor:
+    """The tensor's value and history in another object: a tangent that is recorded must not hold the tensor that holds it."""
+    twin = constant(x.array)
+    twin.node, twin.storage = x.node, x.storage
+    return twin
+
+
+class Level(Watcher):
+    """An open level: keeps the tensors with a tangent, to take it from them when it closes."""
+
+    def __init__(self) -> None:
+        self.duals: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+        self.of_outputs: weakref.WeakKeyDictionary[Node, Tensor] = weakref.WeakKeyDictionary()    # by the node that saved it
+        self.resting = 0                                     # tangents are computed with operations that have none themselves
+
+    def recorded(self, op: Any, made: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        if self.resting or not mode.forward or made.array.dtype.kind != "f" or not hasattr(op, "rules"):
+            return
+        given = [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules] if not op.variadic else [
+            tangent_of(x) for x in args]
+        if any(t is not None for t in given):
+            with self:
+                self.hand(made, tangent := result_tangent(op, made, args, meta, given))
+            if made.node is not None and "out" in op.saves:
+                self.of_outputs[made.node] = tangent
+        elif hasattr(args[0], "tangent") and hasattr(made, "view_record"):                                   # of a primal
+            self.hand(made, None)
+
+    def remade(self, made: Tensor) -> None:
+        t = None if self.resting or not mode.forward else self.of_outputs.get(made.node)  # type: ignore[arg-type]
+        if t is not None:
+            self.hand(made, t)
+
+    def recast(self, made: Tensor, source: Tensor) -> None:
+        t = None if self.resting or not mode.forward or made.array.dtype.kind != "f" else tangent_of(source)
+        if t is not None:
+            with self:
+                self.hand(made, PRIMITIVES["astype"].record(t, dtype=made.array.dtype))
+
+    def shadowed(self, made: Tensor, source: Tensor) -> None:
+        t = None if self.resting or not mode.forward else tangent_of(source)
+        if t is not None:
+            with self:
+                self.hand(made, PRIMITIVES["clone"].record(t) if mode.grad else t)
+
+    def stored(self, target: Tensor, region: Steps, value: Tensor) -> None:
+        if self.resting or not mode.forward or target.array.dtype.kind != "f":
+            return
+        have, new = tangent_of(target), tangent_of(value)
+        if have is None:
+            if new is None:
+                return
+            view = view_of(target)
+            base = target if view is None else view.base
+            self.hand(base, constant(namespace_of[type(base.array)].zeros_like(base.array)))
+            have = tangent_of(target)
+            assert have is not None
+        with self:
+            write(have, region, constant(namespace_of[type(value.array)].zeros_like(value.array)) if new is None else new)
+
+    def became(self, tensor: Tensor, old: Tensor, op: Any, meta: dict[str, Any]) -> None:
+        found = getattr(tensor, "tangent", None)
+        if found is not None:
+            with self:
+                self.hand(old, found)
+                self.hand(tensor, op.record(found, **meta))
+
+    def cut(self, made: Tensor, source: Tensor, how: str) -> None:
+        if made is source and hasattr(made, "tangent"):                                                          # `detach_`
+            self.hand(made, None)
+
+    def __enter__(self) -> Level:
+        self.resting += 1
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.resting -= 1
+
+    def hand(self, x: Tensor, tangent: Tensor | None) -> None:
+        """Make `tangent` the tensor's; None: it has none, whatever its base has."""
+        x.tangent = tangent  # type: ignore[assignment]
+        self.duals[id(x)] = x
+
+    def close(self) -> None:
+        """Take the tangents back."""
+        for x in list(self.duals.values()):
+            del x.tangent
+        self.duals.clear()
+        self.of_outputs.clear()
+
+    def without_history(self, g: Tensor) -> Tensor:
+        """The tensor and its tangent, without what they were computed from."""
+        made, t = constant(g.array), tangent_of(g)
+        if t is not None:
+            self.hand(made, constant(t.array))
+        return made
+
+
+def result_tangent(op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...],
+                   given: Sequence[Tensor | None]) -> Tensor:
+    """The tangent of what `op` made of tensors with the tangents `given` (None: it has none)."""
+    if hasattr(made, "view_record"):
+        return op.record(given[0], **dict(zip(op.meta, meta, strict=True)))
+    traced = mode.grad and (made.node is not None or any(t is not None and t.node is not None for t in given))
+    call = Call(op, made, args, meta, traced)
+    rules = op.traced_jvp if traced else op.jvp
+    parts = [p for p in rules(call, [t if t is None or traced else t.array for t in given], None, ()) if p is not None]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    xp = namespace_of[type(total)]
+    if total.shape != made.array.shape:
+        total = xp.broadcast_to(total, made.array.shape)
+    if getattr(total, "array", total).dtype != made.array.dtype:
+        total = xp.astype(total, made.array.dtype)
+    total = total if traced else constant(wrap(total))
+    shared = total.array.base is not None or any(total.array is x.array for x in (*given, *args) if x is not None)
+    return laid_out(total, made.array, shared)
+
+
+def laid_out(t: Tensor, like: Any, shared: bool = False) -> Tensor:
+    """The tangent, laid out as its tensor is; copied, with its history, where it is not or where it is `shared`."""
+    array = t.array
+    if not shared and array.strides == like.strides and is_writable(array):
+        return t
+    made = constant(namespace_of[type(like)].empty_like(like, dtype=array.dtype))
+    made.array[...] = array
+    if t.node is not None and mode.grad:
+        made.node = PRIMITIVES["clone"].record(t).node
+    return made
+
+
+def write(t: Tensor, region: Steps, value: Tensor) -> None:
+    """Write `value` into the region of a tangent, as it was written into the region of its tensor."""
+    check_writable(t)
+    part = t.array
+    for op, meta in region[:-1]:
+        part = op(part, **meta)
+    at: Any = ...
+    if region:
+        op, meta = region[-1]
+        at = meta["index"]
+    part[at] = value.array
+    if value.array.dtype != t.array.dtype:
+        value = PRIMITIVES["astype"].record(value, dtype=t.array.dtype)
+    commit(t, region, value)
+    if mode.grad and not region and value.node is None and view_of(t) is None:                    # all of it is a constant
+        t.node = None
+
+
+class _Open(threading.local):
+    level: Level | None = None
+
+
+opened = _Open()
+LOCALS.append(opened)
+NONE: Any = object()
+
+
+def tangent_of(x: Any) -> Tensor | None:
+    """The tensor's tangent at the open level, or None: its own, or its base's seen as the tensor sees its base."""
+    found = getattr(x, "tangent", NONE)
+    if found is not NONE:
+        return found
+    if x.storage is FRESH or opened.level is None:
+        return None
+    view = view_of(x)
+    found = None if view is None else getattr(view.base, "tangent", None)
+    if found is not None and view is not None:
+        with opened.level as level:
+            for op, meta in view.steps:
+                found = op.record(found, **meta)
+            level.hand(x, found)
+    return found
+
+
+def set_tangent(x: Tensor, tangent: Tensor) -> None:
+    """Give a tensor, the result of a rule of the user's, its tangent at the open level."""
+    assert opened.level is not None
+    opened.level.hand(x, tangent)
+    if x.node is not None:
+        opened.level.of_outputs[x.node] = tangent
+
+
+def enter() -> None:
+    """Open the level."""
+    opened.level = watch(Level())
+
+
+def leave() -> None:
+    """Close it: no tensor has a tangent afterwards."""
+    level = opened.level
+    assert level is not None
+    if level in watchers.active:                           # else an interrupt has come after that
+        unwatch(level)
+    opened.level = None
+    level.close()

@@ -1,0 +1,302 @@
+"""Activation checkpointing: keep the inputs of a part of the model, and compute what it saved again when backward needs it.
+
+`checkpoint(f, x, use_reentrant=False)` runs `f(x)` under hooks on saved tensors that keep nothing but a number: the k-th tensor
+saved. When backward asks for the first of them, `f(x)` runs once more under hooks that note the k-th tensor saved, from the same
+state of the random stream, and stops when the last one is there. That the second run saves the same tensors is checked.
+
+The graph is the one that the first run recorded, so everything works on it that works on any graph: `autograd.grad`, `inputs=`,
+`create_graph`. A checkpoint inside another keeps its inputs through the outer one's hooks, so those too are computed again.
+
+The reentrant variant is a custom Function whose backward runs `f` again with a graph and calls `backward` on that.
+"""
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import Any
+
+from gradlab.autograd.saved import saved_tensors_hooks
+from gradlab.core.errors import names_of
+from gradlab.core.modes import enable_grad, mode
+from gradlab.core.saved import restore, save
+from gradlab.core.storage import own_storage
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import Watcher, watching
+from gradlab.random import fork_rng, get_rng_state, set_rng_state
+from gradlab.utils.reentrant import CheckpointFunction
+
+__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
+           "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+
+__getattr__ = names_of("gradlab.utils.checkpoint")
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not save what the first one did."""
+
+
+class _Defaults(threading.local):
+    early_stop: bool | None = None
+    debug: bool | None = None
+
+
+_defaults = _Defaults()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Whether checkpoints made inside the block stop their second run as soon as all is computed that is needed."""
+    before, _defaults.early_stop = _defaults.early_stop, enable
+    try:
+        yield
+    finally:
+        _defaults.early_stop = before
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Let checkpoints made inside the block report all operations in an error, or none (None: as each is asked to)."""
+    before, _defaults.debug = _defaults.debug, enabled
+    try:
+        yield
+    finally:
+        _defaults.debug = before
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """Two contexts that do nothing, for the first and for the second run."""
+    return nullcontext(), nullcontext()
+
+
+CHECKS: dict[str, Callable[[Tensor], Any]] = {
+    "default": lambda x: {"shape": x.shape, "dtype": x.dtype, "device": x.device},
+    "none": lambda x: None,
+}
+TIP = ("\nThe function must do the same both times: what it reads besides its arguments must not change in between, and no "
+       "randomness may come from elsewhere than gradlab's default generator. Pass debug=True to see the operations of both runs.")
+
+
+class _Stop(BaseException):
+    """All that is needed is computed. (No Exception: the function's own `except Exception` must not catch it.)"""
+
+
+class _Log(Watcher):
+    """Writes down every operation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        from gradlab.core.places import place_of
+        from gradlab.core.sites import site_here
+
+        place = place_of(site_here(2))
+        given = ", ".join(str(list(x.array.shape)) for x in args if isinstance(x, Tensor))
+        self.lines.append(f"{op.name}({given}) -> {list(made.array.shape)}{f'    {place.where}' if place else ''}")
+
+
+class _Number:
+    """What a node keeps of its k-th saved tensor: k."""
+
+    __slots__ = ("__weakref__", "k")
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+
+class _Run:
+    """One call of `checkpoint`: how to do it again, and what is known of the tensors that it saved."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool,
+                 describe: Callable[[Tensor], Any], early_stop: bool, context: AbstractContextManager[Any], debug: bool) -> None:
+        self.function, self.kwargs, self.describe, self.early_stop, self.context = function, kwargs, describe, early_stop, context
+        self.state = get_rng_state() if preserve else None
+        self.others = [None if isinstance(x, Tensor) else x for x in args]
+        self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        self.tensors = save([args[i] for i in self.places])
+        self.numbers: list[weakref.ref[_Number]] = []
+        self.described: list[Any] = []
+        self.again: dict[int, tuple[Tensor, int]] = {}               # tensors of the second run, each with its version
+        self.counted, self.finished, self.beyond = 0, False, False
+        self.logs = (_Log(), _Log()) if debug else None
+
+    def name(self) -> str:
+        """What an error calls it."""
+        return "checkpoint"
+
+    def pack(self, x: Tensor) -> _Number:
+        """Keep a number."""
+        number = _Number(len(self.numbers))
+        self.numbers.append(weakref.ref(number))
+        self.described.append(self.describe(x))
+        return number
+
+    def unpack(self, number: _Number) -> Tensor:
+        """The tensor that was saved; the function runs again where it is not there."""
+        if number.k not in self.again:
+            self.run_again()
+        x, version = self.again.pop(number.k)
+        if x.storage.version != version:
+            raise CheckpointError("one of the variables needed for gradient computation has been modified by an inplace "
+                                  f"operation: tensor number {number.k} that the checkpointed function saved, of shape "
+                                  f"{list(x.array.shape)}. Write to a copy (x = x + 1 rather than x += 1).")
+        return x
+
+    def note(self, x: Tensor) -> Tensor:
+        """The pack hook of the second run."""
+        k, self.counted = self.counted, self.counted + 1
+        if k >= len(self.numbers):
+            if not self.finished:                                     # backward inside the function, which goes on after it
+                self.beyond = True
+            elif not self.beyond:
+                raise CheckpointError(self.told("trying to save more tensors during recomputation than during the original "
+                                                "forward pass."))
+            return x
+        if self.numbers[k]() is not None:
+            kept = constant(x.array)
+            kept.storage = own_storage(x)
+            self.again[k] = kept, kept.storage.version
+        if self.early_stop and self.counted == len(self.numbers):
+            raise _Stop
+        return x
+
+    def run_again(self) -> None:
+        """The second run."""
+        args = list(self.others)
+        for i, x in zip(self.places, restore(self, self.tensors), strict=True):
+            args[i] = x
+        self.counted, self.again = 0, {}
+        with ExitStack() as stack:
+            stack.enter_context(fork_rng(enabled=self.state is not None))
+            if self.state is not None:
+                set_rng_state(self.state)
+            stack.enter_context(enable_grad())
+            if self.logs:
+                self.logs[1].lines.clear()
+                stack.enter_context(watching(self.logs[1]))
+            stack.enter_context(saved_tensors_hooks(self.note, lambda x: x))
+            stack.enter_context(self.context)
+            with suppress(_Stop):
+                self.function(*args, **self.kwargs)
+        self.check()
+
+    def check(self) -> None:
+        """Compare what both runs saved."""
+        if self.beyond:
+            return
+        if self.counted != len(self.numbers):
+            raise CheckpointError(self.told(
+                "A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.numbers)}\n"
+                f"Number of tensors saved during recomputation: {self.counted}."))
+        differing = [(k, self.described[k], self.describe(x)) for k, (x, _) in self.again.items()]
+        if differing := [(k, first, second) for k, first, second in differing if first != second]:
+            raise CheckpointError(self.told(
+                "Recomputed values for the following tensors have different metadata than during the forward pass.\n" + "\n".join(
+                    f"tensor at position {k}:\nsaved metadata: {first}\nrecomputed metadata: {second}"
+                    for k, first, second in differing)))
+
+    def told(self, message: str) -> str:
+        """An error's text, with the operations of both runs if they were asked for."""
+        self.again = {}
+        message = f"gradlab.utils.checkpoint: {message}"
+        if not self.logs:
+            return message + TIP
+        first, second = ("\n".join(f"  {line}" for line in log.lines) or "  none" for log in self.logs)
+        return (f"{message}\nOperations executed during the original forward:\n{first}\nOperations executed during "
+                f"recomputation:\n{second}")
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn, determinism_check: str = "default",
+               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, keeping its inputs rather than what its operations save: backward runs it again.
+
+    Parameters
+    ----------
+    function : callable
+        Does the same when it is called again with the same arguments.
+    use_reentrant : bool
+        False is recommended. True runs the function unrecorded and records it in backward: at least one of `args` itself must
+        require a gradient, and only `backward()` without `inputs` works. Not given: True, with a warning, as torch does.
+    context_fn : callable
+        Returns two context managers, for the first and for the second run.
+    determinism_check : {"default", "none"}
+        Whether shapes, dtypes and devices of the tensors that both runs save are compared.
+    debug : bool
+        Whether errors list the operations of both runs.
+    early_stop : bool
+        Whether the second run stops when it has computed all that is needed.
+    preserve_rng_state : bool
+        Whether the second run draws the same random numbers (default True).
+
+    Raises
+    ------
+    CheckpointError
+        In backward, if the second run saved other tensors than the first.
+    """
+    if use_reentrant is None:
+        warnings.warn(unsaid("checkpoint"), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
+    first, second = context_fn()
+    if not mode.grad:
+        return function(*args, **kwargs)
+    if _defaults.early_stop is not None:
+        early_stop = _defaults.early_stop
+    if _defaults.debug is not None:
+        debug = _defaults.debug
+    run = _Run(function, args, kwargs, preserve, CHECKS[determinism_check], early_stop, second, debug)
+    with saved_tensors_hooks(run.pack, run.unpack), watching(run.logs[0]) if run.logs else nullcontext(), first:
+        result = function(*args, **kwargs)
+        run.finished = True
+        return result
+    raise RuntimeError("gradlab.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
+                       "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
+                       "failed forward.")
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """A Sequential, or a list of functions, in `segments` parts, each but the last checkpointed."""
+    if use_reentrant is None:
+        warnings.warn(unsaid("checkpoint_sequential"), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children() if hasattr(functions, "children") else functions)
+
+    def chained(part: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            for function in part:
+                x = function(x)
+            return x
+        return run
+
+    length = len(functions) // segments
+    last = length * (segments - 1)
+    for start in range(0, last, length or 1):
+        input = checkpoint(chained(functions[start:start + length]), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve)
+    return chained(functions[last:])(input)
+
+
+def unsaid(name: str) -> str:
+    """The warning of torch's for a call that does not say which variant is meant."""
+    where, what = ("", "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception.")
+    if name != "checkpoint":
+        where, what = f".{name}", "In version 2.9 we will raise an exception if use_reentrant is not passed."
+    return (f"gradlab.utils.checkpoint{where}: the use_reentrant parameter should be passed explicitly. {what} "
+            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.")

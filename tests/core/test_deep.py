@@ -1,0 +1,116 @@
+"""Deep and wide graphs: built, walked and freed without recursion, in time linear in the nodes."""
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+
+import pytest
+
+import gradlab as gl
+
+
+def chain(n):
+    """A chain of n operations on one number, and the leaf it starts from."""
+    x = gl.tensor(0.3, requires_grad=True)
+    z = x
+    for _ in range(n // 2):
+        z = z * 0.999 + x
+    return x, z
+
+
+def saving(n):
+    """One whose nodes save tensors, which hold nodes themselves."""
+    x = gl.tensor([0.5, 0.25], requires_grad=True)
+    z = x
+    for _ in range(n // 2):
+        z = (z * z).tanh()
+    return x, z.sum()
+
+
+def wide(n):
+    """A sum of n terms."""
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    return x, gl.stack([x * 2.0 for _ in range(n)]).sum()
+
+
+def recorded(n):
+    """A recorded gradient of a chain: two chains that hold each other's tensors."""
+    x = gl.tensor(0.5, dtype=gl.float64, requires_grad=True)
+    z = x
+    for _ in range(n // 8):
+        z = z * 1.0 + x * x
+    return x, gl.autograd.grad(z, x, create_graph=True)[0]
+
+
+def with_little_stack(work):
+    """`work()` in a thread with 1 MB of stack, where recursion through a long chain ends the process. (With 256 KB Python 3.13
+    itself does: it frees objects up to 10 000 deep before it defers.)"""
+    made = []
+
+    def run():
+        try:
+            made.append(work())
+        except BaseException as error:  # noqa: BLE001  (raised below)
+            made.extend((None, error))
+    before = threading.stack_size(1024 * 1024)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    if len(made) > 1:
+        raise made[1]
+    return made[0]
+
+
+def lifetime(graph, n):
+    """Build, walk and free; whether the graph is gone."""
+    x, z = graph(n)
+    z.backward()
+    assert x.grad is not None
+    gone = weakref.ref(z.grad_fn)
+    del z
+    return gone() is None
+
+
+@pytest.mark.parametrize("graph", [chain, saving, wide, recorded])
+@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_no_recursion(graph, n):
+    assert with_little_stack(lambda: lifetime(graph, n))
+
+
+def test_a_chain_of_custom_functions():
+    class Add(gl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x + 1, x * 2
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g + h
+
+    def work():
+        x = gl.tensor(1.0, dtype=gl.float64, requires_grad=True)
+        z = x
+        for _ in range(20_000):
+            z, _ = Add.apply(z)
+        z.backward()
+        gone = weakref.ref(z.node)
+        del z
+        return x.grad.item(), gone()
+    assert with_little_stack(work) == (1, None)
+
+
+@pytest.mark.slow
+def test_the_time_of_a_node_does_not_grow_with_the_graph():
+    """A million nodes in one chain, and in a hundred; with the garbage collector as it is. Processor time: other processes' does
+    not count."""
+    def spent(n, times):
+        start = time.process_time()
+        for _ in range(times):
+            lifetime(chain, n)
+        return time.process_time() - start
+    spent(10_000, 5)
+    assert min(spent(1_000_000, 1) / spent(10_000, 100) for _ in range(3)) < 1.6

@@ -1,0 +1,81 @@
+"""Watchers: what they see, in which thread, and that they leave in any order."""
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.core.watching import WATCHED, Watcher, unwatch, watch, watchers, watching
+
+
+class Log(Watcher):
+    def __init__(self):
+        self.seen = []
+
+    def recorded(self, op, made, args, meta):
+        self.seen.append(op.name)
+
+    def wrote(self, tensor):
+        self.seen.append("wrote")
+
+    def cut(self, made, source, how):
+        self.seen.append(how)
+
+    def recast(self, made, source):
+        self.seen.append(f"{source.dtype.name} as {made.dtype.name}")
+
+    def stored(self, target, region, value):
+        self.seen.append(("stored", [meta["index"] for _, meta in region]))
+
+
+def test_what_is_seen():
+    x = gl.tensor([1., 2.])
+    with watching(Log()) as log:
+        x * 2
+        x.detach()
+        _ = x.data
+        x + gl.tensor([1., 2.], dtype=gl.float64)
+        x.mul_(2)
+        x[0] = 3.
+    x * 3
+    assert log.seen == ["mul", "detach", "data", "float32 as float64", "add", "mul", "wrote", ("stored", []), "wrote",
+                        ("stored", [(0, Ellipsis)])]
+
+
+def test_they_leave_in_any_order():
+    one, two = watch(Log()), watch(Log())
+    unwatch(one)
+    with watching(Log()) as three:
+        gl.ones(1) * 2
+        unwatch(two)
+        gl.ones(1) + 2
+    assert (one.seen, two.seen, three.seen) == ([], ["mul"], ["mul", "add"])
+    assert not WATCHED and watchers.active == ()
+
+
+def test_one_may_watch_twice_over():
+    log = Log()
+    with watching(log), watching(log):
+        gl.ones(1) * 2
+    assert log.seen == ["mul", "mul"] and not WATCHED
+
+
+def test_other_threads_are_not_seen():
+    with watching(Log()) as log:
+        thread = threading.Thread(target=lambda: gl.ones(1) * 2)
+        thread.start()
+        thread.join()
+    assert log.seen == []
+
+
+def test_an_error_in_a_watcher_is_the_callers():
+    class Refusing(Watcher):
+        def recorded(self, op, made, args, meta):
+            raise ValueError(op.name)
+
+    with watching(Refusing()), pytest.raises(ValueError, match="mul"):
+        gl.ones(1) * 2
+    assert not WATCHED
+    np.testing.assert_array_equal((gl.ones(1) * 2).numpy(), [2])

@@ -1,0 +1,358 @@
+"""A long training in which things go wrong at random points: numbers, memory and modes come out as if nothing had happened.
+
+A step that fails is undone by the test and done again, so the parameters must end bit for bit where those of an undisturbed run
+end. After every step the thread's modes, observers and watchers are as at the start; at the end so are the hooks, the number of
+objects and the memory.
+"""
+from __future__ import annotations
+
+import ctypes
+import gc
+import linecache
+import random
+import signal
+import sys
+import threading
+import time
+import tracemalloc
+from contextlib import ExitStack, nullcontext
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.autograd import forward_ad
+from gradlab.autograd.graph import saved_tensors_hooks
+from gradlab.core.engine import observers, observing, running
+from gradlab.core.modes import mode
+from gradlab.core.watching import WATCHED, watchers
+from gradlab.utils.checkpoint import checkpoint
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")
+RATE = 0.05
+SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]     # read to word an error
+
+
+class Doubled(gl.autograd.Function):
+    """2x, by hand."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        x, = ctx.saved_tensors
+        return g * 2 + x * 0
+
+
+class Training:
+    """A small regression: parameters, data, and one step of gradient descent."""
+
+    def __init__(self):
+        made = np.random.default_rng(7)
+        self.parameters = [gl.tensor(made.normal(size=shape), requires_grad=True) for shape in ((4, 8), (8,), (8, 1))]
+        self.data = [tuple(gl.tensor(made.normal(size=(5, n))) for n in (4, 1)) for _ in range(16)]
+        self.optimizer = gl.optim.SGD(self.parameters, lr=RATE)
+
+    def hidden(self, x):
+        w, b, _ = self.parameters
+        h = (x @ w + b).tanh()
+        h = h.clone()
+        h[:, 1:3].mul_(1.0)                                      # through a view: exact, but a new history
+        return h
+
+    def loss(self, i, hidden=None):
+        x, y = self.data[i % len(self.data)]
+        h = self.hidden(x) if hidden is None else hidden(x)
+        return ((Doubled.apply(h) @ self.parameters[2] - y) ** 2).mean()
+
+    def update(self, i):
+        if i % 2:
+            self.optimizer.step()
+        else:
+            with gl.no_grad():
+                for p in self.parameters:
+                    p -= RATE * p.grad
+        for p in self.parameters:
+            p.grad = None
+
+    def step(self, i):
+        self.loss(i).backward()
+        self.update(i)
+
+    def values(self):
+        return [p.array.copy() for p in self.parameters]
+
+    def restore(self, values):
+        for p, value in zip(self.parameters, values, strict=True):
+            p.array[...] = value
+            p.grad = None
+
+
+class Mishap(Exception):  # noqa: N818
+    """What hooks raise here."""
+
+
+# ------------------------------------------------------------------------------------------- what a step may be dressed with
+def quietly(training, i, chance):
+    """The step as it is, inside contexts that change no number."""
+    with ExitStack() as stack:
+        if chance.random() < 0.4:
+            stack.enter_context(gl.record_sites())
+        if chance.random() < 0.3:
+            stack.enter_context(saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t))
+        if chance.random() < 0.2:
+            stack.enter_context(gl.autograd.detect_anomaly())
+        hidden = (lambda x: checkpoint(training.hidden, x, use_reentrant=False)) if chance.random() < 0.3 else None
+        loss = training.loss(i, hidden)
+        if chance.random() < 0.3:
+            (g,) = gl.autograd.grad(loss, training.parameters[:1], create_graph=True)
+            gl.autograd.grad((g * g).sum(), training.parameters[:1], retain_graph=True)
+        loss.backward()
+    if chance.random() < 0.2:
+        with forward_ad.dual_level():
+            w = training.parameters[0]
+            dual = forward_ad.make_dual(w, gl.ones_like(w))
+            tangent = forward_ad.unpack_dual(dual.tanh()).tangent
+            np.testing.assert_array_equal(tangent.detach().numpy(), (1 - w.tanh() ** 2).detach().numpy())
+    training.update(i)
+
+
+# ----------------------------------------------------------------------------------------------------- how a step may go wrong
+def raising(error):
+    def hook(*args):
+        raise error
+    return hook
+
+
+def in_a_tensor_hook(training, i, error):
+    loss = training.loss(i)
+    training.parameters[1].register_hook(raising(error)).remove()
+    with training.parameters[0].register_hook(raising(error)):
+        loss.backward()
+
+
+def in_a_node_hook(training, i, error):
+    loss = training.loss(i)
+    loss.grad_fn.next_functions[0][0].register_prehook(raising(error))
+    loss.backward()
+
+
+def after_accumulation(training, i, error):
+    with training.parameters[2].register_post_accumulate_grad_hook(raising(error)):
+        training.step(i)
+
+
+def while_packing(training, i, error):
+    with gl.record_sites(), saved_tensors_hooks(raising(error), lambda t: t):
+        training.step(i)
+
+
+def while_unpacking(training, i, error):
+    with saved_tensors_hooks(lambda t: t, raising(error)):
+        training.step(i)
+
+
+def in_the_middle_of_a_sweep(training, i, error):
+    class Rude:
+        def begin(self, sweep):
+            pass
+
+        def visit(self, node, g, cotangents):
+            if node.name() == "TanhBackward0":
+                raise error
+
+        def end(self, sweep, error):
+            pass
+    with gl.autograd.detect_anomaly() if i % 2 else nullcontext(), observing(Rude()):
+        training.step(i)
+
+
+def inside_modes(training, i, error):
+    with gl.no_grad(), gl.enable_grad(), gl.record_sites(), forward_ad.dual_level():
+        training.loss(i)
+        with gl.inference_mode():
+            raise error
+
+
+def in_a_checkpoint(training, i, error):
+    calls = []
+
+    def hidden(x):
+        calls.append(1)
+        if len(calls) > 1:                                            # when it is computed again
+            raise error
+        return training.hidden(x)
+    training.loss(i, lambda x: checkpoint(hidden, x, use_reentrant=False)).backward()
+
+
+def by_a_write(training, i, error):
+    with gl.record_sites() if i % 2 else nullcontext():
+        loss = training.loss(i)
+        with gl.no_grad():
+            training.parameters[2].add_(1)
+        loss.backward()
+
+
+def by_a_second_backward(training, i, error):
+    with gl.record_sites() if i % 2 else nullcontext():
+        loss = training.loss(i)
+        loss.backward()
+        loss.backward()
+
+
+FAILURES = (in_a_tensor_hook, in_a_node_hook, after_accumulation, while_packing, while_unpacking, in_the_middle_of_a_sweep,
+            inside_modes, in_a_checkpoint, by_a_write, by_a_second_backward)
+
+
+# ------------------------------------------------------------------------------------------------------- interrupts at any time
+class Struck:
+    """Whether an interrupt came, and whether at the very beginning of an `__exit__` that is written in Python: nobody can undo
+    anything then (`with` has called it, and it has not run), be it ours or contextlib's."""
+
+    def __init__(self, error=None):
+        self.at_all = error is not None
+        trace = error.__traceback__ if self.at_all else None
+        names = []
+        while trace is not None:
+            names.append(trace.tb_frame.f_code.co_name)
+            trace = trace.tb_next
+        self.at_an_exit = "__exit__" in names[-2:]                    # the last may be the signal's handler
+
+
+class Alarm:
+    """A signal that raises KeyboardInterrupt wherever the thread is, after a random while."""
+
+    def __init__(self):
+        self.armed = False
+
+    def __enter__(self):
+        self.before = signal.signal(signal.SIGALRM, self.ring)
+        return self
+
+    def __exit__(self, *exception):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.before)
+
+    def ring(self, number, frame):
+        if self.armed:
+            self.armed = False
+            raise KeyboardInterrupt
+
+    def during(self, work, delay):
+        """Run `work` and say what struck it."""
+        try:
+            self.armed = True
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            work()
+            self.armed = False
+        except KeyboardInterrupt as error:
+            return Struck(error)
+        finally:
+            self.armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return Struck()
+
+
+def from_another_thread(work, delay):
+    """Run `work` while another thread raises KeyboardInterrupt in this one; what struck it."""
+    me = ctypes.c_ulong(threading.get_ident())
+
+    def strike():
+        time.sleep(delay)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(me, ctypes.py_object(KeyboardInterrupt))
+    thread = threading.Thread(target=strike)
+    try:
+        thread.start()
+        work()
+        thread.join()
+        for _ in range(1000):                                         # it may come only now
+            pass
+    except KeyboardInterrupt as error:
+        thread.join()
+        return Struck(error)
+    return Struck()
+
+
+# ------------------------------------------------------------------------------------------------------------------- the test
+def left_behind():
+    """What of the thread's state is not as at the start."""
+    state = {"grad mode": mode.grad is True, "inference mode": mode.inference is False, "forward mode": mode.forward is True,
+             "observers": observers.active == (), "watchers": watchers.active == (), "watched": not WATCHED,
+             "sweep": running.sweep is None, "dual level": sys.modules["gradlab.core.tangents"].opened.level is None}
+    return [name for name, fine in state.items() if not fine]
+
+
+def disturbed(steps, seed):
+    """A training with mishaps; it returns the training, how many steps failed, and the growth of objects and bytes."""
+    chance, training, failed = random.Random(seed), Training(), 0
+    with Alarm() as alarm:
+        for i in range(steps):
+            if i == steps // 4:
+                gc.collect()
+                objects = len(gc.get_objects())
+            if i == steps * 3 // 4:
+                tracemalloc.start()                                   # it slows everything down
+            values, kind = training.values(), chance.random()
+            if kind < 0.6:
+                quietly(training, i, chance)
+                again = False
+            elif kind < 0.85:
+                failure, error = chance.choice(FAILURES), chance.choice((Mishap(), KeyboardInterrupt()))
+                with pytest.raises((Mishap, KeyboardInterrupt, RuntimeError)):
+                    failure(training, i, error)
+                again = True
+            else:
+                work, delay = (lambda i=i: quietly(training, i, chance)), chance.random() * 4e-3 + 1e-6
+                struck = alarm.during(work, delay) if kind < 0.97 else from_another_thread(work, delay)
+                again = struck.at_all
+                if left_behind():
+                    gc.collect()                                      # a traceback in a cycle holds what was not left
+                if struck.at_an_exit:
+                    mode.grad, mode.inference = True, False
+            assert left_behind() == [], f"after step {i} ({kind:.3f})"
+            if again:
+                failed += 1
+                training.restore(values)
+                training.step(i)
+        failure = error = work = values = None
+        gc.collect()
+        grown = len(gc.get_objects()) - objects
+        size = sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(SOURCES).traces)
+        tracemalloc.stop()
+    return training, failed, grown, size
+
+
+def soaked(steps, seed):
+    plain = Training()
+    for i in range(steps):
+        plain.step(i)
+    disturbed(60, seed)                                               # functions are generated, sources read: once
+    training, failed, grown, size = disturbed(steps, seed)
+    assert failed > steps // 5
+    for p, q in zip(training.parameters, plain.parameters, strict=True):
+        np.testing.assert_array_equal(p.array, q.array)
+        hooks = p.node.hooks
+        assert hooks is None or not (hooks.tensor or hooks.pre or hooks.post or hooks.accumulated)
+    return grown, size
+
+
+@pytest.fixture(autouse=True)
+def interrupts_where_nobody_can_raise(monkeypatch):
+    """An interrupt that strikes inside a destructor is reported, not raised."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
+def test_mishaps_leave_no_trace():
+    grown, size = soaked(300, seed=1)
+    assert grown < 500 and size < 100_000, (grown, size)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
+def test_ten_thousand_steps_with_mishaps():
+    grown, size = soaked(10_000, seed=2)
+    assert grown < 500 and size < 100_000, (grown, size)
