@@ -18,6 +18,8 @@ from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from gradlab.core.errors import Size
+from gradlab.core.exhausted import OutOfMemoryError
+from gradlab.core.inference import inference_mode, is_inference
 from gradlab.core.layout import (
     channels_last,
     channels_last_3d,
@@ -27,7 +29,7 @@ from gradlab.core.layout import (
     preserve_format,
     strided,
 )
-from gradlab.core.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from gradlab.core.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
 from gradlab.creation import *
@@ -74,25 +76,32 @@ newaxis = None
 
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
+    **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
+                    "gradlab.autograd.anomaly_mode"),
     "load": "gradlab.saving", "save": "gradlab.saving",
     "explain": "gradlab.explore.report", "formula": "gradlab.explore.formula", "graph": "gradlab.explore.graph",
-    "jacobian": "gradlab.explore.jacobian",
+    "hessian": "gradlab.explore.jacobian", "jacobian": "gradlab.explore.jacobian", "func": "gradlab.func", "vmap": "gradlab.func",
+    "record_sites": "gradlab.sites",
     "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
 }
 
 if _TYPE_CHECKING:
+    from gradlab.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
-    from gradlab.explore.jacobian import jacobian
+    from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
+    from gradlab.func import vmap
     from gradlab.saving import load, save
+    from gradlab.sites import record_sites
 
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         from importlib import import_module
 
-        return getattr(import_module(_LAZY[name]), name)
+        module = import_module(_LAZY[name])
+        return module if module.__name__ == f"gradlab.{name}" else getattr(module, name)
     from gradlab.core.errors import no_name
 
     raise no_name(name)
