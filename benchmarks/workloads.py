@@ -91,6 +91,50 @@ for _size in (1, 100):
     WORKLOADS[f"chain/{_size}/no_grad"] = chain_without_grad(_size)
 
 
+def deep(length: int, times: int) -> Any:
+    def make(lib: Any) -> Callable[[], Any]:
+        x = lib.tensor(0.3, requires_grad=True)
+
+        def run() -> None:
+            for _ in range(times):
+                z = x
+                for _ in range(length // 2):
+                    z = z * 0.999 + x
+                z.backward()
+                x.grad = None
+        return run
+    return make
+
+
+# A million nodes built, walked and freed: in a hundred graphs, and in one. (Seconds a call.)
+WORKLOADS["deep/10000 × 100"] = deep(10_000, 100)
+WORKLOADS["deep/1000000"] = deep(1_000_000, 1)
+
+
+@workload("function")
+def custom_function(lib: Any) -> Callable[[], Any]:
+    """Ten calls of a custom Function with two outputs, with backward."""
+    class Both(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            ctx.save_for_backward(a, b)
+            return a * b, a + b
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            a, b = ctx.saved_tensors
+            return g * b + h, g * a + h
+    x, w = lib.linspace(0.1, 0.9, 100).requires_grad_(), lib.linspace(0.2, 0.8, 100).requires_grad_()
+
+    def run() -> None:
+        p, q = x, w
+        for _ in range(10):
+            p, q = Both.apply(p, q)
+        (p + q).sum().backward()
+        x.grad = w.grad = None
+    return run
+
+
 @workload("elementwise/2000000")
 def elementwise(lib: Any) -> Callable[[], Any]:
     """A few operations on two million elements, with backward."""
@@ -304,3 +348,63 @@ def jacobian_batched(lib: Any) -> Callable[[], Any]:
     x, y = jacobian_problem(lib, 256)
     eye = lib.eye(256)
     return lambda: lib.autograd.grad(y, x, eye, retain_graph=True, is_grads_batched=True)[0]
+
+
+def tanh_map(lib: Any, n: int = 256) -> tuple[Any, Any]:
+    """Two layers of tanh, and where they are differentiated."""
+    lib.manual_seed(0)
+    first, second = lib.randn(n, n) / n ** 0.5, lib.randn(n, n) / n ** 0.5
+    return (lambda x: lib.tanh(second @ lib.tanh(first @ x))), lib.randn(n)
+
+
+def rosenbrock(x: Any) -> Any:
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+@workload("functional/jacobian/256")
+def functional_jacobian(lib: Any) -> Callable[[], Any]:
+    f, x = tanh_map(lib)
+    return lambda: lib.autograd.functional.jacobian(f, x)
+
+
+@workload("functional/jacobian/256, torch.func.jacrev")
+def functional_jacobian_jacrev(lib: Any) -> Callable[[], Any]:
+    """`functional.jacobian` beside the quickest of torch's ways."""
+    f, x = tanh_map(lib)
+    return lambda: (lib.func.jacrev(f)(x) if lib.__name__ == "torch" else lib.autograd.functional.jacobian(f, x))
+
+
+@workload("functional/hessian/100")
+def functional_hessian(lib: Any) -> Callable[[], Any]:
+    x = lib.linspace(-1, 1, 100)
+    return lambda: lib.autograd.functional.hessian(rosenbrock, x)
+
+
+@workload("functional/hessian/100, vectorized")
+def functional_hessian_vectorized(lib: Any) -> Callable[[], Any]:
+    x = lib.linspace(-1, 1, 100)
+    return lambda: lib.autograd.functional.hessian(rosenbrock, x, vectorize=True)
+
+
+@workload("func/jacrev/256")
+def func_jacrev(lib: Any) -> Callable[[], Any]:
+    f, x = tanh_map(lib)
+    return lambda: lib.func.jacrev(f)(x)
+
+
+@workload("func/jacfwd/256")
+def func_jacfwd(lib: Any) -> Callable[[], Any]:
+    f, x = tanh_map(lib)
+    return lambda: lib.func.jacfwd(f)(x)
+
+
+@workload("func/hessian/100")
+def func_hessian(lib: Any) -> Callable[[], Any]:
+    x = lib.linspace(-1, 1, 100)
+    return lambda: lib.func.hessian(rosenbrock)(x)
+
+
+@workload("func/grad")
+def func_grad(lib: Any) -> Callable[[], Any]:
+    x = lib.linspace(-1, 1, 100)
+    return lambda: lib.func.grad(rosenbrock)(x)

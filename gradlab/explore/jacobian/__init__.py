@@ -1,0 +1,7 @@
+"""Jacobians as matrices: `jacobian`, `hessian`, and what they are made of."""
+from gradlab.explore.jacobian.asking import hessian, jacobian
+from gradlab.explore.jacobian.matrix import Hessian, Jacobian
+from gradlab.explore.jacobian.methods import compute_block, scatter
+from gradlab.explore.jacobian.plan import Block, Plan
+
+__all__ = ["Block", "Hessian", "Jacobian", "Plan", "compute_block", "hessian", "jacobian", "scatter"]

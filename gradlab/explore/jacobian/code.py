@@ -1,0 +1,216 @@
+"""What the rows and columns of a Jacobian are called, and the code that computes one of its rows by hand."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from keyword import iskeyword
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.by_hand import is_code
+from gradlab.explore.libraries import library_of
+from gradlab.explore.names import names_in
+
+SPELLED_OUT = 12                                    # weights are written out in code up to this many
+
+Shape = tuple[int, ...]
+
+
+class Labels(Sequence[str]):
+    """The element labels of named arrays, one array after the other: `x[0,0]`, `x[0,1]`, ..., `b[0]`.
+
+    Each is made when it is looked at, so that a matrix with a million columns costs nothing.
+    """
+
+    def __init__(self, parts: Sequence[tuple[str, Shape]]) -> None:
+        self._parts = parts
+        self._stops = np.cumsum([math.prod(shape) for _, shape in parts])
+
+    def __len__(self) -> int:
+        return int(self._stops[-1])
+
+    def __iter__(self) -> Iterator[str]:
+        for name, shape in self._parts:
+            yield from (f"{name}[{','.join(map(str, place))}]" for place in np.ndindex(*shape)) if shape else (name,)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"label {i} of {len(self)}")
+        i = i % len(self)
+        part = int(np.searchsorted(self._stops, i, side="right"))
+        name, shape = self._parts[part]
+        if not shape:
+            return name
+        inside = i - int(self._stops[part]) + math.prod(shape)
+        return f"{name}[{_index(inside, shape, ',')}]"
+
+
+class Called:
+    """What output, inputs and function are called: by given names, else the caller's variables, else y, x and func.
+
+    Attributes
+    ----------
+    output, inputs : str, tuple of str
+    remark : str
+        A line of code that says which names are not the caller's own; empty if all are.
+    """
+
+    def __init__(self, target: Any, inputs: Sequence[Any], names: Mapping[str, Any] | None, frame: FrameType) -> None:
+        spare = spare_names(len(inputs))
+        parts = target if isinstance(target, (tuple, list)) and any(library_of(part) is not None for part in target) else ()
+        is_function = library_of(target) is None and not parts
+        tensors = [*inputs, *(parts or (() if is_function else (target,)))]
+        known = _known(tensors, frame) if names is None else {id(value): str(name) for name, value in names.items()}
+        self._parts = [known.get(id(part)) for part in parts]
+        self.inputs = tuple(known.get(id(value)) or name for value, name in zip(inputs, spare, strict=True))
+        name = None if is_function and names is None else known.get(id(target))
+        if parts and all(self._parts):
+            name = ", ".join(map(str, self._parts))
+        self.output = name or next(letter for letter in ("y", "z", "out", "output") if letter not in self.inputs)
+        xs = [as_code(name, other) for name, other in zip(self.inputs, spare, strict=True)]
+        strange = [x for value, x in zip(inputs, xs, strict=True) if id(value) not in known]
+        self._call: tuple[list[str], str] | None = None
+        if is_function:
+            function = _plain_name(target, frame)
+            if not function:
+                strange.insert(0, "func")
+            self._call = [*(f"{x} = {x}.detach().clone().requires_grad_()" for x in xs)], f"{function or 'func'}({', '.join(xs)})"
+        elif name is None:
+            strange.insert(0, self.output)
+        self.remark = f"# {', '.join(strange)}: as given to jacobian" if strange else ""
+
+    def outputs(self, count: int, alone: bool) -> tuple[str, ...]:
+        """The names of `count` outputs, which came alone or as a tuple."""
+        if alone:
+            return (self.output,)
+        return tuple(name or f"{self.output}{k}" for k, name in enumerate(self._parts or [None] * count))
+
+    def opening(self, outputs: Sequence[str], alone: bool) -> str:
+        """The lines of code by which a function's outputs come about; empty for given outputs."""
+        if self._call is None:
+            return ""
+        lines, call = self._call
+        left = ", ".join(as_code(name, other) for name, other in zip(outputs, spare_names(len(outputs), "y"), strict=True))
+        return "\n".join([*lines, f"{left}{'' if alone or len(outputs) > 1 else ','} = {call}"])
+
+
+@dataclass(frozen=True)
+class RowByHand:
+    """The code for the rows of one Jacobian, in the spelling of its library and with the user's names."""
+
+    alias: str                                      # of the library: "gl", "torch"
+    outputs: Sequence[tuple[str, Shape]]
+    inputs: Sequence[tuple[str, Shape]]
+    leaves: bool                                    # whether all inputs are leaves: others have no `.grad`
+    plain: bool                                     # whether the output has the default dtype
+    remark: str = ""
+    opening: str = ""
+    spare: str = "y"                                # what an output is called whose name cannot stand in code
+
+    def code(self, weights: int | Sequence[float] | np.ndarray, unused: Sequence[bool]) -> str:
+        """Lines that leave the weighted mix of rows, or one row, in `row`. `unused`: inputs that get no gradient."""
+        gl, labels = self.alias, Labels(self.outputs)
+        xs, zs = ([as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
+                  for side, letter in ((self.inputs, "x"), (self.outputs, self.spare)))
+        end = ""
+        if isinstance(weights, (int, np.integer)):
+            end = f"  # the row of {_one_line(labels[int(weights)])}"
+            v = np.zeros(len(labels))
+            v[weights] = 1.0
+        else:
+            v = np.asarray(weights, float).reshape(-1)
+        named = zip([*zs, *xs], [*self.outputs, *self.inputs], strict=True)
+        renamed = [f"{code} is {_one_line(given)}" for code, (given, _) in named if code != given]
+        lines = [self.remark, "# " + ", ".join(renamed) if renamed else "", self.opening]
+        stops = np.cumsum([math.prod(shape) for _, shape in self.outputs])
+        used = [(z, part, shape) for z, part, (_, shape) in zip(zs, np.split(v, stops[:-1]), self.outputs, strict=True)]
+        used = [one for one in used if one[1].any()] or used[:1]
+        made = [self._weight(lines, "v" if len(used) == 1 else f"v{k}", *one) for k, one in enumerate(used)]
+        if self.leaves:
+            lines.append(" = ".join(f"{x}.grad" for x in xs) + " = None")
+            if len(used) == 1:
+                lines.append(f"{used[0][0]}.backward({made[0]}{', ' if made[0] else ''}retain_graph=True)")
+            else:
+                lines.append(f"{gl}.autograd.backward([{', '.join(z for z, *_ in used)}], "
+                             f"[{', '.join(w or 'None' for w in made)}], retain_graph=True)")
+            parts = [f"{x}.grad" for x in xs]
+        else:
+            parts = [f"g{k}" for k in range(len(xs))] if len(xs) > 1 else ["g"]
+            outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
+            weights_made = f"[{', '.join(w or 'None' for w in made)}]" if any(made) else "None"
+            lines.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad("
+                         f"{outputs}, [{', '.join(xs)}], {weights_made}, retain_graph=True"
+                         f"{', allow_unused=True' if any(unused) else ''})")
+        parts = [f"{gl}.zeros({math.prod(size)})" if missing else f"{part}.flatten()"
+                 for part, (_, size), missing in zip(parts, self.inputs, unused, strict=True)]
+        result = parts[0] if len(parts) == 1 else f"{gl}.cat([{', '.join(parts)}])"
+        return "\n".join(filter(None, [*lines, f"row = {result}{end}"]))
+
+    def _weight(self, lines: list[str], name: str, z: str, v: np.ndarray, shape: Shape) -> str:
+        """The code of one output's weight; what it takes to make it is added to `lines`. Empty for the 1 of a scalar."""
+        if not shape and v[0] == 1.0:
+            return ""
+        if v.size > SPELLED_OUT:
+            lines.append(f"{name} = {self.alias}.zeros_like({z})")
+            lines += [f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v)]
+            return name
+        return f"{self.alias}.tensor({_literal(v.reshape(shape))}{'' if self.plain else f', dtype={z}.dtype'})"
+
+
+def gradient_code(alias: str, output: str, inputs: Sequence[str]) -> str:
+    """The line that records a gradient, in `g` or `g0`, `g1` …"""
+    xs = [as_code(name, other) for name, other in zip(inputs, spare_names(len(inputs)), strict=True)]
+    left = ", ".join(spare_names(len(xs), "g")) + ("," if len(xs) == 1 else "")
+    return f"{left} = {alias}.autograd.grad({as_code(output, 'y')}, [{', '.join(xs)}], create_graph=True)"
+
+
+def _known(values: Sequence[Any], frame: FrameType) -> dict[int, str]:
+    """{id: name} by the caller's variables. Only where one has no plain name are containers and models looked through."""
+    found = {id(value): _plain_name(value, frame) for value in values}
+    if all(found.values()):
+        return found
+    return {id(value): name for name, value in names_in({**frame.f_globals, **frame.f_locals}, first=frame.f_locals).items()}
+
+
+def _plain_name(value: Any, frame: FrameType) -> str:
+    """The first variable of the caller's that is bound to `value`; "" if there is none."""
+    for scope in (frame.f_locals, frame.f_globals):
+        for name, other in scope.items():
+            if other is value and not name.startswith("_"):
+                return name
+    return ""
+
+
+def spare_names(count: int, letter: str = "x") -> list[str]:
+    """What inputs, or outputs, are called that have no name."""
+    return [letter] if count == 1 else [f"{letter}{k}" for k in range(count)]
+
+
+def as_code(name: str, other: str) -> str:
+    """`name` if it can stand in code, on its own or before a dot; else `other`."""
+    if name.isidentifier() and not iskeyword(name):
+        return name
+    return name if name.isprintable() and name == name.strip() and "(" not in name and is_code(name) else other
+
+
+def _index(i: int, shape: Shape, comma: str) -> str:
+    return comma.join(map(str, np.unravel_index(i, shape)))
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
+
+
+def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return f"float('{value}')"
+    return f"{int(value)}." if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _literal(values: np.ndarray) -> str:
+    return f"[{', '.join(map(_literal, values))}]" if values.ndim else _number(float(values))

@@ -1,0 +1,431 @@
+"""What a function is, in digests: by them a run that goes on in another process knows that it is the same work.
+
+A function is its code, its constants, its defaults, the values of its closure and of the globals that it names, and the
+same again for every function among these. Arrays and tensors count by their bytes. What lies in the standard library or in
+an installed package counts by its name and the package's version; a module of the user's by the bytes of its source and by
+what the function takes from it. Any other object is taken apart by the protocol by which it says what it is made of
+(`__reduce_ex__`, of which nothing is ever called or written). What cannot be taken apart, an open file say, is refused
+by the name under which the function reaches it.
+
+Digests do not see what a function looks up by a computed name, reads from files or draws at random. For these the values
+of the output are compared as well (see `record`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import copyreg
+import dis
+import functools
+import hashlib
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradlab.explore.libraries import library_of
+
+ATOMS = (type(None), bool, int, float, complex, str, bytes, bytearray, type(Ellipsis), type(NotImplemented))
+# What a class says of itself that does not matter, or is made anew in each process.
+PASSED_OVER = frozenset(
+    {
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__module__",
+        "__qualname__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__annotations__",
+        "__annotate__",
+        "__annotate_func__",
+        "__annotations_cache__",
+        "_abc_impl",
+        "__abstractmethods__",
+    }
+)
+DESCRIPTORS = ("wrapper_descriptor", "method_descriptor", "member_descriptor", "getset_descriptor", "classmethod_descriptor")
+
+
+class Part(NamedTuple):
+    """One thing that must be the same when a run goes on: its digest, and what it looks like in an error message."""
+
+    digest: str
+    said: str
+
+
+class CannotDigestError(TypeError):
+    """Something that two processes cannot compare; the text names it."""
+
+
+def parts_of(function: Any, name: str) -> dict[str, Part]:
+    """What `function`, called `name` in messages, is made of: {"the closure variable w of f": Part, …}.
+
+    Raises
+    ------
+    CannotDigestError
+        For what cannot be compared between processes.
+    """
+    return _Taking().apart(function, name)
+
+
+def part_of(value: Any, what: str) -> Part:
+    """The digest of one value, which messages call `what`."""
+    taking = _Taking()
+    return taking.part(value, what)
+
+
+def code_digest(code: CodeType) -> bytes:
+    """A code object without its constants, file and line numbers; with those of the code inside it."""
+    shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    inner = [code_digest(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return _hash("code", code.co_code, repr((shape, names)).encode(), code.co_exceptiontable, *inner)
+
+
+def _hash(kind: str, *pieces: bytes) -> bytes:
+    """One digest of several pieces; their lengths keep them apart."""
+    hasher = hashlib.blake2b(kind.encode(), digest_size=16)
+    for piece in pieces:
+        hasher.update(len(piece).to_bytes(8, "little"))
+        hasher.update(piece)
+    return hasher.digest()
+
+
+def array_digest(array: np.ndarray) -> bytes:
+    """The type, shape and bytes of an array of numbers."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    hasher = hashlib.blake2b(f"array {array.dtype.str} {array.shape} ".encode(), digest_size=16)
+    if flat.size:
+        hasher.update(flat.view(np.uint8).data)
+    return hasher.digest()
+
+
+class _Taking:
+    """Takes values apart. Remembers the digests of those that it has met, and which it is in the midst of."""
+
+    def __init__(self) -> None:
+        self.met: dict[int, tuple[Any, bytes]] = {}  # the value too, so that its id stays its own
+        self.within: dict[int, int] = {}
+        self.versions: dict[str, str] = {"Python": ".".join(map(str, sys.version_info[:3]))}
+        self.functions: dict[int, tuple[str, FunctionType]] = {}
+        self.label = ""
+
+    # ------------------------------------------------------------------------------------------------- functions, part by part
+    def apart(self, function: Any, name: str) -> dict[str, Part]:
+        found: dict[str, Part] = {}
+        if isinstance(function, MethodType):
+            found[f"{name}'s object"] = self.part(function.__self__, f"{name}'s object")
+            function = function.__func__
+        if not isinstance(function, FunctionType) or _library(function.__globals__.get("__name__")):
+            found[f"the function {name}"] = self.part(function, f"the function {name}")
+        else:
+            self._reference(function, name)
+        queue = list(self.functions.values())
+        while queue:
+            called, one = queue.pop(0)
+            before = len(self.functions)
+            found[f"{called}'s code"] = Part(code_digest(one.__code__).hex(), "code")
+            for what, value in (*_held_by(one, called), *_named_by(one, called)):
+                if isinstance(value, FunctionType) and not _library(value.__globals__.get("__name__")):
+                    self._reference(value, value.__name__)
+                    found[what] = Part(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
+                else:
+                    found[what] = self.part(value, what, _attributes(one.__code__))
+            queue += list(self.functions.values())[before:]
+        for library, version in sorted(self.versions.items()):
+            found[f"the version of {library}"] = Part(version, version)
+        return found
+
+    def _reference(self, function: FunctionType, name: str) -> None:
+        """Have `function` taken apart under a name of its own."""
+        if id(function) in self.functions:
+            return
+        taken = [called for called, _ in self.functions.values()]
+        called, k = name, 1
+        while called in taken:
+            k += 1
+            called = f"{name} ({k})"
+        self.functions[id(function)] = (called, function)
+
+    def part(self, value: Any, what: str, attributes: frozenset[str] = frozenset()) -> Part:
+        self.label = what
+        try:
+            digest = self._named(value, attributes)
+        except RecursionError:
+            raise self._refusal(value, "it is nested too deeply") from None
+        return Part(digest.hex(), _said(value))
+
+    def _refusal(self, value: Any, why: object = "") -> CannotDigestError:
+        kind = type(value).__name__
+        article = "an" if kind[:1].lower() in "aeiou" else "a"
+        inside = f"holds {article} {kind}" if len(self.within) > 1 else f"is {article} {kind}"
+        because = f" ({why})" if why else ""
+        return CannotDigestError(f"{self.label} {inside}, which cannot be compared between processes{because}")
+
+    # ------------------------------------------------------------------------------------------------------------- values
+    def digest(self, value: Any) -> bytes:
+        kind = type(value)
+        if kind in ATOMS:
+            return _hash(kind.__name__, (hex(value) if kind is int else repr(value)).encode("utf-8", "surrogatepass"))
+        key = id(value)
+        if key in self.met:
+            return self.met[key][1]
+        if key in self.within:
+            return _hash("again", str(self.within[key]).encode())
+        self.within[key] = len(self.within)
+        try:
+            digest = self._composed(value)
+        finally:
+            del self.within[key]
+        self.met[key] = (value, digest)
+        return digest
+
+    def _all(self, kind: str, values: Any) -> bytes:
+        return _hash(kind, *map(self.digest, values))
+
+    def _composed(self, value: Any) -> bytes:
+        kind = type(value)
+        if kind in (tuple, list):
+            return self._all(kind.__name__, value)
+        if kind in (dict, MappingProxyType):
+            return self._all("dict", [part for item in value.items() for part in item])
+        if kind in (set, frozenset):
+            return _hash(kind.__name__, *sorted(map(self.digest, value)))
+        if kind in (slice, range):
+            return self._all(kind.__name__, (value.start, value.stop, value.step))
+        if isinstance(value, np.generic) or kind in (np.ndarray, np.memmap):
+            return self._array(np.asarray(value))
+        library = library_of(value)
+        if library is not None:
+            self._version(type(value).__module__)
+            return self._tensor(library, value)
+        if kind is CodeType:
+            return _hash("code", code_digest(value), self._all("constants", _constants(value)))
+        named = self._by_name(value)
+        if named is not None:
+            return named
+        if kind is FunctionType:
+            parts = [*_held_by(value, ""), *_named_by(value, "")]
+            if _library(value.__globals__.get("__name__")):  # made by a package's decorator: its globals go by the version
+                self._version(value.__globals__["__name__"])
+                parts = [*_held_by(value, "")]
+            names = _attributes(value.__code__)
+            return _hash(
+                "function",
+                code_digest(value.__code__),
+                *(_hash(what, self._named(part, names)) for what, part in parts),
+            )
+        if kind is MethodType:
+            return self._all("method", (value.__func__, value.__self__))
+        if kind in (staticmethod, classmethod):
+            return self._all(kind.__name__, (value.__func__,))
+        if kind is property:
+            return self._all("property", (value.fget, value.fset, value.fdel))
+        if kind is functools.cached_property:
+            return self._all("cached_property", (value.func,))
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, ModuleType):
+            return self._module(value, frozenset())
+        return self._reduced(value)
+
+    def _array(self, array: np.ndarray) -> bytes:
+        if array.dtype.hasobject:
+            if array.dtype.kind != "O":
+                raise self._refusal(array, "a structured array with objects in it")
+            return _hash(f"objects {array.shape}", *map(self.digest, array.reshape(-1).tolist()))
+        return array_digest(array)
+
+    def _tensor(self, library: Any, tensor: Any) -> bytes:
+        try:
+            array = library.array(tensor)
+        except Exception as error:  # sparse or quantized tensors of torch
+            raise self._refusal(tensor, error) from error
+        return _hash(f"tensor {library.name} {library.dtype_name(tensor)} {tensor.requires_grad}", array_digest(array))
+
+    def _class(self, cls: type) -> bytes:
+        own = [(name, value) for name, value in vars(cls).items() if name not in PASSED_OVER]
+        values = [
+            _hash(name, type(value).__name__.encode() if type(value).__name__ in DESCRIPTORS else self.digest(value))
+            for name, value in own
+        ]
+        return _hash(f"class {cls.__qualname__}", *map(self.digest, cls.__bases__), *values)
+
+    def _named(self, value: Any, attributes: frozenset[str]) -> bytes:
+        """A value that code names; `attributes` are the names that the same code could take from it if it is a module."""
+        return self._module(value, attributes) if isinstance(value, ModuleType) else self.digest(value)
+
+    def _module(self, module: ModuleType, attributes: frozenset[str]) -> bytes:
+        """A module of a package by its version; one of the user's by its source, and by what is taken from it by name."""
+        if _library(module.__name__):
+            self._version(module.__name__)
+            return _hash("module", module.__name__.encode())
+        file = getattr(module, "__file__", None)
+        try:
+            source = Path(file).read_bytes() if file else b""
+        except OSError:
+            source = b""
+        taken = sorted(attributes & vars(module).keys())
+        if not source and not taken:
+            raise self._refusal(module, "it has no source")
+        key = id(module)
+        if key in self.within:
+            return _hash("again", str(self.within[key]).encode())
+        self.within[key] = len(self.within)
+        try:
+            return _hash("module", source, *(_hash(name, self._named(vars(module)[name], attributes)) for name in taken))
+        finally:
+            del self.within[key]
+
+    def _by_name(self, value: Any) -> bytes | None:
+        """What an installed package or the standard library keeps under a name: the name, and the package's version."""
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        return self._found(value, name) if isinstance(name, str) else None
+
+    def _found(self, value: Any, name: str) -> bytes | None:
+        for module in (getattr(value, "__module__", None), type(value).__module__):
+            if isinstance(module, str) and _library(module) and _reached(sys.modules.get(module), name) is value:
+                self._version(module)
+                return _hash("name", module.encode(), name.encode())
+        if isinstance(value, (FunctionType, type)) or "." in name:
+            return None
+        for module in sorted(sys.modules):  # a function in C does not always know where it lives: scipy.special's
+            if _library(module) and vars(sys.modules[module]).get(name) is value:
+                self._version(module)
+                return _hash("name", module.encode(), name.encode())
+        return None
+
+    def _reduced(self, value: Any) -> bytes:
+        """Any other object, by what it says that it is made of."""
+        wrapped = getattr(value, "__wrapped__", None)
+        if wrapped is not None and callable(value):
+            return self._all(f"wrapped {type(value).__name__}", (wrapped,))
+        try:
+            reduce = copyreg.dispatch_table.get(type(value))
+            made = reduce(value) if reduce else value.__reduce_ex__(4)
+        except Exception as error:
+            raise self._refusal(value) from error
+        if isinstance(made, str):
+            named = self._found(value, made)
+            if named is None:
+                raise self._refusal(value)
+            return named
+        function, arguments, state, items, pairs = (*made, None, None, None)[:5]
+        return self._all("object", (function, arguments, state, list(items or ()), list(pairs or ())))
+
+    def _version(self, module: str) -> None:
+        top = module.partition(".")[0]
+        if top not in sys.stdlib_module_names:
+            self.versions.setdefault(top, _version(top))
+
+
+# ------------------------------------------------------------------------------------------------------ what functions hold
+def _held_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
+    """What the function has itself beside its code, under the words that name it."""
+    code = function.__code__
+    for i, constant in enumerate(_constants(code)):
+        yield f"{called}'s constant no. {i + 1}", constant
+    for i, default in enumerate(function.__defaults__ or ()):
+        yield f"the default of {called}'s argument {_defaulted(function, i)}", default
+    for name, default in (function.__kwdefaults__ or {}).items():
+        yield f"the default of {called}'s argument {name}", default
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f"{called}'s closure variable {name}", cell.cell_contents
+        except ValueError:  # an empty cell: a call would fail
+            yield f"{called}'s closure variable {name}", None
+    for name, value in vars(function).items():
+        if name != "__wrapped__":
+            yield f"{called}.{name}", value
+
+
+def _named_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
+    """The globals and builtins that the function's code loads."""
+    for name in _globals(function.__code__):
+        if name in function.__globals__:
+            yield f"the global {name} in {called}", function.__globals__[name]
+        elif hasattr(builtins, name):
+            yield f"the builtin {name} in {called}", getattr(builtins, name)
+
+
+def _defaulted(function: FunctionType, i: int) -> str:
+    code = function.__code__
+    return code.co_varnames[code.co_argcount - len(function.__defaults__ or ()) + i]
+
+
+def _constants(code: CodeType) -> list[Any]:
+    """The constants of the code and of the code inside it, in order."""
+    found: list[Any] = []
+    for constant in code.co_consts:
+        found += _constants(constant) if isinstance(constant, CodeType) else [constant]
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _globals(code: CodeType) -> list[str]:
+    """The global names that the code loads."""
+    return list(
+        dict.fromkeys(
+            step.argval
+            for one in _codes(code)
+            for step in dis.get_instructions(one)
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        )
+    )
+
+
+def _attributes(code: CodeType) -> frozenset[str]:
+    """Every name that the code could take from a module."""
+    return frozenset(name for one in _codes(code) for name in one.co_names)
+
+
+# ----------------------------------------------------------------------------------------------------------------- packages
+@functools.cache
+def _library(module: str | None) -> bool:
+    """Whether a module belongs to the standard library or to an installed package (gradlab counts as installed)."""
+    if not module:
+        return False
+    top = module.partition(".")[0]
+    if top == "gradlab" or top in sys.stdlib_module_names:
+        return True
+    file = getattr(sys.modules.get(top), "__file__", None) or getattr(sys.modules.get(module), "__file__", None) or ""
+    return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
+
+
+@functools.cache
+def _version(top: str) -> str:
+    try:
+        return str(getattr(sys.modules.get(top), "__version__", None) or importlib.metadata.version(top))
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _reached(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def _said(value: Any) -> str:
+    """What a value looks like in a message: short, and without its numbers where there are many."""
+    library = library_of(value)
+    if library is not None:
+        return f"a {library.name} tensor of shape {tuple(value.shape)}, {library.dtype_name(value)}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}, {value.dtype}"
+    if type(value) in ATOMS or isinstance(value, np.generic):
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) else f"of type {type(value).__name__}"

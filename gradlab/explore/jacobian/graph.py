@@ -1,0 +1,320 @@
+"""The two sweeps over a kept graph, on plain arrays: vᵀJ backward and Ju forward, for one vector or a batch of them.
+
+Everything that computes a Jacobian goes through `vjp` and `jvp`, so these are all that a tensor library has to offer. Rows
+are the outputs' elements in C order, one output after the other; columns the inputs' likewise.
+
+gradlab has both sweeps over the recorded graph, and hooks of the user's stay out of them. torch records no forward sweep:
+vᵀJ is linear in v, so its derivative by v, weighted with u, is Ju: a backward through the recorded backward.
+"""
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from gradlab.explore.libraries import Library
+
+Shape = tuple[int, ...]
+
+
+class Graph:
+    """Outputs, the inputs that they are differentiated by, and the sweeps between them.
+
+    `forward_cost` is what a forward sweep takes, a backward one being 1; `tells_pattern` is whether the graph says what its
+    operations read."""
+
+    forward_cost, tells_pattern, symmetric = 1.0, False, False
+    unused: tuple[bool, ...] | None = None                      # which inputs the outputs do not depend on; None: not known yet
+
+    def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        self.library, self.outputs, self.inputs = library, tuple(outputs), tuple(inputs)
+        self.output_shapes: tuple[Shape, ...] = tuple(tuple(y.shape) for y in outputs)
+        self.input_shapes: tuple[Shape, ...] = tuple(tuple(x.shape) for x in inputs)
+        self.shape = sum(map(prod, self.output_shapes)), sum(map(prod, self.input_shapes))
+        self.dtype = np.result_type(*(array_dtype(library, x) for x in inputs))
+        self._sizes: dict[str, int] = {}
+
+    def vjp(self, v: np.ndarray) -> np.ndarray:
+        """vᵀJ: shape (columns,) for v of shape (rows,), (k, columns) for (k, rows)."""
+        found = self._backward(list(split(v, self.output_shapes)), v.shape[:-1])
+        if self.unused is None:
+            self.unused = tuple(part is None for part in found)
+        return self._joined(found, self.input_shapes, v.shape[:-1])
+
+    def jvp(self, u: np.ndarray) -> np.ndarray:
+        """Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
+        made = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
+        return made.copy() if np.may_share_memory(made, u) else made            # the tangent of a view is a view of u
+
+    def fingerprint(self) -> int:
+        """A number that graphs of the same operations on the same shapes, indices and axes share; 0 if the library does not
+        tell."""
+        return 0
+
+    def bytes_of_a_vector(self, by: str) -> int:
+        """About what one vector more takes in a sweep at its peak, with the vector itself and the result."""
+        if not self._sizes:
+            backward, forward = self._peaks()
+            ends = sum(self.shape)
+            self._sizes = {"rows": (backward + ends) * self.dtype.itemsize, "columns": (forward + ends) * self.dtype.itemsize}
+        return max(self._sizes[by], 1)
+
+    def _peaks(self) -> tuple[int, int]:
+        """How many elements a backward and a forward sweep hold at most."""
+        raise NotImplementedError
+
+    def pattern(self, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
+        """(rows, columns), row-major, of the entries that can be nonzero; None if there are more than `limit`."""
+        raise NotImplementedError
+
+    def _joined(self, parts: Sequence[Any], shapes: Sequence[Shape], lead: Shape) -> np.ndarray:
+        flat = [np.zeros((*lead, prod(shape)), self.dtype) if part is None else np.reshape(part, (*lead, prod(shape)))
+                for part, shape in zip(parts, shapes, strict=True)]
+        whole = flat[0] if len(flat) == 1 else np.concatenate(flat, -1)
+        return whole if whole.dtype == self.dtype else whole.astype(self.dtype)
+
+    def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:
+        raise NotImplementedError
+
+    def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
+        raise NotImplementedError
+
+
+class GradlabGraph(Graph):
+    """Through gradlab's own engine, which takes batches as they are."""
+
+    tells_pattern = True
+
+    def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        super().__init__(library, outputs, inputs)
+        from gradlab.core.engine import reachable
+
+        self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]        # a write would give them others
+        self._number = {node: k for k, node in enumerate(reachable(filter(None, self.ends)))}
+        self.unused = tuple(node not in self._number for node in self.starts)
+        nodes = set(self.starts)
+        self.nested = len(nodes) < len(inputs) or any(_reaches(x.node, nodes) for x in inputs if not x.is_leaf)
+
+    def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:
+        from gradlab.core.engine import vjp_sweep
+
+        roots = [(node, _like(v, y)) for node, y, v in zip(self.ends, self.outputs, weights, strict=True) if node is not None]
+        found = vjp_sweep(roots, lead, wanted=self.starts, retain=True, hooks=False, accumulates=False)
+        return [_on_host(found.get(node)) for node in self.starts]
+
+    def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
+        from gradlab.core.engine import jvp_sweep
+
+        ends = [node for node in self.ends if node is not None]
+        given = [(node, _like(u, x)) for node, x, u in zip(self.starts, self.inputs, tangents, strict=True)]
+        made: list[Any] = [None] * len(ends)
+        # A sweep takes a tangent as the whole truth about its node: an input that another leads to needs one of its own.
+        for some in [[pair] for pair in given] if self.nested else [given]:
+            for k, t in enumerate(jvp_sweep(ends, dict(some), lead)):
+                made[k] = t if made[k] is None else made[k] if t is None else made[k] + t
+        values: Iterator[Any] = iter(made)
+        return [None if node is None else _on_host(next(values)) for node in self.ends]
+
+    def fingerprint(self) -> int:
+        number: dict[Any, int] = self._number
+        ends = [[number.get(node, -1) for node in side] for side in (self.ends, self.starts)]
+        told = [(type(node).__name__, node.shape, [number.get(edge, -1) for edge in node.edges], _told(getattr(node, "meta", ())))
+                for node in number]                             # all that a pattern is made of: see core.sparsity
+        return crc32(repr((ends, told)).encode())
+
+    def _peaks(self) -> tuple[int, int]:
+        from gradlab.core.engine import leading_to, reachable
+
+        ends = [node for node in self.ends if node is not None]
+        wanted = set(self.starts)
+        needed = leading_to(wanted, ends)
+        waiting = {node: prod(node.shape) for node in ends}
+        live = peak = sum(waiting.values())
+        for node in reachable(ends):                            # a cotangent waits from the first that brings it to its node
+            if node not in needed:
+                continue
+            own = waiting.get(node, 0)
+            for edge in node.edges:
+                if edge in needed and edge not in waiting:
+                    waiting[edge] = prod(edge.shape)
+                    live += waiting[edge]
+            peak = max(peak, live + own)
+            live -= 0 if node in wanted else own
+        return peak, self._forward_peak(needed, reachable(ends))
+
+    def _forward_peak(self, needed: set[Any], nodes: Sequence[Any]) -> int:
+        """A tangent lives until the last that reads it."""
+        readers = Counter(edge for node in nodes for edge in node.edges)
+        live = peak = 0
+        for node in reversed(nodes):
+            own = prod(node.shape) if node in needed else 0
+            live += own
+            peak = max(peak, live + own)                        # twice its own: two arguments bring a part each
+            for edge in node.edges:
+                readers[edge] -= 1
+                if edge in needed and not readers[edge]:
+                    live -= prod(edge.shape)
+        return peak
+
+    def pattern(self, limit: int | None = None) -> tuple[np.ndarray, np.ndarray] | None:
+        from gradlab.core.sparsity import pattern
+
+        columns = self.shape[1]
+        parts, down = [(np.zeros(0, int), np.zeros(0, int))], 0
+        for end, size in zip(self.ends, map(prod, self.output_shapes), strict=True):
+            right = 0
+            for start, width in zip(self.starts, map(prod, self.input_shapes), strict=True):
+                if end is not None:
+                    found = pattern(end, start, limit)
+                    if found is None:
+                        return None
+                    parts.append((found[0] + down, found[1] + right))
+                right += width
+            down += size
+        if len(parts) <= 2:
+            return parts[-1]
+        keys = np.concatenate([rows * columns + several for rows, several in parts])
+        keys.sort()
+        return keys // columns, keys % columns
+
+
+class TorchGraph(Graph):
+    """Through torch.autograd.grad."""
+
+    forward_cost = 2.0
+
+    twice: tuple[list[Any], list[Any]] | None = None            # (weights, vᵀJ recorded as a function of them)
+
+    def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+        super().__init__(library, outputs, inputs)
+        edge = sys.modules["torch"].autograd.graph.get_gradient_edge                # a write would give a tensor another
+        self.ends = [edge(y) if y.requires_grad else None for y in outputs]
+        self.starts = [edge(x) for x in inputs]
+
+    def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:
+        kept = [(end, self.library.tensor(v, y)) for end, y, v in zip(self.ends, self.outputs, weights, strict=True)
+                if end is not None]
+        if not kept:                                            # the gradient of a linear function is a constant
+            return [None] * len(self.inputs)
+        found = self._grad([end for end, _ in kept], self.starts, [v for _, v in kept], lead)
+        return [None if part is None else self.library.array(part) for part in found]
+
+    def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
+        torch = sys.modules["torch"]
+        if self.twice is None:
+            kept = [end for end in self.ends if end is not None]
+            if not kept:
+                return [None] * len(self.outputs)
+            weights = [torch.zeros_like(y, requires_grad=True) for y, end in zip(self.outputs, self.ends, strict=True)
+                       if end is not None]
+            with torch.enable_grad():
+                rows = torch.autograd.grad(kept, self.starts, weights, create_graph=True, allow_unused=True)
+            self.twice, self.unused = (weights, list(rows)), tuple(part is None for part in rows)
+        weights, rows = self.twice
+        used = [(g, self.library.tensor(u, x)) for g, u, x in zip(rows, tangents, self.inputs, strict=True)
+                if g is not None and g.requires_grad]
+        found = iter(self._grad([g for g, _ in used], weights, [u for _, u in used], lead) if used else [None] * len(weights))
+        made = [next(found) if end is not None else None for end in self.ends]
+        return [None if part is None else self.library.array(part) for part in made]
+
+    def _peaks(self) -> tuple[int, int]:
+        seen = {self.library.node(y) for y in self.outputs} - {None}
+        stack, most = list(seen), 0
+        while stack:
+            node = stack.pop()
+            most = max(most, prod(self.library.shape(node) or ()))
+            new = [edge for edge in self.library.inputs(node) if edge is not None and edge not in seen]
+            seen.update(new)
+            stack += new
+        return 3 * most, 6 * most                               # about: torch does not tell which cotangents wait at a time
+
+    def _grad(self, outputs: list[Any], inputs: list[Any], weights: list[Any], lead: Shape) -> list[Any]:
+        torch = sys.modules["torch"]
+        if not lead:
+            return self.library.grad(outputs, inputs, weights)
+        try:
+            return self.library.grad(outputs, inputs, weights, batched=True)
+        except RuntimeError as error:                           # an operation that vmap does not know: one vector at a time
+            if "vmap" not in str(error) and "batching rule" not in str(error):
+                raise
+        found = [self.library.grad(outputs, inputs, [w[k] for w in weights]) for k in range(lead[0])]
+        return [None if part[0] is None else torch.stack(part) for part in zip(*found, strict=True)]
+
+
+def graph_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], *, symmetric: bool = False) -> Graph:
+    """The graph between tensors of a library; `symmetric` if its Jacobian is known to be."""
+    graph = (GradlabGraph if library.name == "gradlab" else TorchGraph)(library, outputs, inputs)
+    graph.symmetric = symmetric
+    return graph
+
+
+def recording(library: Library) -> Any:
+    """A context in which operations are recorded, whatever the caller's mode."""
+    if library.name == "gradlab":
+        from gradlab.core.modes import enable_grad
+
+        return enable_grad()
+    return sys.modules["torch"].enable_grad()
+
+
+def recorded_gradient(library: Library, output: Any, inputs: list[Any]) -> list[Any]:
+    """The gradient of a tensor of one element by each input, recorded; None for one that it does not depend on."""
+    if library.name == "gradlab":
+        from gradlab.autograd import grad
+
+        return list(grad(output, inputs, create_graph=True, allow_unused=True, hooks=False))
+    return list(sys.modules["torch"].autograd.grad(output, inputs, create_graph=True, allow_unused=True))
+
+
+def split(vectors: np.ndarray, shapes: Sequence[Shape]) -> Iterator[np.ndarray]:
+    """The parts of flat vectors, (…, sum of sizes), that belong to each shape."""
+    lead, start = vectors.shape[:-1], 0
+    for shape in shapes:
+        size = prod(shape)
+        yield vectors[..., start:start + size].reshape(lead + shape)
+        start += size
+
+
+def array_dtype(library: Library, tensor: Any) -> np.dtype:
+    """The NumPy dtype of a tensor's values on the host; float32 for bfloat16, which NumPy lacks."""
+    name = library.dtype_name(tensor)
+    return np.dtype("float32" if name == "bfloat16" else name)
+
+
+def _like(values: np.ndarray, tensor: Any) -> Any:
+    """`values` in the dtype and on the device of a gradlab tensor."""
+    array = tensor.array
+    if type(array) is np.ndarray:
+        return values if values.dtype == array.dtype else values.astype(array.dtype)
+    from gradlab.backend.namespaces import namespace_of
+
+    return namespace_of[type(array)].asarray(values, array.dtype)
+
+
+def _told(value: Any) -> Any:
+    """Metadata, with a checksum for each array: what `repr` tells all of."""
+    if type(value) in (int, slice, str):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_told(part) for part in value]
+    if isinstance(value, dict):
+        return _told(list(value.items()))
+    if not hasattr(value, "shape"):
+        return value
+    array = np.ascontiguousarray(_on_host(getattr(value, "array", value)))
+    return array.shape, array.dtype, crc32(array.data)
+
+
+def _on_host(array: Any) -> Any:
+    return array.get() if hasattr(array, "get") else array      # CuPy's arrays have it, NumPy's have not
+
+
+def _reaches(node: Any, others: set[Any]) -> bool:
+    from gradlab.core.engine import reachable
+
+    return any(other in others for other in reachable([node]) if other is not node)

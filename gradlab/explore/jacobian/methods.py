@@ -1,0 +1,61 @@
+"""The work of one block, as functions of plain data: nothing is kept from one to the next.
+
+`compute_block` sweeps, `scatter` says where in the matrix the numbers belong. A loop over `plan.blocks()` with these two is
+the whole computation, whoever runs it.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.plan import Block, Plan
+
+
+def compute_block(graph: Graph, plan: Plan, block: Block) -> np.ndarray:
+    """The numbers of one block.
+
+    Returns
+    -------
+    ndarray
+        Rows: (stop - start, n). Columns: (m, stop - start). Colours: the compressed rows (stop - start, n) where the plan
+        goes by rows, the compressed columns (stop - start, m) where it goes by columns.
+    """
+    count, (m, n) = block.stop - block.start, graph.shape
+    forward = (plan.by if block.kind == "colours" else block.kind) == "columns"
+    numbers = np.arange(block.start, block.stop)
+    if block.kind != "colours":
+        vectors = np.zeros((count, n if forward else m), graph.dtype)
+        vectors[np.arange(count), numbers] = 1
+    else:
+        vectors = plan.seeds(block, graph.dtype)
+    swept = graph.jvp if forward else graph.vjp
+    values = swept(vectors[0])[None] if count == 1 else swept(vectors)
+    return values.T if block.kind == "columns" else values
+
+
+def scatter(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, Any, np.ndarray]:
+    """(rows, columns, numbers) such that `matrix[rows, columns] = numbers` puts a block where it belongs.
+
+    Rows and columns are slices for dense blocks, arrays of equal length for colours.
+    """
+    if block.kind == "rows":
+        return slice(block.start, block.stop), slice(None), values
+    if block.kind == "columns":
+        return slice(None), slice(block.start, block.stop), values
+    assert plan.pattern is not None
+    which, numbers = entries(plan, block, values)
+    return plan.pattern[0][which], plan.pattern[1][which], numbers
+
+
+def entries(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Which entries of the pattern the compressed rows or columns of a block hold, and their numbers."""
+    assert plan.gather is not None
+    if block.stop - block.start == plan.sweeps:
+        return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")     # quicker than with a check of each place
+    width = values.shape[1]
+    low, high = block.start * width, block.stop * width
+    first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gathered)
+    which = plan.gathered[first:last]
+    return which, values.reshape(-1)[plan.gather[which] - low]

@@ -1,0 +1,284 @@
+"""How a Jacobian is to be computed: by which sweeps, cut into which blocks, in how much memory.
+
+A `Plan` holds no graph and no value, so it may be kept and given to the next Jacobian of the same shape. Its blocks are plain
+data: a block can be computed anywhere that the function and its inputs are.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from gradlab.explore.jacobian import colouring
+from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory, size_text
+
+Kind = Literal["rows", "columns", "colours"]
+METHODS = ("auto", "rows", "batched", "columns", "sparse")
+SWEEP_BYTES = 256e6                                 # more at once is not quicker, and an interrupt loses more
+WORTH_A_SEARCH = 512 * 512                          # elements of the matrix from which "auto" looks for a pattern
+FEW_SWEEPS = 64                                     # rows or columns up to which it does not
+SPARSE, THIN, QUICK = 0.25, 0.02, 500_000           # see `most_entries`
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range of rows, of columns, or of colours of compressed rows or columns: what one sweep computes."""
+
+    number: int
+    kind: Kind
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to compute a Jacobian. `str(plan)` says it in a sentence.
+
+    Attributes
+    ----------
+    method : {"rows", "batched", "columns", "sparse"}
+    shape : tuple of int
+        (rows, columns) of the matrix.
+    sweeps : int
+        How many vectors are swept through the graph for the whole: rows, columns or colours.
+    chunk : int
+        How many of them at once.
+    bytes : int
+        An estimate of the memory that one such sweep takes at its peak.
+    pattern : tuple of ndarray or None
+        (row numbers, column numbers), row-major, of the entries that can be nonzero.
+    colours : ndarray or None
+        The colour of each row or column: those of one colour share a sweep.
+    by : {"rows", "columns"}
+        Which of the two are swept: cotangents backward, or tangents forward.
+    gather : ndarray or None
+        Where in the compressed rows (colours, columns) or columns (colours, rows) each entry of the pattern lies, flat.
+    why : str
+        Why this method.
+    given : bool
+        Whether the pattern is the caller's, or another graph's, and not read off this one: then it is checked with one more
+        sweep in a random direction.
+    graph : int
+        The fingerprint of the graph that the pattern was read off.
+    """
+
+    method: str
+    shape: tuple[int, int]
+    sweeps: int
+    chunk: int
+    bytes: int = 0
+    pattern: tuple[np.ndarray, np.ndarray] | None = None
+    colours: np.ndarray | None = None
+    by: str = "rows"
+    gather: np.ndarray | None = None
+    why: str = ""
+    given: bool = False
+    graph: int = 0
+
+    @cached_property
+    def csr(self) -> tuple[np.ndarray, np.ndarray]:
+        """(columns, where each row begins) of the pattern, as a compressed sparse row matrix has them."""
+        assert self.pattern is not None
+        rows, columns = self.pattern
+        small = np.int32 if max(*self.shape, rows.size) < 2**31 else np.int64
+        return columns.astype(small), np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.shape[0]))]).astype(small)
+
+    @cached_property
+    def gathered(self) -> np.ndarray:
+        """The entries of the pattern in the order in which the blocks of colours hold them."""
+        assert self.gather is not None
+        return np.argsort(self.gather, kind="stable")
+
+    def seeds(self, block: Block, dtype: np.dtype) -> np.ndarray:
+        """The vectors that a block of colours sweeps, (colours, rows or columns): 1 at those of the colour. Kept if it is all."""
+        assert self.colours is not None
+        kept = self.__dict__.get("_seeds")
+        if kept is None or kept.dtype != dtype or len(kept) != block.stop - block.start:
+            kept = np.equal(self.colours, np.arange(block.start, block.stop)[:, None]).astype(dtype)
+            if len(kept) == self.sweeps:
+                self.__dict__["_seeds"] = kept
+        return kept
+
+    @property
+    def kind(self) -> Kind:
+        """What a block is a range of."""
+        return "colours" if self.colours is not None else "columns" if self.by == "columns" else "rows"
+
+    def blocks(self) -> list[Block]:
+        """The blocks that make up the matrix, in the order of their numbers."""
+        return [self.block(number) for number in range(-(-self.sweeps // self.chunk))]
+
+    def block(self, number: int) -> Block:
+        """The block of this number."""
+        start = number * self.chunk
+        return Block(number, self.kind, start, min(start + self.chunk, self.sweeps))
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        calls = -(-self.sweeps // self.chunk)
+        way = "forward" if self.by == "columns" else "backward"
+        of = _count(self.sweeps, "colour" if self.colours is not None else self.by[:-1])
+        if self.colours is not None:
+            assert self.pattern is not None
+            of = f"{self.by} in {of} for the {self.pattern[0].size:,} entries that can be nonzero"
+        at_once = "all at once" if calls == 1 else "one at a time" if self.chunk == 1 else f"{self.chunk:,} at a time"
+        of += f", {at_once}" if self.sweeps > 1 else ""
+        return (f"{rows:,}×{columns:,} by method {self.method!r}: {of}, in {_count(calls, way + ' sweep')} of about "
+                f"{size_text(self.bytes)}" + (f"; {self.why}" if self.why else ""))
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self}>"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def check_request(graph: Graph, method: Any = "auto", chunk_size: Any = None, sparsity: Any = None, plan: Any = None) -> None:
+    """Refuse what cannot be planned, before anything is computed."""
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}")
+    whole = isinstance(chunk_size, (int, np.integer)) and not isinstance(chunk_size, bool)
+    if not (chunk_size is None or chunk_size == "auto" or (whole and chunk_size >= 1)):
+        raise ValueError(f"chunk_size is a whole number from 1, \"auto\" or None; got {chunk_size!r}")
+    if plan is not None:
+        if not isinstance(plan, Plan):
+            raise TypeError(f"plan= takes the .plan of another Jacobian; got {type(plan).__name__}")
+        if plan.shape != graph.shape:
+            raise ValueError(f"the plan is for a Jacobian of shape {plan.shape}, this one has {graph.shape}")
+        if method not in ("auto", plan.method) or sparsity is not None:
+            raise ValueError("plan= says the method and the pattern: give no method or sparsity beside it")
+    if sparsity is not None:
+        if method not in ("auto", "sparse"):
+            raise ValueError(f"sparsity= is for the methods \"sparse\" and \"auto\"; got method={method!r}")
+        as_pattern(sparsity, graph.shape)
+    elif method == "sparse" and plan is None and not graph.tells_pattern:
+        raise ValueError(f'method="sparse" reads the pattern off the graph, and a {graph.library.name} graph does not say which '
+                         'elements an operation reads. Give the pattern as sparsity=, or use method="batched" or "columns"')
+
+
+def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns), row-major and each once, of a pattern that a user gave."""
+    if hasattr(sparsity, "tocoo"):
+        sparsity = sparsity.tocoo()
+        rows, columns, given = sparsity.row, sparsity.col, tuple(sparsity.shape)
+    elif isinstance(sparsity, tuple) and len(sparsity) == 2 and all(np.ndim(part) == 1 for part in sparsity):
+        rows, columns = map(np.asarray, sparsity)
+        given = shape
+        if rows.shape != columns.shape or any(part.size and part.dtype.kind not in "iu" for part in (rows, columns)):
+            raise ValueError(f"sparsity=(rows, columns) takes two equally long arrays of whole numbers; got {rows.size} of "
+                             f"{rows.dtype} and {columns.size} of {columns.dtype}")
+        for part, size, what in ((rows, shape[0], "row"), (columns, shape[1], "column")):
+            if part.size and not 0 <= part.min() <= part.max() < size:
+                wrong = part.max() if part.max() >= size else part.min()
+                raise ValueError(f"sparsity= names {what} {wrong} of a Jacobian of shape {shape}")
+    else:
+        mask = np.asarray(sparsity)
+        if mask.ndim != 2 or mask.dtype.kind not in "biuf":
+            raise TypeError("sparsity= takes a scipy sparse array, a boolean array or (rows, columns); got "
+                            f"{type(sparsity).__name__}" + (f" of shape {mask.shape}" if mask.ndim else ""))
+        rows, columns = np.nonzero(mask)
+        given = mask.shape
+    if given != shape:
+        raise ValueError(f"sparsity= has shape {given}, the Jacobian has {shape}")
+    return row_major(rows, columns, shape, mirrored=symmetric)
+
+
+def row_major(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], *, mirrored: bool = False) -> tuple[
+        np.ndarray, np.ndarray]:
+    """A pattern's entries in the order of their rows, each once; `mirrored`: with their mirror images."""
+    n = max(shape[1], 1)
+    keys = rows.astype(np.int64) * n + columns
+    keys = np.unique(np.concatenate([keys, columns.astype(np.int64) * n + rows]) if mirrored else keys)
+    return keys // n, keys % n
+
+
+def make_plan(graph: Graph, method: str = "auto", chunk_size: int | str | None = None, sparsity: Any = None,
+              plan: Plan | None = None) -> Plan:
+    """The plan for a graph; for "auto" the one of the fewest sweeps by estimate."""
+    (rows, columns), asked = graph.shape, method
+    if plan is not None:
+        if plan.pattern is not None and graph.fingerprint() != plan.graph and not plan.given:
+            plan = replace(plan, given=True)
+        if chunk_size is None:
+            return plan
+        chunk, size = _chunked(graph, plan.by, plan.sweeps, chunk_size)
+        return replace(plan, chunk=chunk, bytes=size)
+    if method == "auto":
+        method = "columns" if columns * graph.forward_cost < rows else "batched"
+    why = f"{'columns' if method == 'columns' else 'rows'} are fewer" if rows != columns else "rows and columns are as many"
+    found = None
+    if sparsity is not None:
+        found = as_pattern(sparsity, graph.shape, graph.symmetric)
+    elif asked == "sparse" or (asked == "auto" and graph.tells_pattern and min(rows, columns) >= FEW_SWEEPS
+                               and rows * columns >= WORTH_A_SEARCH):
+        found = graph.pattern(None if asked == "sparse" else most_entries(rows * columns))
+        if found is not None and graph.symmetric:
+            found = row_major(*found, graph.shape, mirrored=True)
+        why = why if found is not None else f"{why}, and the pattern is too full for colours to pay"
+    if found is not None:
+        by, colours = _coloured(found, graph)
+        count = int(colours.max(initial=-1)) + 1
+        if asked == "sparse" or sparsity is not None or 2 * count <= min(rows, columns):
+            least = "" if asked == "sparse" else f"{count:,} instead of {min(rows, columns):,} sweeps"
+            return sparse_plan(graph, found, colours, by, chunk_size, least, sparsity is not None)
+        why += f", and colours would be {count:,}"
+    by = "columns" if method == "columns" else "rows"
+    sweeps = columns if method == "columns" else rows
+    return Plan(method, graph.shape, sweeps, *_chunked(graph, by, sweeps, 1 if method == "rows" else chunk_size), by=by,
+                why=why if asked == "auto" else "")
+
+
+def most_entries(size: int) -> int:
+    """How many entries a node's pattern may have until "auto" stops looking: what takes no time to find, or a small share of the
+    matrix, so that a search in vain costs little beside the sweeps; never more than colours could pay for."""
+    return int(min(SPARSE * size, max(THIN * size, QUICK)))
+
+
+def sparse_plan(graph: Graph, pattern: tuple[np.ndarray, np.ndarray], colours: np.ndarray, by: str,
+                chunk_size: int | str | None, why: str = "", given: bool = False) -> Plan:
+    """The plan of a coloured pattern."""
+    (rows, columns), (m, n) = pattern, graph.shape
+    count = int(colours.max(initial=-1)) + 1
+    if graph.symmetric:                                         # an entry or its mirror image, whichever stands alone in its row
+        own = colouring.one_of_two(rows, columns, colours)
+        assert own is not None
+        gather = np.where(own, colours[columns] * n + rows, colours[rows] * n + columns)
+    else:
+        gather = colours[columns] * m + rows if by == "columns" else colours[rows] * n + columns
+    return Plan("sparse", graph.shape, count, *_chunked(graph, by, count, chunk_size), pattern, colours, by, gather, why, given,
+                graph.fingerprint())
+
+
+def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str, np.ndarray]:
+    """The side that takes fewer sweeps, and its colours. The fullest line of the other side is the least that it can take."""
+    (m, n), (rows, columns) = graph.shape, pattern
+    if not rows.size:
+        return "columns", np.full(n, -1)
+    if graph.symmetric:
+        return "rows", colouring.symmetric(rows, columns, n)
+    sides = {"columns": (columns, rows, (n, m)), "rows": (rows, columns, (m, n))}
+    cost = {"columns": graph.forward_cost, "rows": 1.0}
+    least = {by: int(np.bincount(groups).max()) * cost[by] for by, (_, groups, _) in sides.items()}
+    first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))      # a backward sweep adds up in place
+    found = colouring.distance_2(*sides[first])
+    taken = (int(found.max()) + 1) * cost[first]
+    if taken > 1.5 * least[second]:
+        other = colouring.distance_2(*sides[second])
+        if (int(other.max()) + 1) * cost[second] < taken:
+            return second, other
+    return first, found
+
+
+def _chunked(graph: Graph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:
+    """How many vectors to sweep at once, and the bytes that takes."""
+    each = graph.bytes_of_a_vector(by)
+    if chunk_size is None or chunk_size == "auto":
+        chunk = sweeps if each * sweeps <= SMALL else int(min(SHARE * free_memory(), SWEEP_BYTES) // each)
+    else:
+        chunk = int(chunk_size)
+    chunk = max(1, min(chunk, sweeps))
+    return chunk, chunk * each

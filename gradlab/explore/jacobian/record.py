@@ -1,0 +1,249 @@
+"""The record beside a file that a Jacobian is written into: what is done, and what the work was.
+
+`<file>.json` says which blocks the file holds, what these hold (a digest for each run of neighbouring blocks), and by
+digests what they are the derivatives of: the inputs' bytes, the function (see `digests`), the plan. A process that goes on
+compares all of it; what differs is named, and nothing is overwritten. The output is compared too, as numbers to rounding:
+that finds what digests cannot see, a function that draws random numbers or reads a file.
+
+The order makes it safe to be killed anywhere: a block's values are written and flushed; then the record that has the block
+is written beside the old one, flushed, and put in its place by one rename. So the record never promises what the
+file does not hold, and a block that it does not have is computed again. Values that are not those that were written, as after
+opening the file with mode "w+", are found by their digest, and computed again too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from gradlab.explore.jacobian.digests import Part
+
+WHAT, VERSION = "the record of a Jacobian that gradlab computes", 1
+NAMED = 4  # differences that a message names
+
+
+@dataclass
+class Stretch:
+    """Neighbouring blocks that are in the file: their numbers, and the digest of all their values in this order."""
+
+    start: int
+    stop: int
+    hasher: Any
+
+    def digest(self) -> str:
+        return str(self.hasher.hexdigest())
+
+
+class Record:
+    """What is done of one file. Made by `begin`."""
+
+    def __init__(
+        self, out: np.memmap, facts: Mapping[str, Part], called: Mapping[str, str], output: list[float], blocks: int
+    ) -> None:
+        self.path, self.out = path_beside(out), out
+        self.facts, self.called, self.output, self.blocks = facts, called, output, blocks
+        self.stretches: list[Stretch] = []
+
+    @property
+    def done(self) -> set[int]:
+        """The numbers of the blocks that the file holds."""
+        return {i for stretch in self.stretches for i in range(stretch.start, stretch.stop)}
+
+    def mark(self, block: int, values: np.ndarray) -> None:
+        """Say that block number `block` is done, once its `values` are safely in the file."""
+        self.out.flush()
+        stretch = next((one for one in self.stretches if one.stop == block), None)
+        if stretch is None:
+            stretch = Stretch(block, block, hashlib.blake2b(digest_size=16))
+            self.stretches.append(stretch)
+        stretch.hasher.update(_bytes(values))
+        stretch.stop = block + 1
+        self.write()
+
+    def write(self) -> None:
+        """Put the record in its place, whole or not at all."""
+        text = json.dumps(
+            {
+                "what": WHAT,
+                "version": VERSION,
+                "facts": self.facts,
+                "output": self.output,
+                "blocks": self.blocks,
+                "done": [{"from": one.start, "to": one.stop, "digest": one.digest()} for one in self.stretches],
+            },
+            indent=1,
+            ensure_ascii=False,
+        )
+        beside = self.path.with_name(self.path.name + ".new")
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
+
+    def go_on(self, found: dict[str, Any], values_of: Callable[[int], np.ndarray], *, all_or_none: bool = False) -> None:
+        """Take over the blocks of a record `found`, if it is of this work and the file still holds them.
+
+        `all_or_none`: a file that has lost some blocks counts as empty, since zeros between the blocks may be lost too.
+        """
+        compare(self.path, found, self.facts, self.called)
+        if found["blocks"] != self.blocks:
+            _refuse(self.path, [f"the number of blocks differs: {self.blocks}, and it was {found['blocks']}"])
+        if not _close(self.output, found["output"]):
+            why = "it depends on something else, random numbers or a file, say"
+            _refuse(self.path, [f"the output of the function differs, although inputs and code are the same: {why}"])
+        lost = 0
+        for one in found["done"]:
+            stretch = Stretch(one["from"], one["to"], hashlib.blake2b(digest_size=16))
+            for block in range(stretch.start, stretch.stop):
+                stretch.hasher.update(_bytes(values_of(block)))
+            if stretch.digest() == one["digest"]:
+                self.stretches.append(stretch)
+            else:
+                lost += stretch.stop - stretch.start
+        if lost and all_or_none:
+            lost, self.stretches = lost + len(self.done), []
+        if lost:
+            warnings.warn(
+                f"{lost} of the {self.blocks} blocks that {self.path} has are not in {self.out.filename} as they were written, "
+                "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)",
+                stacklevel=2,
+            )
+
+
+def compare(
+    path: Path, found: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
+) -> None:
+    """Refuse, by name, what differs from a record `found`; `all_of`: or is in the record alone.
+
+    Raises
+    ------
+    ValueError
+    """
+    before, differences = found["facts"], []
+    for what, part in facts.items():
+        then, name = before.get(what), called.get(what, what)
+        if then is None:
+            differences.append(f"{name} is new ({part.said})")
+        elif then[0] != part.digest:
+            same = then[1] == part.said
+            differences.append(f"{name} differs" + (f" ({part.said})" if same else f": {part.said}, and it was {then[1]}"))
+    if all_of:
+        differences += [f"{what} is gone ({then[1]})" for what, then in before.items() if what not in facts]
+    if differences:
+        _refuse(path, differences)
+
+
+def _refuse(path: Path, differences: list[str]) -> NoReturn:
+    more = len(differences) - NAMED
+    raise ValueError(
+        f"resume=True cannot go on with what {path} records: {'; '.join(differences[:NAMED])}"
+        + (f"; and {more} more" if more > 0 else "")
+        + f". {_to_start_anew(path)}"
+    )
+
+
+def path_beside(out: np.memmap) -> Path:
+    """Where the record of a file is."""
+    return Path(f"{out.filename}.json")
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """What a record says, its form checked; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file is there and is no record, or is damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise _foreign(path, "it is not text") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _foreign(path, f"it is not JSON ({error})" if text.strip() else "it is empty") from None
+    if not isinstance(found, dict) or found.get("what") != WHAT:
+        raise _foreign(path, f'it is JSON without "what": "{WHAT}"')
+    if found.get("version") != VERSION:
+        raise _foreign(path, f"it has version {found.get('version')!r}, and this gradlab reads version {VERSION}")
+    try:
+        _check(found)
+    except (AttributeError, KeyError, IndexError, TypeError, AssertionError) as error:
+        raise _foreign(path, f"it is damaged{f' ({error})' if str(error) else ''}") from None
+    return found
+
+
+def theirs(path: Path) -> bool:
+    """Whether there is a record, be it a damaged one."""
+    try:
+        with path.open("rb") as file:
+            return f'"{WHAT}"'.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def _check(found: dict[str, Any]) -> None:
+    assert all(len(part) == 2 and all(type(one) is str for one in part) for part in found["facts"].values()), "facts"
+    assert all(type(one) in (int, float) for one in found["output"]), "output"
+    assert type(found["blocks"]) is int, "blocks"
+    assert found["facts"]["the chunk size"][1].isdecimal(), "facts"
+    assert found["facts"]["the method"], "facts"
+    last = 0
+    for one in sorted(found["done"], key=lambda one: one["from"]):
+        assert [type(one[name]) for name in ("from", "to", "digest")] == [int, int, str], "done"
+        assert last <= one["from"] < one["to"] <= found["blocks"], "done"
+        last = one["to"]
+
+
+def _foreign(path: Path, why: str) -> ValueError:
+    return ValueError(
+        f"{path} is no record of a Jacobian that can be gone on with: {why}. Nothing was overwritten. {_to_start_anew(path)}"
+    )
+
+
+def _to_start_anew(path: Path) -> str:
+    return f"Give out= another file, or move {path.name} away: then everything is computed anew."
+
+
+def mapped_at(out: np.memmap) -> str:
+    """Where in its file an array lies: views have the whole map's own `offset`, so it is told by the addresses."""
+    whole = np.frombuffer(out._mmap, np.uint8)  # type: ignore[attr-defined]
+    begins = out.offset - out.offset % mmap.ALLOCATIONGRANULARITY
+    at = begins + out.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return f"byte {at}, strides {out.strides}"
+
+
+def summary(array: np.ndarray) -> list[float]:
+    """A few numbers that tell one output from another, to be compared to rounding: how many are finite, and three sums."""
+    flat = np.asarray(array, np.float64).reshape(-1)
+    finite = np.isfinite(flat)
+    flat = np.where(finite, flat, 0.0)
+    wave = np.cos(np.arange(flat.size) * 0.7390851332151607)
+    return [float(flat.size), float(finite.sum()), float(np.abs(flat).sum()), float(flat.sum()), float(wave @ flat)]
+
+
+def _close(new: list[float], old: list[float]) -> bool:
+    """Within 1e-5 of the sum of the absolute values: threads may sum in another order, single precision too."""
+    return (
+        len(new) == len(old)
+        and new[:2] == old[:2]
+        and all(abs(one - other) <= 1e-5 * max(abs(new[2]), abs(old[2])) for one, other in zip(new[2:], old[2:], strict=True))
+    )
+
+
+def _bytes(values: np.ndarray) -> Any:
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return flat.view(np.uint8).data if flat.size else b""

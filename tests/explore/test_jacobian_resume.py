@@ -1,0 +1,415 @@
+"""Jacobians in files that another process goes on with: what is recorded, compared, refused, and what a kill can cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.jacobian import digests, record
+
+ROWS, COLUMNS = 12, 9
+METHODS = ("rows", "batched", "columns", "sparse")
+W = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+START = np.random.default_rng(1).normal(size=ROWS)
+
+
+def x_of(values=START):
+    return gl.tensor(values, dtype=gl.float64)
+
+
+def banded(x):
+    """A residual with three bands, of as many elements as x."""
+    left = gl.cat([x[:1] * 0, x[:-1]])
+    return x * x * x - left * x + gl.sin(gl.cat([x[1:], x[-1:]]))
+
+
+def the_matrix(values=START):
+    """∂banded/∂x, worked by hand."""
+    n = len(values)
+    J = np.diag(3 * values**2)
+    for i in range(n):
+        if i:
+            J[i, i] -= values[i - 1]
+            J[i, i - 1] -= values[i]
+        J[i, min(i + 1, n - 1)] += np.cos(values[min(i + 1, n - 1)])
+    return J
+
+
+def asked(method="batched", chunk=None, **options):
+    chunk = {"rows": None, "sparse": 1}.get(method, 5) if chunk is None else chunk
+    return gl.jacobian(banded, x_of(), method=method, chunk_size=chunk, **options)
+
+
+def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
+    return np.memmap(tmp_path / name, dtype, mode, shape=shape)
+
+
+def stopping(J, k, error):
+    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
+    computed, inner = [], J._values
+
+    def values(block):
+        if len(computed) == k:
+            computed.append(None)
+            raise error
+        computed.append(block.number)
+        return inner(block)
+
+    J._values = values
+    return computed
+
+
+# ----------------------------------------------------------------------------------------------------------------- resume
+def resumed(tmp_path, mode="r+", f=banded, x=None, **options):
+    options = {"method": "batched", "chunk_size": 5} | options
+    return gl.jacobian(f, x_of() if x is None else x, out=a_file(tmp_path, mode), resume=True, **options)
+
+
+def half(tmp_path, **options):
+    """A run that stopped before its third block; its record."""
+    J = resumed(tmp_path, "w+", **options)
+    stopping(J, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt, match=r"are known and kept\. .*; so does resume=True in another process\."):
+        np.asarray(J)
+    return json.loads((tmp_path / "J.bin.json").read_text())
+
+
+def test_a_record_says_what_the_file_holds(tmp_path):
+    found = half(tmp_path)
+    assert found["what"] == record.WHAT and found["version"] == 1 and found["blocks"] == 3
+    said = {what: part[1] for what, part in found["facts"].items()}
+    assert said["the method"] == "batched" and said["the chunk size"] == "5" and said["the shape"] == "(12, 12)"
+    assert said["the dtype"] == "float64" and said["inputs[0]"] == "a gradlab tensor of shape (12,), float64"
+    assert said["banded's code"] == "code" and said["the version of gradlab"] == gl.__version__
+    assert [(one["from"], one["to"]) for one in found["done"]] == [(0, 2)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["J.bin", "J.bin.json"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_another_array_of_the_same_file_goes_on(tmp_path, method):
+    chunk = {"rows": None, "sparse": 1}.get(method, 5)
+    half(tmp_path, method=method, chunk_size=chunk)
+    J = resumed(tmp_path, method=method, chunk_size=chunk)
+    assert J._done == {0, 1}
+    done = 10 if chunk == 5 else 2
+    np.testing.assert_array_equal(np.asarray(J), asked(method))
+    assert J.sweeps == J.plan.sweeps - done
+    again = resumed(tmp_path, method=method, chunk_size=chunk)
+    assert again.complete and again.sweeps == 0
+    np.testing.assert_array_equal(again, asked(method))
+
+
+def test_auto_goes_on_as_it_began(tmp_path, monkeypatch):
+    """Free memory decides the size of a chunk, and may be another the next time."""
+    half(tmp_path, method="columns", chunk_size=4)
+    J = resumed(tmp_path, method="auto", chunk_size=None)
+    assert J.plan.method == "columns" and J.plan.chunk == 4 and J._done == {0, 1}
+
+
+def test_a_kill_costs_a_twentieth_by_default(tmp_path):
+    for method, chunks in (("batched", 23), ("columns", 23), ("sparse", 3), ("rows", 45)):
+        out = np.memmap(tmp_path / method, np.float64, "w+", shape=(45, 45))
+        J = gl.jacobian(banded, x_of(np.linspace(0, 1, 45)), method=method, out=out, resume=True)
+        assert len(J.plan.blocks()) == chunks, method
+        np.testing.assert_allclose(np.asarray(J), the_matrix(np.linspace(0, 1, 45)))
+
+
+@pytest.mark.parametrize("method", ["batched", "columns", "sparse"])
+def test_hessians_go_on_too(tmp_path, method):
+    def energy(x):
+        return (x[1:] * x[:-1]).sum() + (x**4).sum()
+
+    def asked(mode, **options):
+        out = a_file(tmp_path, mode)
+        return gl.hessian(energy, x_of(), method=method, chunk_size=1, out=out, resume=True, **options)
+
+    J = asked("w+")
+    stopping(J, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        np.asarray(J)
+    J = asked("r+")
+    assert J._done == {0, 1}
+    expected = np.diag(12 * START**2) + np.eye(12, k=1) + np.eye(12, k=-1)
+    np.testing.assert_allclose(np.asarray(J), expected, atol=1e-14)
+    with pytest.raises(ValueError, match="what is computed differs: jacobian, and it was hessian"):
+        gl.jacobian(energy, x_of(), out=a_file(tmp_path, "r+"), resume=True)
+
+
+def test_blocks_out_of_order(tmp_path):
+    J = resumed(tmp_path, "w+")
+    J[11], J[0]
+    again = resumed(tmp_path)
+    assert again._done == {2, 0} and again.known.tolist() == [True] * 5 + [False] * 5 + [True] * 2
+    np.testing.assert_array_equal(again, asked())
+
+
+def test_a_part_of_a_larger_file(tmp_path):
+    whole = a_file(tmp_path, shape=(3, ROWS, ROWS))
+    np.asarray(gl.jacobian(banded, x_of(), out=whole[1], resume=True))
+    np.testing.assert_allclose(np.array(whole), [np.zeros((ROWS, ROWS)), the_matrix(), np.zeros((ROWS, ROWS))])
+    with pytest.raises(ValueError, match=r"the place in the file differs: byte 2304, strides .*, and it was byte 1152"):
+        gl.jacobian(banded, x_of(), out=whole[2], resume=True)
+
+
+A, FACTOR = np.ones(3), 2.0
+
+
+def made(constant=3.0, array=None, default=1.0):
+    array = np.arange(12.0) if array is None else array
+    lines = f"""
+        def f(x, k={default!r}):
+            return helper(x) * {constant!r} + gl.tensor(array) * k
+    """
+    space = {"gl": gl, "array": array, "helper": helper}
+    exec(textwrap.dedent(lines), space)
+    return space["f"]
+
+
+def helper(x):
+    return x * x * FACTOR
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": x_of(START + 1e-16 * (np.arange(12) == 3))}, "the input x differs (a gradlab tensor of shape (12,), float64)"),
+        ({"x": x_of().reshape(3, 4)}, "the input x differs: a gradlab tensor of shape (3, 4), float64, and it was "),
+        ({"f": made(constant=4.0)}, " differs: 4.0, and it was 3.0"),
+        ({"f": made(array=np.arange(12.0) + 1)}, "the global array in f differs (an array of shape (12,), float64)"),
+        ({"f": made(default=2.0)}, "the default of f's argument k differs: 2.0, and it was 1.0"),
+        ({"f": lambda x: helper(x) + 1}, "<lambda>'s code is new (code)"),
+        ({"method": "columns"}, "the method differs: columns, and it was batched"),
+        ({"chunk_size": 6}, "the chunk size differs: 6, and it was 5"),
+    ],
+)
+def test_what_differs_is_named(tmp_path, change, message):
+    if message.startswith("the input x differs (a"):
+        change = {"x": x_of(np.nextafter(START, np.inf))}
+    half(tmp_path, f=made())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    x = change.pop("x", None)
+    x = x_of() if x is None else x
+    with pytest.raises(ValueError, match=r"^resume=True cannot go on with what .*J\.bin\.json records: ") as caught:
+        resumed(tmp_path, **{"f": made(), "x": x} | change)
+    assert message in str(caught.value)
+    assert str(caught.value).endswith("Give out= another file, or move J.bin.json away: then everything is computed anew.")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before, "nothing was overwritten"
+
+
+def test_what_a_helper_names_counts(tmp_path, monkeypatch):
+    half(tmp_path, f=made())
+    monkeypatch.setitem(globals(), "FACTOR", 2.5)
+    with pytest.raises(ValueError, match=r"the global FACTOR in helper differs: 2\.5, and it was 2\.0"):
+        resumed(tmp_path, f=made())
+
+
+def test_a_function_that_gives_other_values_is_found(tmp_path):
+    def noisy(x):
+        return x * gl.rand(12, dtype=gl.float64)
+
+    half(tmp_path, f=noisy)
+    with pytest.raises(ValueError, match="the output of the function differs, although inputs and code are the same"):
+        resumed(tmp_path, f=noisy)
+
+
+def test_a_version_counts(tmp_path, monkeypatch):
+    half(tmp_path)
+    monkeypatch.setattr(digests, "_version", lambda top: "0.0")
+    with pytest.raises(ValueError, match=rf"the version of gradlab differs: 0\.0, and it was {gl.__version__}"):
+        resumed(tmp_path)
+
+
+def test_a_given_pattern_counts(tmp_path):
+    x = x_of()
+    full = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) <= 1
+    half(tmp_path, method="sparse", chunk_size=1, sparsity=full)
+    wider = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) <= 2
+    with pytest.raises(ValueError, match="the sparsity pattern differs: 54 entries, and it was 34 entries"):
+        resumed(tmp_path, method="sparse", chunk_size=1, sparsity=wider)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("hello", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        (b"\xff\xfe\x00", "it is not text"),
+        ("[1, 2]", 'it is JSON without "what": "the record of a Jacobian that gradlab computes"'),
+        ('{"scripts": {}}', 'it is JSON without "what"'),
+        (json.dumps({"what": record.WHAT, "version": 99}), "it has version 99, and this gradlab reads version 1"),
+        (json.dumps({"what": record.WHAT, "version": 1, "facts": {}}), "it is damaged"),
+    ],
+)
+def test_a_corrupt_or_foreign_record_is_left_alone(tmp_path, text, why):
+    half(tmp_path)
+    path = tmp_path / "J.bin.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = (path.read_bytes(), (tmp_path / "J.bin").read_bytes())
+    with pytest.raises(ValueError, match=r"J\.bin\.json is no record of a Jacobian that can be gone on with: ") as caught:
+        resumed(tmp_path)
+    assert why in str(caught.value) and "Nothing was overwritten." in str(caught.value)
+    assert (path.read_bytes(), (tmp_path / "J.bin").read_bytes()) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"done": [{"from": 0, "to": 9, "digest": ""}]},
+        {"done": [{"from": -1, "to": 1, "digest": ""}]},
+        {"done": 3},
+        {"blocks": "3"},
+        {"done": [{"from": 0, "to": 2, "digest": ""}, {"from": 1, "to": 3, "digest": ""}]},
+        {"output": None},
+        {"facts": []},
+    ],
+)
+def test_a_damaged_record_is_left_alone(tmp_path, damage):
+    found = half(tmp_path)
+    (tmp_path / "J.bin.json").write_text(json.dumps(found | damage))
+    with pytest.raises(ValueError, match="it is damaged"):
+        resumed(tmp_path)
+
+
+def test_a_record_is_not_written_over_without_resume(tmp_path):
+    half(tmp_path)
+    with pytest.raises(ValueError, match=r"J\.bin\.json records what an earlier run has .*resume=True goes on with it"):
+        asked(out=a_file(tmp_path, "r+"))
+    (tmp_path / "J.bin.json").write_text('{"somebody": "else\'s"}')
+    np.asarray(asked(out=a_file(tmp_path, "r+")))
+    assert (tmp_path / "J.bin.json").read_text() == '{"somebody": "else\'s"}'
+
+
+def test_no_record_without_resume(tmp_path):
+    np.asarray(asked(out=a_file(tmp_path)))
+    assert [path.name for path in tmp_path.iterdir()] == ["J.bin"]
+
+
+@pytest.mark.parametrize("method", ["batched", "sparse"])
+def test_a_file_that_was_emptied_is_noticed(tmp_path, method):
+    half(tmp_path, method=method, chunk_size=1)
+    with pytest.warns(UserWarning, match=r"2 of the \d+ blocks .* again\. \(Opening the file with mode='w\+' empties it"):
+        J = resumed(tmp_path, "w+", method=method, chunk_size=1)
+    assert not J._done
+    np.testing.assert_allclose(np.asarray(J), the_matrix())
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda out: gl.jacobian(banded(y := x_of().requires_grad_()), y, out=out, resume=True), "resume=True takes a function"),
+        (lambda out: asked(out=np.zeros((12, 12)), resume=True), r"resume=True takes out=np\.memmap\(.* out is ndarray"),
+        (lambda out: asked(resume=True), "out is NoneType"),
+        (lambda out: asked(out=out, resume="yes"), "resume='yes': it takes True or False"),
+    ],
+)
+def test_resume_needs_a_function_and_a_file(tmp_path, ask, message):
+    with pytest.raises(TypeError, match=message):
+        ask(a_file(tmp_path))
+
+
+def test_a_copy_on_write_file_is_refused(tmp_path):
+    a_file(tmp_path).flush()
+    with pytest.raises(TypeError, match=r"out is a memmap that never reaches its file \(mode='c'\)"):
+        asked(out=a_file(tmp_path, "c"), resume=True)
+
+
+# ------------------------------------------------------------------------------------------------------------------ killed
+SCRIPT = """
+    import os, signal, sys
+    from pathlib import Path
+    import numpy as np
+    import gradlab as gl
+    from gradlab.explore.jacobian import record
+
+    where, when = sys.argv[1:]
+    told = []
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def tell(done, total):
+        told.append(done)
+        if when == "told" and len(told) == 3:
+            die()
+
+    def after(count, inner):
+        calls = []
+        def counted(*given):
+            calls.append(given)
+            if len(calls) == count:
+                die()
+            return inner(*given)
+        return counted
+
+    if when == "flushed":
+        record.Record.write = after(4, record.Record.write)
+    if when == "replaced":
+        os.replace = after(4, os.replace)
+    W = np.random.default_rng(3).normal(size=(40, 25))
+    x = gl.tensor(np.linspace(-1, 1, 25), dtype=gl.float64)
+    file = Path(where) / "J.bin"
+    out = np.memmap(file, np.float64, "r+" if file.exists() else "w+", shape=(40, 25))
+    J = gl.jacobian(lambda x: gl.tanh(gl.tensor(W) @ x), x, method="batched", chunk_size=7, out=out, resume=True, progress=tell)
+    np.asarray(J)
+    print(told, J.sweeps)
+"""
+
+
+def process(tmp_path, when):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path), when], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+@pytest.mark.parametrize(("when", "kept"), [("told", 3), ("flushed", 2), ("replaced", 2)])
+def test_killed_and_resumed(tmp_path, when, kept):
+    """In the midst of the fourth block, between its flush and its record, and before the record is in its place."""
+    ran = process(tmp_path, when)
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    assert ran.stdout == ""
+    found = json.loads((tmp_path / "J.bin.json").read_text())
+    assert [(one["from"], one["to"]) for one in found["done"]] == [(0, kept)]
+    ran = process(tmp_path, "")
+    assert ran.stdout == f"{[*range(7 * (kept + 1), 40, 7), 40]} {40 - 7 * kept}\n", ran.stderr
+    W, x = np.random.default_rng(3).normal(size=(40, 25)), np.linspace(-1, 1, 25)
+    np.testing.assert_allclose(
+        np.fromfile(tmp_path / "J.bin").reshape(40, 25), (1 - np.tanh(W @ x) ** 2)[:, None] * W, atol=1e-14
+    )
+    (tmp_path / "whole").mkdir()
+    assert process(tmp_path / "whole", "").returncode == 0
+    assert (tmp_path / "whole" / "J.bin").read_bytes() == (tmp_path / "J.bin").read_bytes(), "as the uninterrupted run"
+
+
+@pytest.mark.oracle
+def test_torch_functions_are_resumed_too(tmp_path):
+    torch = pytest.importorskip("torch")
+    weight = torch.linspace(-1, 1, 12, dtype=torch.float64)
+
+    def of(weight):
+        return lambda x: torch.tanh(x * weight) * x.sum()
+
+    def resumed(weight):
+        x = torch.linspace(0, 2, 12, dtype=torch.float64)
+        out = a_file(tmp_path, "r+" if (tmp_path / "J.bin").exists() else "w+")
+        return gl.jacobian(of(weight), x, method="batched", chunk_size=5, out=out, resume=True)
+
+    J = resumed(weight)
+    stopping(J, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        np.asarray(J)
+    J = resumed(weight.clone())
+    assert J._done == {0, 1}
+    x = torch.linspace(0, 2, 12, dtype=torch.float64)
+    np.testing.assert_allclose(np.asarray(J), torch.autograd.functional.jacobian(of(weight), x), atol=1e-14)
+    with pytest.raises(ValueError, match=r"<lambda>'s closure variable weight differs \(a torch tensor of "):
+        resumed(weight + 1)

@@ -1,0 +1,298 @@
+"""Long Jacobians: told about, stopped anywhere and gone on with, written into an array of the user's, resumed after a kill."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.jacobian import runs
+
+ROWS, COLUMNS = 12, 9
+METHODS = ("rows", "batched", "columns", "sparse")
+W = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+START = np.random.default_rng(1).normal(size=ROWS)
+
+
+def x_of(values=START):
+    return gl.tensor(values, dtype=gl.float64)
+
+
+def banded(x):
+    """A residual with three bands, of as many elements as x."""
+    left = gl.cat([x[:1] * 0, x[:-1]])
+    return x * x * x - left * x + gl.sin(gl.cat([x[1:], x[-1:]]))
+
+
+def the_matrix(values=START):
+    """∂banded/∂x, worked by hand."""
+    n = len(values)
+    J = np.diag(3 * values**2)
+    for i in range(n):
+        if i:
+            J[i, i] -= values[i - 1]
+            J[i, i - 1] -= values[i]
+        J[i, min(i + 1, n - 1)] += np.cos(values[min(i + 1, n - 1)])
+    return J
+
+
+def asked(method="batched", chunk=None, **options):
+    chunk = {"rows": None, "sparse": 1}.get(method, 5) if chunk is None else chunk
+    return gl.jacobian(banded, x_of(), method=method, chunk_size=chunk, **options)
+
+
+def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
+    return np.memmap(tmp_path / name, dtype, mode, shape=shape)
+
+
+# -------------------------------------------------------------------------------------------------------------- progress
+def test_a_function_is_told():
+    heard = []
+    J = asked(progress=lambda *numbers: heard.append(numbers))
+    np.testing.assert_allclose(np.asarray(J), the_matrix())
+    assert heard == [(5, 12), (10, 12), (12, 12)]
+
+
+def test_a_function_is_told_of_columns_and_colours():
+    heard = []
+    for method in ("columns", "sparse"):
+        np.testing.assert_allclose(np.asarray(asked(method, progress=lambda *numbers: heard.append(numbers))), the_matrix())
+    assert heard == [(5, 12), (10, 12), (12, 12), (1, 3), (2, 3), (3, 3)]
+
+
+def test_a_bar_with_rows_a_second_and_time_left(capsys):
+    np.asarray(asked(progress=True))
+    shown = capsys.readouterr().err.split("\r")
+    assert shown[1].startswith("Jacobian:   0%|") and " 0/12 rows [00:00<?" in shown[1]
+    assert " 12/12 rows [00:0" in shown[-1] and " rows/s]" in shown[-1]
+
+
+def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
+    np.asarray(asked())
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(runs, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "FIRST_SECONDS", 0.0)
+    np.asarray(asked())
+    assert " 12/12 rows" in capsys.readouterr().err
+    np.asarray(asked(progress=False))
+    assert capsys.readouterr().err == ""
+
+
+def test_the_expectation_is_that_the_rest_takes_as_long(monkeypatch, capsys):
+    """A second after a third of the rows: three seconds in all."""
+    clock = iter([100.0, 101.0, 102.0, 103.0])
+    monkeypatch.setattr(runs.time, "perf_counter", lambda: next(clock))
+    with runs._told(None, 0, 12, "rows") as tell:
+        tell(4)
+        tell(8)
+    assert " 8/12 rows" in capsys.readouterr().err
+    clock = iter([100.0, 100.1, 100.2])
+    with runs._told(None, 0, 12, "rows") as tell:
+        tell(4)
+        tell(8)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_checked_at_once():
+    with pytest.raises(TypeError, match=r"progress='yes': it takes None \(a bar for runs of over 2 s\), True, "):
+        asked(progress="yes")
+
+
+def test_tqdm_is_loaded_only_for_a_bar():
+    code = "import sys, gradlab as gl; x = gl.randn(3); print(gl.jacobian(gl.tanh, x)[:].shape, 'tqdm' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "(3, 3) False\n"
+
+
+# ------------------------------------------------------------------------------------------------------------ interrupted
+def stopping(J, k, error):
+    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
+    computed, inner = [], J._values
+
+    def values(block):
+        if len(computed) == k:
+            computed.append(None)
+            raise error
+        computed.append(block.number)
+        return inner(block)
+
+    J._values = values
+    return computed
+
+
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_at_any_block_and_gone_on_with(method, out):
+    expected = np.array(asked(method))
+    for k in range(len(asked(method).plan.blocks())):
+        J = asked(method, out=np.full((ROWS, ROWS), 7.0) if out else None)
+        computed = stopping(J, k, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt) as caught:
+            np.asarray(J)
+        assert len(J._done) == k and not J.complete
+        kind = {"columns": "columns", "sparse": "colours"}.get(method, "rows")
+        done = min(J.plan.chunk * k, J.plan.sweeps)
+        assert f"{done} of {J.plan.sweeps} {kind} of the Jacobian are known and kept." in str(caught.value)
+        np.testing.assert_array_equal(J.vjp(np.ones(ROWS)), asked(method).vjp(np.ones(ROWS)))
+        assert np.array_equal(np.asarray(J), expected), "equal to the bit: the same sweeps were run"
+        assert [block for block in computed if block is not None] == list(range(len(J.plan.blocks()))), "each once"
+
+
+def test_an_interrupt_says_how_to_go_on():
+    J = asked()
+    stopping(J, 1, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        np.asarray(J)
+    assert str(caught.value) == (
+        "5 of 12 rows of the Jacobian are known and kept. Asking again, np.asarray(J) for example, goes on with the others."
+    )
+    assert J.rows_known == 5 and J.known.tolist() == [True] * 5 + [False] * 7
+
+
+def test_a_sweep_that_raises_halfway_loses_nothing(monkeypatch):
+    from gradlab.core import engine
+
+    calls, inner = [], engine.vjp_sweep
+
+    def fussy(*given, **options):
+        calls.append(given)
+        if len(calls) == 3:
+            raise ZeroDivisionError("the third time")
+        return inner(*given, **options)
+
+    monkeypatch.setattr(engine, "vjp_sweep", fussy)
+    J = gl.jacobian(lambda x: 2 * x, x_of(), method="rows")
+    with pytest.raises(ZeroDivisionError, match="the third time") as caught:
+        np.asarray(J)
+    assert any(note.startswith("2 of 12 rows of the Jacobian are known and kept.") for note in caught.value.__notes__)
+    np.testing.assert_array_equal(J, 2 * np.eye(ROWS))
+    assert len(calls) == ROWS + 1
+
+
+def test_a_progress_function_that_raises_loses_nothing():
+    def stop(done, total):
+        if done == 10:
+            raise RuntimeError("enough")
+
+    J = asked(progress=stop)
+    with pytest.raises(RuntimeError, match="enough"):
+        np.asarray(J)
+    assert len(J._done) == 2
+    np.testing.assert_allclose(np.asarray(J), the_matrix())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signals")
+def test_sigint_in_a_terminal(tmp_path):
+    """Ctrl-C after two blocks; the same process then goes on."""
+    script = """
+        import os, signal, numpy as np, gradlab as gl
+        x, told = gl.arange(12.0), []
+        def tell(done, total):
+            told.append(done)
+            if done == 10 and told.count(10) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+        J = gl.jacobian(lambda x: gl.sin(x) * x.sum(), x, method="batched", chunk_size=5, progress=tell)
+        try:
+            np.asarray(J)
+        except KeyboardInterrupt as error:
+            print(error)
+        whole = gl.jacobian(lambda x: gl.sin(x) * x.sum(), x, method="batched", chunk_size=5)
+        print(np.array_equal(np.asarray(J), np.asarray(whole)), told)
+        raise SystemExit
+    """
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("10 of 12 rows of the Jacobian are known and kept. Asking again, ")
+    assert ran.stdout.splitlines()[-1] == "True [5, 10, 12]"
+
+
+# -------------------------------------------------------------------------------------------------------------------- out
+@pytest.mark.parametrize("method", METHODS)
+def test_out_is_the_matrix(method):
+    out = np.full((ROWS, ROWS), np.nan)
+    J = asked(method, out=out)
+    assert np.isnan(out).all(), "nothing is computed before it is asked for"
+    whole = np.asarray(J)
+    assert np.shares_memory(whole, out) and not whole.flags.writeable and out.flags.writeable
+    np.testing.assert_allclose(out, the_matrix())
+    np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
+    np.testing.assert_allclose(J @ np.arange(12.0), the_matrix() @ np.arange(12.0))
+
+
+def test_rows_asked_for_alone_fill_their_block_of_out():
+    out = np.zeros((ROWS, ROWS))
+    J = asked(out=out)
+    np.testing.assert_allclose(J[6], the_matrix()[6])
+    assert np.shares_memory(J[6], out)
+    assert (out.any(axis=1)).tolist() == [False] * 5 + [True] * 5 + [False] * 2
+    for i in range(ROWS):
+        J[i]
+    assert J.complete and J.sweeps == ROWS
+    np.testing.assert_allclose(out, the_matrix())
+
+
+def test_rows_asked_for_alone_end_in_out_for_columns_too():
+    out = np.zeros((ROWS, ROWS))
+    J = asked("columns", out=out)
+    np.testing.assert_allclose(np.stack(list(J)), the_matrix())
+    np.testing.assert_allclose(out, the_matrix())
+
+
+def test_out_in_fortran_order_and_with_steps():
+    for out in (np.zeros((ROWS, ROWS), order="F"), np.zeros((2 * ROWS, 3 * ROWS))[::2, ::3]):
+        np.asarray(asked("columns", out=out))
+        np.testing.assert_allclose(out, the_matrix())
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        (lambda: np.zeros((ROWS, 3)), ValueError, r"Jacobian's shape \(12, 12\) .*, but has \(12, 3\)\. np\.empty"),
+        (lambda: np.zeros((ROWS, ROWS), np.float32), TypeError, "out= must have the Jacobian's dtype float64, but has float32"),
+        (lambda: np.zeros((ROWS, ROWS), ">f8"), TypeError, "dtype float64, but has >f8"),
+        (lambda: np.broadcast_to(np.zeros(ROWS), (ROWS, ROWS)), ValueError, "out= is read only"),
+        (lambda: np.lib.stride_tricks.as_strided(np.zeros(ROWS), (ROWS, ROWS), (0, 8)), ValueError, "out= is a broadcast array"),
+        (lambda: [[0.0] * ROWS] * ROWS, TypeError, r"out= takes a NumPy array or np\.memmap .* got list"),
+        (x_of, TypeError, "got Tensor"),
+    ],
+    ids=["shape", "dtype", "order", "readonly", "broadcast", "list", "tensor"],
+)
+def test_out_that_does_not_fit_is_refused_at_once(chosen):
+    make, error, message = chosen
+    with pytest.raises(error, match=message):
+        asked(out=make())
+
+
+def test_out_that_would_overwrite_something_is_refused():
+    room = np.zeros((ROWS, ROWS))
+    x = gl.from_numpy(room[3])
+    with pytest.raises(ValueError, match="out= shares memory with the input x, which would be overwritten"):
+        gl.jacobian(banded, x, out=room)
+    x.requires_grad_()
+    with pytest.raises(ValueError, match="out= shares memory with the input x"):
+        gl.jacobian(banded(x), x, out=room)
+
+
+def test_a_read_only_file_says_how_to_open_it(tmp_path):
+    a_file(tmp_path).flush()
+    with pytest.raises(ValueError, match=r"out= is read only \(opened with mode='r'; 'r\+' can be written\)"):
+        asked(out=a_file(tmp_path, "r"))
+
+
+def test_a_file_larger_than_is_kept(tmp_path):
+    """What is traced as allocated stays far under the matrix's own size."""
+    import tracemalloc
+
+    n = 1500
+    out = a_file(tmp_path, shape=(n, n))
+    J = gl.jacobian(lambda x: gl.tanh(x) * x.sum(), x_of(np.linspace(0, 1, n)), method="batched", chunk_size=20, out=out)
+    tracemalloc.start()
+    np.asarray(J)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < n * n * 8 / 4
+    assert out[7, 7] == pytest.approx(np.tanh(7 / 1499) + (1 - np.tanh(7 / 1499) ** 2) * n / 2)

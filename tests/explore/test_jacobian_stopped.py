@@ -1,0 +1,141 @@
+"""Ctrl-C may come at any line: wherever it does, the Jacobian goes on to the same numbers, in this process and in the next."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore import jacobian as package
+
+HERE = str(Path(package.__file__).parent)
+METHODS = ("rows", "batched", "columns", "sparse")
+
+
+def at_line(k, call):
+    """Whether `call()` reached the k-th line of the package that it runs, and was interrupted there."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(HERE):
+            return None
+        if event == "line":
+            count += 1
+            if count == k:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def drawn(rng):
+    """A function of a vector with some structure, and how long the vector is."""
+    n = int(rng.integers(3, 7))
+    shift, scale = int(rng.integers(1, n)), gl.tensor(rng.normal(size=n))
+    steps = [
+        lambda x: gl.tanh(x) * scale,
+        lambda x: x * gl.roll(x, shift),
+        lambda x: x[: n - 1] * x[1:],
+        lambda x: gl.cat([x, x.sum()[None]]),
+        lambda x: gl.sin(x) + x[:1],
+    ]
+    chosen = [steps[i] for i in rng.permutation(2)] + [steps[int(rng.integers(2, 5))]]
+
+    def f(x):
+        for step in chosen:
+            x = step(x)
+        return x
+
+    return f, gl.tensor(rng.normal(size=n))
+
+
+def asked(f, x, method, **options):
+    return gl.jacobian(f, x, method=method, chunk_size=None if method == "rows" else 2, **options)
+
+
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_interrupted_at_every_line(method, out):
+    f, x = drawn(np.random.default_rng(METHODS.index(method)))
+    expected = np.array(asked(f, x, method))
+
+    def room():
+        return np.full(expected.shape, 7.0) if out else None
+
+    k, reached = 1, True
+    while reached:
+        J = asked(f, x, method, out=room())
+        assert J.plan.blocks()
+        reached = at_line(k, lambda J=J: np.asarray(J))
+        assert np.array_equal(np.asarray(J), expected), f"interrupted at line {k}"
+        assert np.array_equal(J.sparse().toarray(), expected) and J.complete
+        k += 1
+    assert k > 30, "it was interrupted"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_asked_for_alone_and_interrupted(method):
+    f, x = drawn(np.random.default_rng(10 + METHODS.index(method)))
+    expected = np.array(asked(f, x, method))
+    k, reached = 1, True
+    while reached:
+        J = asked(f, x, method)
+        assert J.plan.blocks()
+        reached = at_line(k, lambda J=J: [J[i] for i in range(len(J))])
+        np.testing.assert_allclose(J[0], expected[0], atol=1e-14)
+        np.testing.assert_allclose(np.asarray(J), expected, atol=1e-14, err_msg=f"interrupted at line {k}")
+        k += 1
+    assert k > 10
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file between its opening and its `with`
+@pytest.mark.parametrize("method", METHODS)
+def test_another_process_after_an_interrupt_at_every_line(tmp_path, method):
+    """The file and its record after an interrupt are those of a run that can be gone on with, in both processes."""
+    f, x = drawn(np.random.default_rng(20 + METHODS.index(method)))
+    expected = np.array(asked(f, x, method))
+    k, reached = 1, True
+    while reached:
+        path = tmp_path / f"{k}.bin"
+        J = asked(f, x, method, out=np.memmap(path, np.float64, "w+", shape=expected.shape), resume=True)
+        reached = at_line(k, lambda J=J: np.asarray(J))
+        next_one = asked(f, x, method, out=np.memmap(path, np.float64, "r+", shape=expected.shape), resume=True)
+        assert len(J._done) - 1 <= len(next_one._done) <= len(J._done), "at most one chunk is lost"
+        assert np.array_equal(np.asarray(next_one), expected), f"interrupted at line {k}"
+        assert np.array_equal(np.fromfile(path).reshape(expected.shape), expected)
+        k += 31
+    assert k > 100
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_functions_that_fail_at_every_block(seed):
+    rng = np.random.default_rng(100 + seed)
+    f, x = drawn(rng)
+    whole = np.array(asked(f, x, "rows"))
+    for method in METHODS:
+        expected = np.array(asked(f, x, method))
+        np.testing.assert_allclose(expected, whole, atol=1e-13)
+        for k in range(len(asked(f, x, method).plan.blocks())):
+            J, left = asked(f, x, method), [k]
+
+            def tell(done, total, left=left):
+                left[0] -= 1
+                if left[0] == -1:
+                    raise RuntimeError("stop")
+
+            J._long.progress = tell
+            with pytest.raises(RuntimeError, match="stop"):
+                np.asarray(J)
+            assert len(J._done) == k + 1
+            assert np.array_equal(np.asarray(J), expected), (method, k)
