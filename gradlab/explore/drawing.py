@@ -177,7 +177,7 @@ def text_width(text: str, size: float, mono: bool = False) -> float:
     """About how wide `text` is in pixels at a font size of `size` pixels; the usual fonts are seldom wider."""
     if mono:
         return size * sum(1.2 if wide(character) else 0.602 for character in text)
-    return size * sum(_ADVANCES[ord(c) - 32] / 1000 if " " <= c <= "~" else 1.0 if wide(c) else 0.75 for c in text)
+    return size * sum(_ADVANCES[ord(c) - 32] / 1000 if " " <= c <= "~" else 1.0 if wide(c) or c == "…" else 0.75 for c in text)
 
 
 def wide(character: str) -> bool:

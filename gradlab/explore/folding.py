@@ -105,14 +105,17 @@ def _folded(nodes: Nodes, members: Sequence[int], label: str = "", detail: str =
     leaves = [node for node in inside if node.kind == "leaf"]
     operations = [node for node in inside if node.kind != "leaf"]
     many, names = sum(node.count for node in inside), tuple(name for node in inside for name in _names(node))
+    numbers = tuple(number for node in inside for number in node.members)
     if not operations:
         label = label or f"{count(many, 'leaf', 'leaves')}"
-        return _Group(members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names))
+        return _Group(members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names,
+                                         members=numbers))
     parts = part_of_model(names)
     signs = [node.label.partition("(")[0] for node in operations]
     said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
     return _Group(members, GraphNode("folded", label or parts or shortened(said, 30), shape=inside[-1].shape,
-                                     detail=detail or count(many, "node"), count=many, inside=names))
+                                     detail=detail or count(many, "node"), count=many, inside=names,
+                                     members=numbers))
 
 
 def _names(node: GraphNode) -> tuple[str, ...]:
@@ -129,7 +132,8 @@ def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edge
     if len(outputs) <= min(MANY_OUTPUTS, limit // 4):
         return nodes, edges
     detail = _listed([nodes[i] for i in outputs])
-    many = GraphNode("output", count(len(outputs), "output"), detail=detail, count=len(outputs))
+    many = GraphNode("output", count(len(outputs), "output"), detail=detail, count=len(outputs),
+                     members=tuple(number for i in outputs for number in nodes[i].members))
     return _contracted(nodes, edges, [_Group(outputs, many)])
 
 

@@ -146,6 +146,10 @@ def formula(what: Primitive | Any) -> Rules:
     """
     if isinstance(what, Node):
         what = Gradlab().whole(what)
+    written = getattr(what, "_forward_cls", None)
+    if written is not None:
+        raise ValueError(f"formula(): the rule of {written.__name__} is its own backward, which is code and not a formula: read "
+                         f"{written.__name__}.backward.")
     op = PRIMITIVES.get(what) if isinstance(what, str) else what if isinstance(what, Primitive) else getattr(what, "op", None)
     if op is None:
         near = get_close_matches(str(what), PRIMITIVES, n=5) or ["tanh", "mul", "matmul"]

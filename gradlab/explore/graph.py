@@ -73,10 +73,11 @@ def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMI
             raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
         if not output.requires_grad:
             name = next((name for name, tensor in names.items() if tensor is output), "out")
+            why = library.why_lost(output) or ("Call requires_grad_() on what it is computed from before computing it, and look "
+                                               "for detach() and no_grad() on the way")
             raise RuntimeError(
                 "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
-                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). Call requires_grad_() on "
-                "what it is computed from before computing it, and look for detach() and no_grad() on the way")
+                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}")
     return Graph(*read(outputs, names), limit=limit)
 
 

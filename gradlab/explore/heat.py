@@ -29,6 +29,8 @@ SIDE = 400  # a large map's longer side, px
 PITCH = 30  # a cell and its gap at most, px
 PIXELS = 8  # bitmap pixels a cell
 LETTERS = 10.5  # size of the labels, px
+BOLD = 1.15  # how much wider a bold text is
+ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
 CROSS = np.array([list(row) for row in (        # pixels of a bitmap's cell
     "........", ".x....x.", "..x..x..", "...xx...", "...xx...", "..x..x..", ".x....x.", "........")]) == "x"
 MINUS = np.zeros((8, 8), bool)
@@ -47,6 +49,7 @@ def heatmap(
     blocks: Sequence[tuple[str, int]] | None = None,
     remark: str = "",
     separate: int = SEPARATE,
+    truth: tuple[float, float, dict[str, int]] | None = None,
 ) -> Drawing:
     """Draw a vector or matrix of real numbers as a signed heat map.
 
@@ -70,6 +73,8 @@ def heatmap(
         A last line below the map.
     separate : int
         Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
+    truth : tuple, optional
+        What `extremes` says of the matrix that `values` are the pooled cells of. Default: of `values`.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def heatmap(
     present = _presence(filled, (m, n))
     if not numbers.size:
         return note(title or "An empty matrix", f"shape {m} × {n}: there is nothing to show. {remark}".rstrip())
-    low, high, counts = extremes(numbers, present)
+    low, high, counts = extremes(numbers, present) if truth is None else truth
     row_starts, column_starts = bins([("", m)], limit), bins(blocks or [("", n)], limit)
     cells, shown = pool(numbers, row_starts, column_starts, present)
     facts = _facts(numbers.shape, cells.shape, low, high, counts, present)
@@ -204,7 +209,7 @@ def note(title: str, text: str) -> Drawing:
     body = _text(0, 14, title, 13, GRADIENT, weight=600) + "".join(
         _text(0, 34 + 17 * k, line, 12, DIM) for k, line in enumerate(lines)
     )
-    width = max([text_width(title, 13) * 1.08, *(text_width(line, 12) for line in lines)])
+    width = max([text_width(title, 13) * BOLD, *(text_width(line, 12) for line in lines)])
     return Drawing(body, width + 4, 24 + 17 * len(lines), f"{title}\n{text}", f"{title}. {text}")
 
 
@@ -221,9 +226,9 @@ def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Se
     for axis, labels, size in ((ax.yaxis, rows, numbers.shape[0]), (ax.xaxis, columns, numbers.shape[1])):
         step = _round_up(max(1, size / 16))
         ticks = list(range(0, size, step))
-        axis.set_ticks(
-            ticks, [_short(labels[i] if labels is not None else str(i), 24).replace("$", r"\$") for i in ticks]
-        )
+        texts = [_short(labels[i] if labels is not None else str(i), 24) for i in ticks]
+        upright = axis is ax.xaxis and sum(map(len, texts)) > ROOM
+        axis.set_ticks(ticks, [text.replace("$", r"\$") for text in texts], rotation=90 if upright else 0)
     ax.figure.colorbar(image, ax=ax)
     return image
 
@@ -364,7 +369,7 @@ def _draw(
     width = max(
         right,
         left + scale_width,
-        text_width(title, 13) * 1.08,
+        text_width(title, 13) * BOLD,
         0 if upright else x[last] + (wide - gap + text_width(column_names[last], LETTERS)) / 2,
     )
     lines = [line for fact in [*facts, remark] if fact for line in _wrap(fact, max(56, int((width - left) / 6)))]
@@ -485,14 +490,14 @@ def _scale(x: float, y: float, bound: float, extent: tuple[float, float]) -> tup
     )
     if bound == 0:
         return _text(x, y + 9, "all 0", LETTERS, DIM), 40
-    steps, length = 33, 132
+    steps, length = 33, max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
     bar = "".join(                                                # each over the edge of the next, so that no seam shows
         f'<rect x="{tidy(x + k * length / steps)}" y="{tidy(y)}" width="{tidy(length - k * length / steps)}" height="9" '
         f'fill="{colour(-1 + 2 * k / (steps - 1), 1)}"/>'
         for k in range(steps)
     )
     bar += (
-        f'<rect x="{tidy(x)}" y="{tidy(y)}" width="{length}" height="9" '
+        f'<rect x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9" '
         f'fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
     )
     ticks = (

@@ -60,9 +60,20 @@ class Library:
         """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no `.grad` is written."""
         raise NotImplementedError
 
+    def retain_no_more(self, tensor: Any) -> None:
+        """Undo `retain_grad()`, where the library has a way to."""
+
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         """`array` as a tensor of the dtype and on the device of the tensor `like`."""
         raise NotImplementedError
+
+    def why_lost(self, tensor: Any) -> str:
+        """Where and by what a tensor lost its history; "" if that was not noted."""
+        return ""
+
+    def place(self, node: Any) -> tuple[str, str]:
+        """The line and the source that a node was recorded at: ("cell line 3", "x.exp()"); ("", "") if that was not noted."""
+        return "", ""
 
     def dtype_name(self, tensor: Any) -> str:
         """"float32"."""
@@ -88,15 +99,33 @@ class Gradlab(Library):
     def variable(self, node: Any) -> Any:
         return getattr(node, "variable", None)
 
+    def inputs(self, node: Any) -> list[Any]:
+        return list(node.edges)
+
     def whole(self, node: Any) -> Any:
+        if node is not None and node.op is not None and node.op.kind == "output":              # of a node with several
+            return node.edges[0]
         while node is not None and node.op is not None and node.op.name in ("getitem", "reshape") and (
                 type(node.edges[0]).__name__ == type(node).__name__ and not node.op.view):
             node = node.edges[0]
         return node
 
     def shape(self, node: Any) -> tuple[int, ...] | None:
-        packed = node.op is not None and node.op.name in ("qr", "svd", "eigh", "slogdet")      # several results in one array
-        return None if packed else tuple(node.shape)
+        several = node.op is not None and (node.op.name in ("qr", "svd", "eigh", "slogdet") or node.dtype == "bundle")
+        return None if several else tuple(node.shape)
+
+    def why_lost(self, tensor: Any) -> str:
+        from gradlab.core.autopsy import why_lost
+
+        return why_lost(tensor)
+
+    def place(self, node: Any) -> tuple[str, str]:
+        site = getattr(node, "site", None)
+        if site is None:
+            return "", ""
+        from gradlab.core.places import mark
+
+        return mark(site)
 
     def setting(self, node: Any, name: str) -> Any:
         if node.op is None or name not in node.op.meta:
@@ -108,6 +137,10 @@ class Gradlab(Library):
         from gradlab.autograd import grad
 
         return list(grad(outputs, inputs, weights, retain_graph=True, allow_unused=True, is_grads_batched=batched))
+
+    def retain_no_more(self, tensor: Any) -> None:
+        if tensor.node is not None and tensor.node.hooks is not None:
+            tensor.node.hooks.retain = None
 
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         from gradlab import tensor

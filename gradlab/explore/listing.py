@@ -83,7 +83,7 @@ def _title(node: GraphNode) -> str:
 
 def _line(node: GraphNode) -> str:
     facts = (_title(node), node.operation if node.kind == "operation" else "", node.detail,
-             shape_text(node.shape) if node.shape is not None and node.kind != "output" else "")
+             shape_text(node.shape) if node.shape is not None and node.kind != "output" else "", node.line)
     return "  ".join(fact for fact in facts if fact)
 
 

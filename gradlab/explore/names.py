@@ -23,8 +23,7 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
     A plain name is preferred to `params[0]`, one of `first` to any other, an earlier binding to a later. Names that start
     with an underscore (IPython keeps results under such) are not the user's.
     """
-    wanted = [name for name in first if name in namespace]
-    order = [*wanted, *(name for name in list(namespace) if name not in set(wanted))]
+    order = list(dict.fromkeys([*(name for name in first if name in namespace), *namespace]))
     order = [name for name in order if isinstance(name, str) and name.isidentifier()]
     order = [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
     found: dict[str, Any] = {}

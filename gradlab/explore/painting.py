@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gradlab.explore.drawing import (
     DIM,
@@ -69,12 +70,33 @@ def paint(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, note: str, 
     width = max(layout.width, text_width(note, 11)) + 2 * MARGIN
     body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
     body.append(f'<g fill="none" stroke="{EDGE}" stroke-width="1.2">')
-    body += _edges(edges, nodes, layout.routes)
+    body += [f'<path d="{path}"><title>{escape(title)}</title></path>' for path, title in _edges(edges, nodes, layout.routes)]
     body.append("</g>")
     body.append(f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">')
     body += [_painted(box, position) for box, position in zip(boxes, layout.boxes, strict=True)]
     body += ["</g>", "</g>"]
     return Drawing("\n".join(body), width, layout.height + top + MARGIN, text, alt)
+
+
+def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, Any]:
+    """What `paint` draws as plain data, for a view that draws and lights it itself; node positions are those of `layered`."""
+    boxes = _boxes(nodes, edges)
+    layout = layered([(box.width, box.height) for box in boxes], [(edge.source, edge.target) for edge in edges])
+    return {
+        "width": round(layout.width + 2 * MARGIN, 1),
+        "height": round(layout.height + 2 * MARGIN, 1),
+        "tall": HEIGHT,
+        "nodes": [
+            {"kind": box.node.kind, "label": box.label, "small": box.small, "name": box.tag[0], "shape": box.tag[1],
+             "wide": box.width, "tag": round(box.tag_width, 1), "x": round(x + MARGIN, 1), "y": round(y + MARGIN, 1),
+             "many": box.node.count > 1, "title": hover(box.node)}
+            for box, (x, y) in zip(boxes, layout.boxes, strict=True)
+        ],
+        "edges": [
+            {"path": path, "title": title, "source": edge.source, "target": edge.target}
+            for (path, title), edge in zip(_edges(edges, nodes, layout.routes, whole=True), edges, strict=True)
+        ],
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------- boxes
@@ -145,12 +167,15 @@ def hover(node: GraphNode) -> str:
     what = f"{made}{node.label}"
     return ", ".join(part for part in (
         what, node.operation if node.kind == "operation" else "", node.detail,
-        shape_text(node.shape) if node.shape is not None and shape_text(node.shape) not in node.detail else "") if part)
+        shape_text(node.shape) if node.shape is not None and shape_text(node.shape) not in node.detail else "",
+        f"{node.line}: {node.source}" if node.line and node.source else node.line) if part)
 
 
 # ---------------------------------------------------------------------------------------------------------------- edges
-def _edges(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Sequence[Sequence[Point]]) -> list[str]:
-    """The paths. Of the edges that share a lane the longest draws it, the others branch off."""
+def _edges(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Sequence[Sequence[Point]], *,
+           whole: bool = False) -> list[tuple[str, str]]:
+    """The paths and their titles. Of the edges that share a lane the longest draws it, the others branch off; or, if `whole`,
+    each draws it."""
     longest: dict[int, int] = {}
     copies: defaultdict[tuple[int, int], int] = defaultdict(int)
     total = Counter((edge.source, edge.target) for edge in edges)
@@ -162,10 +187,10 @@ def _edges(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Seque
         pair = edge.source, edge.target
         bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)               # x * x: two lines side by side
         copies[pair] += 1
-        points = routes[i] if longest[edge.source] == i else routes[i][-2:]
+        points = routes[i] if whole or longest[edge.source] == i else routes[i][-2:]
         source, shape = nodes[edge.source], "" if edge.shape is None else shape_text(edge.shape)
         title = f"{source.name or source.label} to {nodes[edge.target].label}" + (f", {shape}" if shape else "")
-        paths.append(f'<path d="{_path(points, bulge)}"><title>{escape(title)}</title></path>')
+        paths.append((_path(points, bulge), title))
     return paths
 
 

@@ -43,6 +43,10 @@ class GraphNode:
         How many nodes this one stands for.
     inside : tuple of str
         Of a node that stands for many the user's names of the leaves among them.
+    line, source : str
+        Of an operation, where in the program it was recorded ("cell line 3", "x.exp()"), if that was noted.
+    members : tuple of int
+        The numbers that the nodes it stands for had before folding, where the reader of the graph set them.
     """
 
     kind: str
@@ -53,6 +57,9 @@ class GraphNode:
     detail: str = ""
     count: int = 1
     inside: tuple[str, ...] = ()
+    members: tuple[int, ...] = ()
+    line: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
     library = library_of(outputs[0])
     assert library is not None
     roots = [library.whole(library.node(output)) for output in outputs]
-    nodes, inputs = _spine_first(library, roots)
+    nodes, inputs = spine_first(library, roots)
     index = {node: i for i, node in enumerate(nodes)}
     named = _names_of_nodes(library, names)
     shapes = [library.shape(node) for node in nodes]
@@ -101,7 +108,8 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
             continue
         first = next((shapes[index[source]] for source in inputs[i] if source is not None), None)
         label = written(operation, _settings(library, node), None if first is None else len(first))
-        found.append(GraphNode("operation", label, name, operation, shapes[i]))
+        line, source = library.place(node)
+        found.append(GraphNode("operation", label, name, operation, shapes[i], line=line, source=source))
         edges += [GraphEdge(index[source], i, argument, shapes[index[source]])
                   for argument, source in enumerate(inputs[i]) if source is not None]
     own: dict[int, str] = {}
@@ -119,7 +127,7 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
     return tuple(found), tuple(edges)
 
 
-def _spine_first(library: Library, roots: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
+def spine_first(library: Library, roots: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
     """All nodes behind `roots`, each after its inputs and the deepest of these first; and the inputs of each.
 
     An operation's parameters so come just before it, and the layers of a network are intervals one after another. The

@@ -257,6 +257,9 @@ def _row(library: Library, source: Source, gradient: Any, extra: Sequence[Note],
                     serious=True,
                 )
             )
+    line, _ = ("", "") if source.is_leaf else library.place(library.node(tensor))
+    if line:
+        notes.append(Note(say("made at ", line)))
     return Row(
         source.name,
         tuple(tensor.shape),

@@ -111,6 +111,9 @@ def why_not(value: Any, what: str | Span) -> Sentence | None:
     dtype = library.dtype_name(value)
     if not dtype.startswith(("float", "bfloat", "complex")):
         return say(what, f" is {dtype}, and only floating point tensors have gradients")
+    if known := library.why_lost(value):
+        parts = known.split("`")
+        return say(what, " has requires_grad=False: ", *(Span(part, "code") if i % 2 else part for i, part in enumerate(parts)))
     return say(
         what,
         " has requires_grad=False: no tensor that it was computed from requires a gradient, or it was made under "

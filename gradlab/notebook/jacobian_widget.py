@@ -1,11 +1,9 @@
-"""The live view of a Jacobian: step through its rows, or mix them with sliders.
+"""The live view of a Jacobian: the widget around `explore.lab.Lab`.
 
-Python computes, JavaScript (static/jacobian.js) draws and reports what was clicked. A view asks by a message, {"ask":
-..., "id": ...}, and is answered by traits that change together, the last of which, `answered`, repeats the id. A view
-asks for the next frame only when the last has come, so a slow backward can never be flooded by a fast slider.
-
-What travels is bounded: at most 64 × 64 cells, pooled where the matrix is larger, and the first 64 numbers of vᵀJ; all
-numbers as little-endian binary, weights as (row, weight) pairs of those that are not zero.
+Python computes, JavaScript (static/jacobian.js) draws and reports what was clicked. A view asks by a message, {"ask": ...,
+"id": ...}, and is answered by one, {"answer": the id, ...}, with the numbers as little-endian binary buffers. It asks for the
+next frame only when the last has come, so a slow backward can never be flooded by a fast slider. Whatever goes wrong while
+answering is part of the answer and shown in the view. The widget's own state, which a notebook may save, is names and shapes.
 
 The widget holds the Jacobian, and with it the graph, until it is closed or its last view is gone. Beside itself it
 displays the static picture of the Jacobian, as an output of its own above it, kept up to date as rows are filled; the
@@ -16,22 +14,24 @@ the picture.
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 import anywidget
-import numpy as np
 import traitlets
 
-from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO, bins, extremes, matrix_of, pool
 from gradlab.explore.jacobian import Jacobian
+from gradlab.explore.lab import Lab
 
 STATIC = Path(__file__).parent / "static"
-CELLS = 64  # drawn along a side
 TWIN = "data-gradlab-twin"  # marks the static picture for the style sheet
 VIEW = "application/vnd.jupyter.widget-view+json"
 VIEW_VERSION = {"version_major": 2, "version_minor": 0}
+PICTURED = ("step", "go", "fill", "pause")  # after which the static picture is drawn anew
+QUICK = 0.2  # seconds: where its bitmap takes longer, it is left out until there is a pause
+LARGE = 1_000_000  # entries: the bitmap of a larger one waits until the live view is there
 
 
 class JacobianWidget(anywidget.AnyWidget):
@@ -43,153 +43,49 @@ class JacobianWidget(anywidget.AnyWidget):
     _esm = STATIC / "jacobian.js"
     _css = STATIC / "jacobian.css"
 
-    about = traitlets.Dict().tag(sync=True)  # names, shapes, where the drawn bins begin, colours; never changes
+    about = traitlets.Dict().tag(sync=True)  # names, shapes, costs, colours, the drawing of the graph; never changes
     token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
-    row = traitlets.Int(-1).tag(sync=True)  # the row filled last; -1: none, or a free mix
-    filled = traitlets.Int(0).tag(sync=True)  # how many rows are shown
-    cells = traitlets.Bytes().tag(sync=True)  # float64, drawn rows × drawn columns
-    shown = traitlets.Bytes().tag(sync=True)  # uint8 per drawn row: whether it has a value
-    extent: Any = traitlets.List().tag(sync=True)  # least and greatest finite value shown
-    picked = traitlets.Bytes().tag(sync=True)  # int32, the rows whose weight is not zero
-    weights = traitlets.Bytes().tag(sync=True)  # float64, their weights
-    result = traitlets.Bytes().tag(sync=True)  # float64, the first numbers of vᵀJ; empty: none yet
-    strip = traitlets.Bytes().tag(sync=True)  # float64, vᵀJ in drawn columns
-    sweeps = traitlets.Int(0).tag(sync=True)  # weighted backwards the last frame took: 1, or 0 if the rows were known
-    code = traitlets.Unicode().tag(sync=True)  # the same by hand
-    error = traitlets.Unicode().tag(sync=True)  # what went wrong, in words
     ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
-    answered = traitlets.Unicode().tag(sync=True)  # the id of the last message that was dealt with
+    timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
     def __init__(self, jacobian: Jacobian, **traits: Any) -> None:
-        rows, columns = jacobian.shape
         self._jacobian: Jacobian | None = jacobian
-        self._columns = columns
-        self._row_bins = bins([("", rows)], CELLS)
-        self._column_bins = bins(jacobian.blocks, CELLS)
-        self._values = np.zeros((len(self._row_bins), len(self._column_bins)))
-        self._drawn = np.zeros(len(self._row_bins), np.uint8)
-        self._done = np.zeros(rows, bool)
+        self._lab: Lab | None = Lab(jacobian)
         self._picture: Any = None  # the display handle of the static twin
-        stops = np.cumsum([0, *(size for _, size in jacobian.blocks)])
-        about = {
-            "output": {"name": jacobian.output_name, "shape": list(jacobian.output_shape)},
-            "inputs": [
-                {"name": name, "shape": list(shape)}
-                for name, shape in zip(jacobian.input_names, jacobian.input_shapes, strict=True)
-            ],
-            "rows": rows,
-            "columns": columns,
-            "rowBins": self._row_bins.tolist(),
-            "columnBins": self._column_bins.tolist(),
-            "blocks": [int(np.searchsorted(self._column_bins, stop)) for stop in stops[:-1]]
-            if len(stops) <= CELLS
-            else [0],
-            "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
-        }
-        super().__init__(
-            about=about, token=uuid.uuid4().hex, code=jacobian.by_hand(0) if rows else "", **self._map(), **traits
-        )
+        self._drawing_took, self._bitmap_due = 0.0, False  # seconds; whether the static picture lacks its bitmap
+        super().__init__(about=self._lab.about(), token=uuid.uuid4().hex, **traits)
         self.on_msg(self._heard)
 
     # ------------------------------------------------------------------------------------------ messages
     def _heard(self, _: Any, message: Any, buffers: Any) -> None:
-        """Deal with one message of a view. An exception is shown in the widget; the view is answered in any case."""
+        """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""
         message = message if isinstance(message, dict) else {}
-        changes: dict[str, Any] = {}
+        ask = str(message.get("ask"))
+        frame: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         try:
-            changes = {"error": "", **self._answer(str(message.get("ask")), buffers)}
+            if ask == "gone":
+                self._let_go()
+                self.ended = True
+            elif self._lab is None:
+                raise RuntimeError("the graph is gone; run the cell again")
+            elif ask == "colours":
+                frame, arrays = self._lab.colours()
+            else:
+                frame, arrays = self._lab.answer(ask, message, [bytes(buffer) for buffer in buffers or ()])
         except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
-            changes = {"error": f"{type(error).__name__}: {error}"}
+            frame = {"error": f"{type(error).__name__}: {error}"}
         except KeyboardInterrupt:
-            changes = {"error": "interrupted"}
+            frame = {"error": "interrupted"}
         finally:
-            with self.hold_sync():
-                for name, value in changes.items():
-                    setattr(self, name, value)
-                self.answered = str(message.get("id", ""))
-        if message.get("ask") in ("step", "pause") or self._done.all():
-            self._refresh_picture()
-
-    def _answer(self, ask: str, buffers: Any) -> dict[str, Any]:
-        if ask == "gone":
-            self._let_go()
-            return {"ended": True}
-        if ask in ("here", "pause"):
-            return {}
-        if self._jacobian is None:
-            raise RuntimeError("the graph is gone; run the cell again")
-        if ask in ("step", "play"):
-            return self._step()
-        if ask == "reset":
-            self._done[:], self._drawn[:], self._values[:] = False, 0, 0.0
-            return {
-                "row": -1,
-                "filled": 0,
-                **self._map(),
-                **self._mix([], [], None),
-                "sweeps": 0,
-                "code": self._jacobian.by_hand(0),
-            }
-        if ask == "mix":
-            return self._free(*(bytes(buffer) for buffer in buffers))
-        raise ValueError(f"this widget does not know the request {ask!r}")
-
-    def _step(self) -> dict[str, Any]:
-        """Fill the first row that is not shown yet."""
-        if self._done.all():
-            return {}
-        jacobian, i = self._jacobian, int(np.argmin(self._done))
-        assert jacobian is not None
-        before = jacobian.rows_known
-        row = jacobian.row(i)
-        self._done[i] = True
-        bin_ = int(np.searchsorted(self._row_bins, i, side="right")) - 1
-        pooled = self._pooled(row)
-        old = self._values[bin_] if self._drawn[bin_] else np.zeros_like(pooled)
-        self._values[bin_] = np.where(np.isnan(old) | (np.abs(old) > np.abs(pooled)), old, pooled)
-        self._drawn[bin_] = 1
-        low, high, _ = extremes(matrix_of(row))
-        if self._done.sum() > 1:
-            low, high = min(low, self.extent[0]), max(high, self.extent[1])
-        return {
-            "row": i,
-            "filled": int(self._done.sum()),
-            **self._map([low, high]),
-            **self._mix([i], [1.0], row),
-            "sweeps": jacobian.rows_known - before,
-            "code": jacobian.by_hand(i),
-        }
-
-    def _free(self, picked: bytes, weights: bytes) -> dict[str, Any]:
-        """vᵀJ for the weights that the sliders say."""
-        jacobian = self._jacobian
-        assert jacobian is not None
-        rows, values = np.frombuffer(picked, "<i4"), np.frombuffer(weights, "<f8")
-        if rows.shape != values.shape or (rows.size and not 0 <= rows.min() <= rows.max() < len(jacobian)):
-            raise ValueError(f"weights for rows {rows.tolist()} do not fit a Jacobian with {len(jacobian)} rows")
-        v = np.zeros(len(jacobian))
-        v[rows] = values
-        sweeps = int(jacobian.rows_known < len(jacobian))
-        return {"row": -1, **self._mix(rows, values, jacobian.vjp(v)), "sweeps": sweeps, "code": jacobian.by_hand(v)}
-
-    # ------------------------------------------------------------------------------------------ traits
-    def _pooled(self, row: np.ndarray) -> np.ndarray:
-        return pool(matrix_of(row), np.arange(1), self._column_bins)[0][0]
-
-    def _map(self, extent: list[float] | None = None) -> dict[str, Any]:
-        return {
-            "cells": self._values.astype("<f8").tobytes(),
-            "shown": self._drawn.tobytes(),
-            "extent": extent or [0.0, 0.0],
-        }
-
-    def _mix(self, picked: Any, weights: Any, result: np.ndarray | None) -> dict[str, bytes]:
-        return {
-            "picked": np.asarray(picked, "<i4").tobytes(),
-            "weights": np.asarray(weights, "<f8").tobytes(),
-            "result": b"" if result is None else result[:CELLS].astype("<f8").tobytes(),
-            "strip": b"" if result is None else self._pooled(result).astype("<f8").tobytes(),
-        }
+            self.send(
+                {"answer": str(message.get("id", "")), "ask": ask, **frame,
+                 "arrays": [[name, array.dtype.str.lstrip("<|=")] for name, array in arrays.items()]},
+                [array.tobytes() for array in arrays.values()],
+            )
+        whole = bool(frame.get("done")) or ask in ("hello", "pause")
+        if self._bitmap_due if ask == "hello" else ask in PICTURED and (whole or not message.get("swift")):
+            self._refresh_picture(whole)
 
     # ------------------------------------------------------------------------------------------ display and end
     def _repr_mimebundle_(self, **_: Any) -> Any:
@@ -210,26 +106,35 @@ class JacobianWidget(anywidget.AnyWidget):
         from IPython.display import display
 
         if self._jacobian is not None:
-            self._picture = display(self._static(), raw=True, display_id=True)
+            rows, columns = self._jacobian.shape
+            self._bitmap_due = rows * columns > LARGE
+            self._picture = display(self._static(quick=self._bitmap_due), raw=True, display_id=True)
         data, metadata = self._live()
         display(data, metadata=metadata, raw=True)
 
-    def _static(self) -> dict[str, str]:
-        """The bundle of the rows known, marked as this widget's twin. It computes nothing."""
+    def _static(self, quick: bool = False) -> dict[str, str]:
+        """The bundle of what is known, marked as this widget's twin; `quick`: without the bitmap. It computes nothing."""
         assert self._jacobian is not None
-        data = dict(self._jacobian.drawing(compute=False)._repr_mimebundle_())
+        drawing = self._jacobian.drawing(compute=False)
+        data = {"text/html": drawing.html(), "text/plain": drawing.text} if quick else dict(drawing.bundle())
         data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
         return data
 
-    def _refresh_picture(self) -> None:
-        if self._picture is not None and self._jacobian is not None:
-            self._picture.update(self._static(), raw=True)
+    def _refresh_picture(self, whole: bool = True) -> None:
+        """Draw the static picture anew: whole, or without the bitmap if that takes its time."""
+        if self._picture is None or self._jacobian is None:
+            return
+        start, quick = time.monotonic(), not whole and self._drawing_took > QUICK
+        self._picture.update(self._static(quick), raw=True)
+        self._bitmap_due = quick
+        if not quick:
+            self._drawing_took = time.monotonic() - start
 
     def _let_go(self) -> None:
         if self._jacobian is not None:
             with contextlib.suppress(Exception):  # a picture that cannot be drawn must not keep the graph
                 self._refresh_picture()
-        self._jacobian = self._picture = None
+        self._jacobian = self._lab = self._picture = None
 
     def close(self) -> None:
         """Let the graph go, bring the static picture up to date, and remove the live view."""

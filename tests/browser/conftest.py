@@ -95,8 +95,12 @@ async ([esm, css, traits, bytes]) => {
     send: (content, callbacks, buffers = []) => {
       const raw = buffers.map(b => btoa(String.fromCharCode(...new Uint8Array(b))));
       model.sent.push([content, raw]);
-      if (window.tell) window.tell(content, raw).then(([traits, bytes]) => model.receive(traits, bytes));
+      if (window.tell) window.tell(content, raw).then(([traits, bytes, messages]) => {
+        model.receive(traits, bytes);
+        for (const [said, parts] of messages) model.hear(said, parts);
+      });
     },
+    hear: (said, parts = []) => { for (const listener of [...listeners['msg:custom'] ?? []]) listener(said, parts.map(decode)); },
     receive: (traits, bytes) => {
       const changed = {...traits};
       for (const [key, value] of Object.entries(bytes)) changed[key] = decode(value);
@@ -117,8 +121,8 @@ async ([esm, css, traits, bytes]) => {
 def open_widget(browser):
     """open_widget(widget, live=True) -> a Playwright page that shows the widget's ESM alone, with no Jupyter.
 
-    The page's model is filled from the widget's traits. If `live`, messages go to the Python widget and its answer
-    comes back, as they would through a kernel; else they pile up in `model.sent`.
+    The page's model is filled from the widget's traits. If `live`, messages go to the Python widget, whose traits
+    and messages come back, as they would through a kernel; else they pile up in `model.sent`.
     """
     import base64
 
@@ -145,9 +149,13 @@ def open_widget(browser):
             name for name in widget.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")
         ]
 
+        said = []
+        widget.send = lambda content, buffers=(): said.append([content, [base64.b64encode(part).decode() for part in buffers]])
+
         def tell(content, raw):
+            said.clear()
             widget._handle_custom_msg(content, [memoryview(base64.b64decode(part)) for part in raw])
-            return split({name: getattr(widget, name) for name in names if name != "about"})
+            return [*split({name: getattr(widget, name) for name in names if name != "about"}), list(said)]
 
         if live:
             page.expose_function("tell", tell)

@@ -1,0 +1,432 @@
+"""What a live view of a Jacobian shows, and what changes it: the model of the widget, without a front end.
+
+A `Lab` is asked for something ("step", "go", "mix", "window", …) and answers with a frame: a dict of what is to be shown
+and named arrays. Whoever draws holds the cells and puts the changed lines of a frame in; `hello` and whatever moves the
+window bring them all. What travels is bounded: at most 160 × 160 cells and 64 numbers of a result.
+
+The matrix is shown from what the Jacobian knows. Rows come from `J.row`, columns from `J.jvp`, the whole by the blocks of
+`J.plan`; "reset" empties the view and not the Jacobian. With a line forgotten (`mishaps`) the view shows another matrix, that
+of the trial, and the true one is there again when the switch goes back.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.cells import NAN, Cells, Window
+from gradlab.explore.column_code import column_by_hand
+from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
+from gradlab.explore.jacobian.graph import split
+from gradlab.explore.libraries import GRADLAB
+from gradlab.explore.mishaps import Trial
+from gradlab.explore.path import Path, path_of
+
+CELLS = 160  # drawn along a side
+NUMBERS = 64  # of a result
+SWIFT = 0.2  # seconds that lighting the graph may take while rows follow one another
+FRAME = 0.15  # seconds of computing between two frames while all is filled
+
+Frame = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+class Lab:
+    """A Jacobian being looked at.
+
+    Attributes
+    ----------
+    by : {"rows", "columns"}
+        What is stepped through: rows by cotangents v, columns by tangents u.
+    at : int
+        The row or column shown; −1 for none, or a free mix.
+    weights : ndarray
+        v or u.
+    result : ndarray or None
+        vᵀJ or Ju.
+    """
+
+    def __init__(self, jacobian: Any) -> None:
+        self._jacobian = jacobian
+        self._graph = jacobian._graph  # kept, so that paths can be lit when all is known
+        self._path: Path | None = None
+        self._light_seconds = 0.0
+        self._true = self._layer = Layer(jacobian, None)  # "hello" shows what is known
+        self._new = True
+        self._trial: Trial | None = None
+        self._switches = {"zero": False, "retain": False}
+        self.by, self.at, self.sweeps = "rows", -1, 0
+        self.result: np.ndarray | None = None
+        self.weights = np.zeros(jacobian.shape[0])
+        self._code = self._happened = ""
+        self._lit: tuple[list[int], list[int]] = ([], [])
+
+    # ------------------------------------------------------------------------------------------ what does not change
+    def about(self) -> dict[str, Any]:
+        """Names, shapes, costs, colours and the drawing of the graph: plain data for JSON."""
+        jacobian = self._jacobian
+        if self._graph is not None:
+            named = zip((*jacobian.output_names, *jacobian.input_names), (*self._graph.outputs, *self._graph.inputs), strict=True)
+            self._path = path_of(jacobian._library, self._graph.outputs, self._graph.inputs, dict(named))
+        plan = None if jacobian.complete else jacobian.plan
+        return {
+            "outputs": [{"name": name, "shape": list(shape)}
+                        for name, shape in zip(jacobian.output_names, jacobian.output_shapes, strict=True)],
+            "inputs": [{"name": name, "shape": list(shape)}
+                       for name, shape in zip(jacobian.input_names, jacobian.input_shapes, strict=True)],
+            "rows": jacobian.shape[0],
+            "columns": jacobian.shape[1],
+            "plan": "" if plan is None else str(plan),
+            "coloured": jacobian.plan.by if jacobian.plan.colours is not None else "",
+            "groups": int(jacobian.plan.sweeps) if jacobian.plan.colours is not None else 0,
+            "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
+            "forward": jacobian._library is GRADLAB,  # whether a tangent's path is seen, or what it may reach
+            "graph": self._path.figure if self._path is not None else None,
+        }
+
+    # ------------------------------------------------------------------------------------------ asking
+    def answer(self, ask: str, what: dict[str, Any], buffers: list[bytes]) -> Frame:
+        """Do what was asked for, and say what is to be shown. Raises what goes wrong; the state is then as before."""
+        if ask not in ASKS:
+            raise ValueError(f"this view does not know the request {ask!r}")
+        before = self._jacobian.sweeps
+        self._layer.changed, self._happened = set(), ""
+        whole = bool(ASKS[ask](self, what, buffers))
+        self.sweeps = self._jacobian.sweeps - before
+        return self._frame(whole)
+
+    def _hello(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        if self._new:
+            self._true.base, self._new = self._jacobian, False
+        self._layer.look(self._layer.view.window)
+        return True
+
+    def _step(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """The first row or column that is not shown yet."""
+        done = self._layer.done[self.by == "columns"]
+        if not done.all():
+            return self._go_to(int(np.argmin(done)), swift=bool(what.get("swift")))
+        return False
+
+    def _go(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        size = self._size()
+        at = int(what["at"])
+        if not 0 <= at < size:
+            raise IndexError(f"{self.by[:-1]} {at} of {size}")
+        return self._go_to(at)
+
+    def _go_to(self, at: int, swift: bool = False) -> bool:
+        """Show one row or column. Returns whether the window moved, so that it is in it."""
+        jacobian, columns = self._jacobian, self.by == "columns"
+        weights = np.zeros(self._size())
+        weights[at] = 1.0
+        if self._trial is not None:
+            self._code = self._trial.code(at)
+            try:
+                line = self._trial.row(at)
+            except RuntimeError as error:  # what this is about
+                self._happened = f"{type(error).__name__}: {error}"
+                return False
+            code = self._trial.code(at)
+        elif columns:
+            line, code = self._layer.column(at), column_by_hand(jacobian._hand, at)
+        else:
+            line, code = jacobian.row(at), jacobian.by_hand(at)
+        self._layer.put(columns, at, line)
+        self._show(at, weights, line, code, swift)
+        window = list(self._layer.view.window)
+        start, end = window[2 * columns:2 * columns + 2]
+        if start <= at < end:
+            return False
+        length = end - start
+        start = min(max(0, at - length // 2), self._size() - length)
+        window[2 * columns:2 * columns + 2] = start, start + length
+        self._layer.look((window[0], window[1], window[2], window[3]))
+        return True
+
+    def _mix(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """vᵀJ or Ju for weights given as two buffers: which, int32, and how much, float64."""
+        which, values = np.frombuffer(buffers[0], "<i4"), np.frombuffer(buffers[1], "<f8")
+        size = self._size()
+        if which.shape != values.shape or (which.size and not 0 <= which.min() <= which.max() < size):
+            raise ValueError(f"weights for {self.by} {which.tolist()} do not fit a Jacobian with {size} {self.by}")
+        weights = np.zeros(size)
+        weights[which] = values
+        jacobian = self._jacobian
+        if self.by == "columns":
+            self._show(-1, weights, jacobian.jvp(weights), column_by_hand(jacobian._hand, weights))
+        else:
+            self._show(-1, weights, jacobian.vjp(weights), jacobian.by_hand(weights))
+        return False
+
+    def _group(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """The sweep of one colour: the weights are 1 at all rows or columns of it."""
+        plan = self._jacobian.plan
+        if plan.by != self.by:
+            self._axis({"by": plan.by}, [])
+        which = np.flatnonzero(plan.colours == int(what["colour"]))
+        return self._mix({}, [which.astype("<i4").tobytes(), np.ones(which.size, "<f8").tobytes()])
+
+    def _show(self, at: int, weights: np.ndarray, result: np.ndarray, code: str, swift: bool = False) -> None:
+        self.at, self.weights, self.result, self._code = at, weights, result, code
+        if self._path is not None and not (swift and self._light_seconds > SWIFT):
+            start = time.perf_counter()
+            if self.by == "rows":
+                self._lit = self._path.of_row(list(split(weights, self._jacobian.output_shapes)))
+            else:
+                self._lit = self._path.of_column(list(split(weights, self._jacobian.input_shapes)))
+            self._light_seconds = time.perf_counter() - start
+
+    def _fill(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """The plan's next blocks, for a moment; asked again until all is known."""
+        jacobian, end = self._jacobian, time.perf_counter() + FRAME
+        if self._trial is not None:
+            raise RuntimeError("take the forgotten lines back first: the trial goes row by row")
+        if not self._true.base:
+            self._true.show_all()
+        for block in () if jacobian.complete else [b for b in jacobian.plan.blocks() if b.number not in jacobian._done]:
+            jacobian._run([block], progress=False)
+            if not jacobian.complete:
+                self._true.put_block(block)
+            if time.perf_counter() > end:
+                break
+        if not jacobian.complete and not jacobian.plan.sweeps:  # all is zero
+            np.asarray(jacobian)
+        if jacobian.complete:
+            self._true.look(self._true.view.window)
+        return True
+
+    def _axis(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        if what["by"] not in ("rows", "columns"):
+            raise ValueError(f"by={what['by']!r} is neither rows nor columns")
+        if what["by"] == "columns" and self._trial is not None:
+            raise RuntimeError("forgetting is about backward: take the forgotten lines back before going by columns")
+        self.by = what["by"]
+        self._forget_result()
+        return False
+
+    def _look(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """Another window: [first row, end, first column, end]."""
+        rows, columns = self._jacobian.shape
+        first, end, left, right = (int(k) for k in what["window"])
+        first, left = min(max(first, 0), max(rows - 1, 0)), min(max(left, 0), max(columns - 1, 0))
+        self._layer.look((first, min(max(end, first + 1), rows), left, min(max(right, left + 1), columns)))
+        return True
+
+    def _forget(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        """The switches: forget to zero, forget retain_graph."""
+        switches = {name: bool(what.get(name)) for name in self._switches}
+        if any(switches.values()):
+            trial = Trial(self._jacobian, **switches)
+            layer = Layer(self._jacobian, None)
+            layer.done[0][trial.count:] = True
+            layer.look(self._layer.view.window)
+            self.by, self._trial, self._layer = "rows", trial, layer
+        else:
+            self._true.look(self._layer.view.window)
+            self._trial, self._layer = None, self._true
+        self._switches = switches
+        self._forget_result()
+        return True
+
+    def _reset(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        if self._trial is not None:
+            return self._forget(self._switches, [])
+        self._true = self._layer = Layer(self._jacobian, None, self._layer.view.window)
+        self._forget_result()
+        return True
+
+    def _nothing(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
+        return False
+
+    def _forget_result(self) -> None:
+        self.at, self.result, self._lit, self.weights = -1, None, ([], []), np.zeros(self._size())
+        self._code = ""
+
+    def _size(self) -> int:
+        return int(self._jacobian.shape[self.by == "columns"])
+
+    # ------------------------------------------------------------------------------------------ frames
+    def _frame(self, whole: bool) -> Frame:
+        layer, view = self._layer, self._layer.view
+        picked = np.flatnonzero(self.weights)
+        arrays = {"picked": picked.astype("<i4"), "weights": self.weights[picked].astype("<f8")}
+        start = view.window[0 if self.by == "columns" else 2]
+        if self.result is not None:
+            arrays["result"] = self.result[start:start + NUMBERS].astype("<f8")
+            strip = self._strip(view, self.result)
+            arrays |= {"stripLow": strip.low.astype("<f8"), "stripHigh": strip.high.astype("<f8"), "stripFlags": strip.flags}
+        lines = sorted(layer.changed)
+        if whole or len(lines) > len(view.rows) // 4 + 4:
+            arrays |= {"low": view.low.astype("<f8"), "high": view.high.astype("<f8"), "flags": view.flags,
+                       "rowBins": view.rows.astype("<i4"), "columnBins": view.columns.astype("<i4")}
+            lines = []
+        elif lines:
+            parts = [(slice(None), k) if columns else (k, slice(None)) for columns, k in lines]
+            arrays |= {"low": np.concatenate([view.low[part] for part in parts]).astype("<f8"),
+                       "high": np.concatenate([view.high[part] for part in parts]).astype("<f8"),
+                       "flags": np.concatenate([view.flags[part] for part in parts])}
+        done = layer.done[self.by == "columns"]
+        trial = self._trial
+        frame = {
+            "by": self.by, "at": self.at, "start": start, "window": list(view.window), "whole": "rowBins" in arrays,
+            "lines": [[int(columns), k] for columns, k in lines],
+            "filled": int(done.sum()) - (self._jacobian.shape[0] - trial.count if trial else 0),
+            "of": trial.count if trial else int(done.size),
+            "done": bool(done.all()),
+            "known": bool(self._true.base and self._jacobian.complete),
+            "extent": list(layer.extent() or ()),
+            "nans": layer.all.odd[NAN],
+            "sweeps": self.sweeps,
+            "code": self._code or self._first_code(),
+            "lit": self._lit[0], "litEdges": self._lit[1],
+            "unused": [name for name, missing in zip(self._jacobian.input_names, self._jacobian._unused or (), strict=False)
+                       if missing],
+            **self._switches,
+            "trial": trial.meaning() if trial else "",
+            "happened": self._happened,
+        }
+        return frame, arrays
+
+    def _first_code(self) -> str:
+        if not self._size():
+            return ""
+        if self._trial is not None:
+            return self._trial.code(0)
+        return column_by_hand(self._jacobian._hand, 0) if self.by == "columns" else self._jacobian.by_hand(0)
+
+    def _strip(self, view: Cells, result: np.ndarray) -> Cells:
+        """The result in the columns, or rows, of the cells."""
+        first, end, left, right = view.window
+        if self.by == "rows":
+            strip = Cells((0, 1, left, right), self._jacobian.blocks, CELLS)
+            strip.put_row(0, result)
+        else:
+            strip = Cells((first, end, 0, 1), [("", 1)], CELLS)
+            strip.put_column(0, result)
+        return strip
+
+    def colours(self) -> Frame:
+        """The pattern in the view's cells, each with the colour of its rows or columns, and what each colour sweeps."""
+        plan, view = self._jacobian.plan, self._layer.view
+        rows, columns = plan.pattern
+        inside, i, j = view._places(rows, columns)
+        which = np.asarray(plan.colours)[(columns if plan.by == "columns" else rows)[inside]]
+        least = np.full(view.low.shape, 2**31 - 1, np.int64)
+        greatest = np.full(view.low.shape, -1, np.int64)
+        np.minimum.at(least, (i, j), which)
+        np.maximum.at(greatest, (i, j), which)
+        cells = np.where(greatest < 0, -1, np.where(least == greatest, least, -2))  # −1: always zero, −2: several colours
+        sizes = np.bincount(plan.colours, minlength=plan.sweeps)
+        labels = self._jacobian.column_labels_lazily() if plan.by == "columns" else self._jacobian.row_labels()
+        first = [np.flatnonzero(plan.colours == k)[:4] for k in range(min(plan.sweeps, 12))]
+        frame = {
+            "by": plan.by, "sweeps": int(plan.sweeps), "entries": int(rows.size), "groups": [
+                {"size": int(sizes[k]), "members": [labels[int(m)] for m in some]} for k, some in enumerate(first)],
+        }
+        return frame, {"groupCells": cells.astype("<i4")}
+
+
+class Layer:
+    """A matrix as far as it is shown: the whole in few cells, and the window that is looked at.
+
+    Attributes
+    ----------
+    base : Jacobian or None
+        Whose known rows are shown besides those put in.
+    all, view : Cells
+        The whole, and the window.
+    done : tuple of ndarray of bool
+        Which rows, and which columns, are shown.
+    changed : set of (bool, int)
+        Lines of cells of the view that were written to: (whether a column, its number).
+    """
+
+    def __init__(self, jacobian: Any, base: Any, window: Window | None = None) -> None:
+        self._jacobian, self.base = jacobian, base
+        rows, columns = self._shape = jacobian.shape
+        self.done = np.zeros(rows, bool), np.zeros(columns, bool)
+        self._lines: tuple[dict[int, np.ndarray], dict[int, np.ndarray]] = ({}, {})
+        self.changed: set[tuple[bool, int]] = set()
+        self.view = self.all = self._cells((0, rows, 0, columns))
+        if window is not None and window != self.all.window:
+            self.view = self._cells(window)
+
+    def extent(self) -> tuple[float, float] | None:
+        """The least and the greatest finite entry shown, of the whole."""
+        return self.all.extremes()
+
+    def look(self, window: Window) -> None:
+        """Look at a window, and at whatever the Jacobian has come to know since."""
+        self.all = self._cells((0, self._shape[0], 0, self._shape[1]))
+        self.view = self.all if window == self.all.window else self._cells(window)
+
+    def show_all(self) -> None:
+        """Show all that the Jacobian knows."""
+        self.base = self._jacobian
+        self.look(self.view.window)
+
+    def column(self, j: int) -> np.ndarray:
+        """Column `j`: one that was put in, or by one forward sweep."""
+        if j not in self._lines[1]:
+            u = np.zeros(self._shape[1])
+            u[j] = 1.0
+            return self._jacobian.jvp(u)
+        return self._lines[1][j]
+
+    def put(self, columns: bool, at: int, line: np.ndarray) -> None:
+        """Put a row in, or a column."""
+        if self.done[columns][at]:
+            return
+        for cells in {id(c): c for c in (self.all, self.view)}.values():
+            to = (cells.put_column if columns else cells.put_row)(at, line, ~self.done[not columns])
+            if cells is self.view and to is not None:
+                self.changed.add((columns, to))
+        self._lines[columns][at] = line
+        self._mark(columns, at)
+
+    def put_block(self, block: Any) -> None:
+        """Put in a block of the plan that the Jacobian has stored."""
+        jacobian = self._jacobian
+        if block.kind != "colours":
+            for k in range(block.start, block.stop):
+                by_columns = block.kind == "columns"
+                self.put(by_columns, k, jacobian._matrix[:, k] if by_columns else jacobian.row(k))
+            return
+        rows, columns = jacobian.plan.pattern
+        colour = np.asarray(jacobian.plan.colours)[columns if jacobian.plan.by == "columns" else rows]
+        which = (colour >= block.start) & (colour < block.stop)
+        values = jacobian._matrix[rows[which], columns[which]] if jacobian._data is None else jacobian._data[which]
+        for cells in {id(c): c for c in (self.all, self.view)}.values():
+            cells.put_entries(rows[which], columns[which], values)
+
+    def _mark(self, columns: bool, at: Any) -> None:
+        self.done[columns][at] = True
+        if self.done[columns].all():
+            self.done[not columns][:] = True
+
+    def _cells(self, window: Window) -> Cells:
+        cells = Cells(window, self._jacobian.blocks, CELLS)
+        known, across = (np.zeros(size, bool) for size in self._shape)
+        if self.base is not None:
+            cells.put_known(self.base)
+            known, across = self.base.known, self.base._filled[1]
+            self._mark(False, known)
+            if across.any():
+                self._mark(True, across)
+        rows, columns = self._lines
+        for i, row in rows.items():
+            if not known[i]:
+                cells.put_row(i, row, ~across)
+        known[list(rows)] = True
+        for j, column in columns.items():
+            if not across[j]:
+                cells.put_column(j, column, ~known)
+        return cells
+
+
+ASKS: dict[str, Any] = {
+    "hello": Lab._hello, "step": Lab._step, "go": Lab._go, "mix": Lab._mix, "fill": Lab._fill, "axis": Lab._axis,
+    "window": Lab._look, "forget": Lab._forget, "reset": Lab._reset, "group": Lab._group, "pause": Lab._nothing,
+}

@@ -1,0 +1,157 @@
+"""The way of one sweep through a graph: which nodes a row's cotangent reaches, or a column's tangent.
+
+The graph is drawn once, folded if it is large; a sweep then lights nodes and edges of that drawing. What counts is what is
+seen: a node is lit if something that is not zero arrives there in this very sweep, so two rows that take different paths
+light different ones. In gradlab's graphs an observer sees the sweep; in PyTorch's, hooks that are taken away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.folding import fold
+from gradlab.explore.libraries import GRADLAB, Library
+from gradlab.explore.painting import figure
+from gradlab.explore.reading import read, spine_first
+
+LIMIT = 24  # nodes drawn
+MOST = 5_000  # nodes walked for it
+
+
+class Path:
+    """The graph behind outputs, and what a sweep lights in it.
+
+    Parameters
+    ----------
+    library : Library
+    outputs, inputs : sequence of Tensor
+    names : mapping of str to Tensor
+        What tensors are called.
+    """
+
+    def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> None:
+        self._library, self._inputs = library, list(inputs)
+        self._outputs = list(outputs)
+        recorded = [y for y in outputs if library.node(y) is not None]
+        nodes, edges = read(recorded, names)
+        walked, _ = spine_first(library, [library.whole(library.node(y)) for y in recorded])
+        self._number = {node: i for i, node in enumerate(walked)}
+        self._roots = {id(y): len(walked) + k for k, y in enumerate(recorded)}  # the drawn outputs, after all nodes
+        marked = [replace(node, members=(i,)) for i, node in enumerate(nodes)]
+        shown, self._edges = fold(marked, edges, LIMIT)
+        self._members = [frozenset(node.members) for node in shown]
+        self.figure: dict[str, Any] = figure(shown, self._edges)
+        self.figure["folded"] = len(nodes) if len(shown) < len(nodes) else 0
+
+    def of_row(self, weights: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
+        """The nodes and edges of the figure that carry the cotangent of vᵀJ, for v in parts of the outputs' shapes.
+
+        It takes one sweep of its own.
+        """
+        library = self._library
+        reached: set[tuple[int, int]] = set()
+
+        def see(node: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
+            for source, cotangent in zip(sources, cotangents, strict=False):
+                if source is not None and _something(cotangent):
+                    reached.add((self._at(source), self._at(node)))
+
+        used = [(y, v) for y, v in zip(self._outputs, weights, strict=True) if id(y) in self._roots and np.any(v)]
+        if used:
+            with _watching(library, list(self._number), see):
+                library.grad([y for y, _ in used], self._inputs, [library.tensor(v, like=y) for y, v in used])
+        return self._lit(reached | {(self._at(library.node(y)), self._roots[id(y)]) for y, _ in used})
+
+    def of_column(self, tangents: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
+        """Those that carry the tangent of Ju, for u in parts of the inputs' shapes.
+
+        PyTorch has no forward sweep over a recorded graph; there it is what is computed from the inputs with u not zero.
+        """
+        library = self._library
+        reached = self._with_tangent(tangents) if library is GRADLAB else None
+        live = {self._at(library.node(x)) for x, u in zip(self._inputs, tangents, strict=True) if u.any()}
+        pairs: set[tuple[int, int]] = set()
+        for node, number in self._number.items():  # each after what it is computed from
+            sources = {self._at(source) for source in library.inputs(node)} & live
+            if sources and (reached is None or number in reached):
+                live.add(number)
+                pairs |= {(source, number) for source in sources}
+        ends = {(self._at(library.node(y)), self._roots[id(y)]) for y in self._outputs if id(y) in self._roots}
+        return self._lit(pairs | {(node, end) for node, end in ends if node in live})
+
+    def _with_tangent(self, tangents: Sequence[np.ndarray]) -> set[int]:
+        """The nodes of gradlab's graph whose tangent is not zero, by one forward sweep to all of them."""
+        from gradlab.core.engine import jvp_sweep
+
+        given = {x.node: self._library.tensor(u, x).array for x, u in zip(self._inputs, tangents, strict=True)}
+        nodes = list(self._number)
+        return {self._number[node] for node, t in zip(nodes, jvp_sweep(nodes, given), strict=True) if _something(t)}
+
+    def _at(self, node: Any) -> int:
+        return -1 if node is None else self._number.get(self._library.whole(node), -1)
+
+    def _lit(self, reached: set[tuple[int, int]]) -> tuple[list[int], list[int]]:
+        place = {number: k for k, members in enumerate(self._members) for number in members}
+        pairs = {(place.get(source), place.get(target)) for source, target in reached}
+        nodes = {k for pair in pairs for k in pair if k is not None}
+        return sorted(nodes), [k for k, edge in enumerate(self._edges) if (edge.source, edge.target) in pairs]
+
+
+def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> Path | None:
+    """The path of a graph that is not too large to be walked for a small drawing; else None."""
+    seen: set[Any] = set()
+    waiting = [library.node(y) for y in outputs]
+    while waiting and len(seen) <= MOST:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += library.inputs(node)
+    return None if len(seen) > MOST else Path(library, outputs, inputs, names)
+
+
+def _something(cotangent: Any) -> bool:
+    """Whether a cotangent is there and not zero everywhere."""
+    return cotangent is not None and bool((cotangent != 0).any() if hasattr(cotangent, "any") else cotangent != 0)
+
+
+@contextmanager
+def _watching(library: Library, nodes: Sequence[Any], see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> Iterator[None]:
+    """See(node, the nodes of its arguments, their cotangents) for each node that the sweeps inside run."""
+    if library is GRADLAB:
+        from gradlab.core.engine import observing
+
+        with observing(_Observer(see)):
+            yield
+        return
+    handles = [
+        node.register_hook(lambda cotangents, _, node=node: see(node, library.inputs(node), cotangents))
+        for node in nodes
+        if library.variable(node) is None
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class _Observer:
+    """An engine's observer that hands on what it sees."""
+
+    def __init__(self, see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> None:
+        self._see = see
+
+    def begin(self, sweep: Any) -> None:
+        """Nothing."""
+
+    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+        """Hand on."""
+        self._see(node, node.edges, cotangents)
+
+    def end(self, sweep: Any, error: BaseException | None) -> None:
+        """Nothing."""

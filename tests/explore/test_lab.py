@@ -1,0 +1,431 @@
+"""The model behind the live view of a Jacobian: frames, cells, columns, forgotten lines, lit paths, colours. No front end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.cells import KNOWN, NAN, NEGATIVE, POSITIVE, Cells
+from gradlab.explore.jacobian import jacobian
+from gradlab.explore.lab import Lab
+
+MATRIX = np.array([[2, 0, 0], [2, 1, 0], [0, 0, 1], [1, 1, 1]], float)
+
+
+def example():
+    """z = (x0², x0·x1, x2, Σx) at (1, 2, 3): a Jacobian that can be worked by hand."""
+    x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
+    z = gl.stack([x[0] ** 2, x[0] * x[1], x[2], x.sum()])
+    return jacobian(z, x), x, z
+
+
+class Drawn:
+    """A front end that holds the cells and puts the changed lines of a frame in, as the page does."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.cells = None
+
+    def ask(self, what, buffers=(), **more):
+        frame, arrays = self.lab.answer(what, more, list(buffers))
+        if frame["whole"]:
+            self.cells = [arrays[name].copy() for name in ("low", "high", "flags")]
+            self.bins = arrays["rowBins"], arrays["columnBins"]
+            assert not frame["lines"]
+        at = 0
+        for is_column, k in frame["lines"]:
+            where = (slice(None), k) if is_column else (k, slice(None))
+            length = self.cells[0].shape[0 if is_column else 1]
+            for cells, name in zip(self.cells, ("low", "high", "flags"), strict=True):
+                cells[where] = arrays[name][at:at + length]
+            at += length
+        self.frame, self.arrays = frame, arrays
+        return frame
+
+    def mix(self, weights):
+        return self.ask("mix", [np.array(list(weights), "<i4").tobytes(), np.array(list(weights.values()), "<f8").tobytes()])
+
+    def values(self):
+        """What is shown, NaN where nothing is known; cells must be single entries."""
+        low, high, flags = self.cells
+        np.testing.assert_array_equal(low[flags == KNOWN], high[flags == KNOWN])
+        return np.where(flags & KNOWN, low, np.nan)
+
+
+def drawn(J):
+    view = Drawn(Lab(J))
+    view.ask("hello")
+    return view
+
+
+def test_rows_come_one_by_one_and_only_what_changed_travels():
+    J, *_ = example()
+    view = drawn(J)
+    assert J.sweeps == 0 and view.frame["code"] == J.by_hand(0) and np.isnan(view.values()).all()
+    for i in range(4):
+        frame = view.ask("step")
+        assert (frame["at"], frame["filled"], frame["sweeps"], frame["whole"], frame["lines"]) == (i, i + 1, 1, False, [[0, i]])
+        np.testing.assert_array_equal(view.values(), np.where(np.arange(4)[:, None] <= i, MATRIX, np.nan))
+        np.testing.assert_array_equal(view.arrays["result"], MATRIX[i])
+        assert view.arrays["picked"].tolist() == [i] and view.arrays["weights"].tolist() == [1.0]
+        assert frame["code"] == J.by_hand(i) and frame["extent"] == [0.0, 2.0]
+    assert frame["done"] and view.ask("step")["at"] == 3
+    frame = view.ask("reset")
+    assert (frame["filled"], frame["at"], frame["extent"]) == (0, -1, []) and np.isnan(view.values()).all()
+    assert view.ask("go", at=2)["sweeps"] == 0, "the row is known"
+    np.testing.assert_array_equal(view.values()[2], MATRIX[2])
+
+
+def test_columns_by_forward_sweeps_and_the_code_for_them():
+    J, x, z = example()
+    view = drawn(J)
+    view.ask("step")
+    view.ask("axis", by="columns")
+    assert (view.frame["by"], view.frame["of"], view.frame["filled"], view.frame["at"]) == ("columns", 3, 0, -1)
+    for at in (2, 0):
+        frame = view.ask("go", at=at)
+        assert frame["lines"] == [[1, at]] and frame["sweeps"] == 1
+        np.testing.assert_array_equal(view.arrays["result"], MATRIX[:, at])
+        names = {"gl": gl, "x": x, "z": z}
+        exec(frame["code"], names)
+        np.testing.assert_array_equal(names["column"].numpy(), MATRIX[:, at])
+    known = np.ones((4, 3), bool)
+    known[1:, 1] = False
+    np.testing.assert_array_equal(view.values(), np.where(known, MATRIX, np.nan))
+    view.mix({0: 0.5, 1: -1.0})
+    np.testing.assert_array_equal(view.arrays["result"], MATRIX @ [0.5, -1, 0])
+    names = {"gl": gl, "x": x, "z": z}
+    exec(view.frame["code"], names)
+    np.testing.assert_array_equal(names["column"].numpy(), MATRIX @ [0.5, -1, 0])
+    assert J.rows_known == 1 and x.grad is None
+    view.ask("step")
+    assert view.frame["done"]
+    view.ask("axis", by="rows")
+    assert view.frame["done"], "all columns are all rows"
+    np.testing.assert_array_equal(view.values(), MATRIX)
+
+
+@pytest.mark.oracle
+def test_a_column_of_torchs_by_the_code_for_it():
+    torch = pytest.importorskip("torch")
+    a, b = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    z = torch.outer(a.sin(), b.exp())
+    view = drawn(jacobian(z, (a, b)))
+    view.ask("axis", by="columns")
+    view.ask("go", at=4)
+    names = {"torch": torch, "a": a, "b": b, "z": z}
+    exec(view.frame["code"], names)
+    expected = torch.outer(a.sin(), b.exp() * torch.tensor([0.0, 1, 0])).flatten().detach()
+    torch.testing.assert_close(names["column"], expected)
+    np.testing.assert_allclose(view.arrays["result"], expected)
+    assert a.grad is None and b.grad is None
+
+
+def test_weights_of_ones_own():
+    J, *_ = example()
+    view = drawn(J)
+    frame = view.mix({0: 0.5, 3: -1.0})
+    np.testing.assert_array_equal(view.arrays["result"], 0.5 * MATRIX[0] - MATRIX[3])
+    np.testing.assert_array_equal(view.arrays["stripLow"][0], 0.5 * MATRIX[0] - MATRIX[3])
+    assert (frame["at"], frame["filled"], frame["sweeps"], J.rows_known) == (-1, 0, 1, 0)
+    assert frame["code"] == J.by_hand([0.5, 0, 0, -1])
+    view.mix({})
+    np.testing.assert_array_equal(view.arrays["result"], [0, 0, 0])
+    for weights in ({7: 1.0}, {-1: 1.0}):
+        with pytest.raises(ValueError, match="do not fit a Jacobian with 4 rows"):
+            view.mix(weights)
+
+
+def test_what_is_known_already_is_shown_and_the_rest_fills_by_the_plan():
+    J, *_ = example()
+    J.row(2)
+    view = drawn(J)
+    assert view.frame["filled"] == 1
+    np.testing.assert_array_equal(view.values()[2], MATRIX[2])
+    while not view.frame["known"]:
+        view.ask("fill")
+    np.testing.assert_array_equal(view.values(), MATRIX)
+    assert J.complete and view.frame["done"] and view.frame["filled"] == 4
+    view.ask("reset")
+    view.ask("step")
+    assert view.frame["sweeps"] == 0 and view.frame["filled"] == 1
+    view.ask("fill")
+    np.testing.assert_array_equal(view.values(), MATRIX)
+
+
+def test_forgetting_to_zero_adds_up_and_forgetting_to_retain_raises():
+    J, x, z = example()
+    view = drawn(J)
+    view.ask("step")
+    view.ask("forget", zero=True)
+    assert view.frame["filled"] == 0
+    for i in range(3):
+        view.ask("step")
+        np.testing.assert_array_equal(view.arrays["result"], MATRIX[:i + 1].sum(0))
+    np.testing.assert_array_equal(view.values()[:3], MATRIX.cumsum(0)[:3])
+    assert view.frame["trial"] == "row z[0] + row z[1] + row z[2]"
+    names = {"gl": gl, "J": MATRIX}
+    exec(view.frame["code"], names)
+    np.testing.assert_array_equal(names["row"].numpy(), MATRIX.sum(0))
+    view.ask("forget", retain=True)
+    view.ask("step")
+    assert not view.frame["happened"]
+    np.testing.assert_array_equal(view.arrays["result"], MATRIX[0])
+    view.ask("step")
+    assert "RuntimeError: Trying to backward through the graph a second time" in view.frame["happened"]
+    assert view.frame["filled"] == 1 and "z.backward(v) " in view.frame["code"]
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(view.frame["code"], {"gl": gl, "J": MATRIX})
+    with pytest.raises(RuntimeError, match="about backward"):
+        view.ask("axis", by="columns")
+    view.ask("forget")
+    assert view.frame["filled"] == 1 and J.rows_known == 1 and x.grad is None
+    np.testing.assert_array_equal(view.values()[0], MATRIX[0])
+    z.backward(gl.ones(4, dtype=gl.float64))  # the user's graph is whole
+    np.testing.assert_array_equal(x.grad.numpy(), MATRIX.sum(0))
+
+
+def test_forgetting_in_a_large_one_takes_its_first_rows():
+    x = gl.ones(70, dtype=gl.float64, requires_grad=True)
+    view = drawn(jacobian(x * gl.arange(70.0, dtype=gl.float64), x))
+    view.ask("forget", zero=True)
+    assert view.frame["of"] == 64 and view.frame["filled"] == 0
+    view.ask("go", at=5)
+    view.ask("go", at=7)
+    assert np.flatnonzero(view.arrays["result"]).tolist() == [5, 7] and view.frame["trial"] == "row y[5] + row y[7]"
+    with pytest.raises(IndexError, match="only the first 64 of 70 rows"):
+        view.ask("go", at=69)
+
+
+def test_bad_requests_are_refused_and_change_nothing():
+    J, *_ = example()
+    view = drawn(J)
+    view.ask("step")
+    wrong = ("burn", {}), ("go", {"at": 4}), ("go", {"at": -1}), ("go", {}), ("axis", {"by": "planes"}), ("window", {})
+    for ask, more in wrong:
+        with pytest.raises((ValueError, IndexError, KeyError)):
+            view.ask(ask, **more)
+    assert (view.ask("pause")["at"], view.frame["filled"], view.frame["window"]) == (0, 1, [0, 4, 0, 3])
+
+
+# ------------------------------------------------------------------------------------------ cells
+def computed(matrix):
+    """A Jacobian that is known to be this matrix."""
+    x = gl.ones(matrix.shape[1], dtype=gl.float64)
+    J = jacobian(lambda x: gl.zeros(len(matrix), dtype=gl.float64) + x[0], x, method="rows")
+    J._values = lambda block: matrix[block.start:block.stop]
+    J._compute()
+    return J
+
+
+def test_cells_hold_the_true_extremes():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(700, 500))
+    matrix[3, 4], matrix[600, 499], matrix[50, 60], matrix[51, 61] = -1e6, np.nan, np.inf, -np.inf
+    blocks = [("x", 500)]
+    cells = Cells((0, 700, 0, 500), blocks, 160)
+    cells.put_known(computed(matrix))
+    finite = matrix[np.isfinite(matrix)]
+    assert cells.extremes() == (finite.min(), finite.max())
+    assert cells.low.shape == (160, 160) and not cells.exact
+    for flag, bad in ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf)):
+        (i,), (j,) = np.nonzero(cells.flags & flag)
+        end = [*cells.rows, 700][i + 1], [*cells.columns, 500][j + 1]
+        assert bad(matrix[cells.rows[i]:end[0], cells.columns[j]:end[1]]).sum() == 1
+    by_rows, by_columns = (Cells((0, 700, 0, 500), blocks, 160) for _ in range(2))
+    for i in range(700):
+        by_rows.put_row(i, matrix[i])
+    for j in range(500):
+        by_columns.put_column(j, matrix[:, j])
+    for other in (by_rows, by_columns):
+        np.testing.assert_array_equal(other.low, cells.low)
+        np.testing.assert_array_equal(other.high, cells.high)
+        np.testing.assert_array_equal(other.flags, cells.flags)
+
+
+def test_a_window_shows_single_entries_and_no_cell_crosses_inputs():
+    a, b = gl.ones(300, dtype=gl.float64, requires_grad=True), gl.ones(100, dtype=gl.float64, requires_grad=True)
+    scale = np.arange(400.0)
+    J = jacobian(gl.tensor(scale, dtype=gl.float64) * gl.cat([a, b]), (a, b))
+    view = drawn(J)
+    assert 300 in view.bins[1] and view.cells[0].shape == (160, 160)
+    view.ask("fill")
+    view.ask("window", window=[290, 310, 295, 305])
+    assert view.cells[0].shape == (20, 10)
+    np.testing.assert_array_equal(view.values(), np.diag(scale)[290:310, 295:305])
+    assert view.frame["extent"] == [0.0, 399.0], "the extremes are those of the whole"
+    view.ask("go", at=2)
+    assert view.frame["window"] == [0, 20, 295, 305] and view.frame["start"] == 295
+    view.ask("window", window=[-5, 10**9, 3, 3])
+    assert view.frame["window"] == [0, 400, 3, 4]
+
+
+def test_nonfinite_values_are_told():
+    x = gl.tensor([0.0, 1.0], dtype=gl.float64).requires_grad_()
+    view = drawn(jacobian(gl.log(x) * gl.tensor([1.0, -1.0], dtype=gl.float64), x))
+    view.ask("step")
+    low, high, flags = view.cells
+    assert flags[0, 0] == KNOWN | POSITIVE and low[0, 0] > high[0, 0], "no finite entry"
+
+
+def test_a_large_one_is_reduced_quickly_and_bounded():
+    x = gl.ones(3000, dtype=gl.float64, requires_grad=True)
+    J = jacobian(x * gl.tensor(np.linspace(-1, 2, 3000), dtype=gl.float64), x)
+    view = drawn(J)
+    assert all(array.nbytes <= 160 * 160 * 8 for array in view.arrays.values())
+    view.ask("go", at=2999)
+    assert view.frame["extent"] == [0.0, 2.0] and len(view.arrays["result"]) == 64
+    assert view.frame["lines"] == [[0, 159]] and view.arrays["low"].size == 160
+
+
+# ------------------------------------------------------------------------------------------ the path and the colours
+def labels(view, lit):
+    return {view.about["graph"]["nodes"][k]["label"] for k in lit}
+
+
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+def test_a_row_lights_the_path_of_its_cotangent(library):
+    lib = pytest.importorskip(library)
+    x = lib.tensor([1.0, 2.0]).requires_grad_()
+    b = lib.tensor([3.0]).requires_grad_()
+    z = lib.cat([lib.sin(x), lib.exp(b)])
+    view = Drawn(Lab(jacobian(z, (x, b))))
+    view.about = view.lab.about()
+    view.ask("hello")
+    assert view.frame["lit"] == []
+    assert labels(view, view.ask("go", at=1)["lit"]) == {"x", "sin", "cat(0)", "z"}
+    assert labels(view, view.ask("go", at=2)["lit"]) == {"b", "exp", "cat(0)", "z"}
+    edges = [view.about["graph"]["edges"][k] for k in view.frame["litEdges"]]
+    names = [node["label"] for node in view.about["graph"]["nodes"]]
+    pairs = {(names[edge["source"]], names[edge["target"]]) for edge in edges}
+    assert pairs == {("b", "exp"), ("exp", "cat(0)"), ("cat(0)", "z")}
+    assert labels(view, view.mix({0: 1.0, 2: 1.0})["lit"]) == {"x", "sin", "b", "exp", "cat(0)", "z"}
+    view.ask("axis", by="columns")
+    assert view.frame["lit"] == []
+    assert labels(view, view.ask("go", at=0)["lit"]) == {"x", "sin", "cat(0)", "z"}
+    assert x.grad is None and b.grad is None
+
+
+def test_a_large_graph_is_folded_and_lit():
+    x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
+    y = x
+    for _ in range(200):
+        y = (y * 0.99).tanh()
+    view = Drawn(Lab(jacobian(y, x)))
+    figure = view.lab.about()["graph"]
+    view.ask("hello")
+    assert len(figure["nodes"]) <= 24 and figure["folded"] > 400
+    assert view.ask("step")["lit"] == list(range(len(figure["nodes"]))), "every part of a chain carries the cotangent"
+
+
+def test_the_colours_of_a_sparse_one():
+    x = gl.linspace(0, 1, 9, dtype=gl.float64).requires_grad_()
+    z = x * x
+    z = gl.cat([z[:1], z[1:] - x[:-1]])
+    J = jacobian(z, x, method="sparse")
+    view = drawn(J)
+    frame, arrays = view.lab.colours()
+    cells, colours = arrays["groupCells"], np.asarray(J.plan.colours)
+    assert (frame["sweeps"], frame["entries"]) == (2, 17) and sum(group["size"] for group in frame["groups"]) == 9
+    pattern = np.eye(9, dtype=bool) | np.eye(9, k=-1, dtype=bool)
+    by = colours if frame["by"] == "columns" else colours[:, None]
+    np.testing.assert_array_equal(cells, np.where(pattern, by, -1))
+    while not view.frame["known"]:
+        view.ask("fill")
+    assert J.sweeps == 2
+    np.testing.assert_allclose(view.values(), np.diag(2 * np.linspace(0, 1, 9)) - np.eye(9, k=-1))
+    view.ask("group", colour=1)
+    members = np.flatnonzero(colours == 1)
+    assert view.arrays["picked"].tolist() == members.tolist()
+    dense = np.asarray(J)
+    compressed = dense[:, members].sum(1) if frame["by"] == "columns" else dense[members].sum(0)
+    np.testing.assert_allclose(view.arrays["result"], compressed)
+
+
+@pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse"])
+def test_it_fills_block_by_block_whatever_the_method(method, monkeypatch):
+    monkeypatch.setattr("gradlab.explore.lab.FRAME", 0.0)
+    x = gl.linspace(0, 1, 7, dtype=gl.float64).requires_grad_()
+    z = gl.cat([x[:1] ** 2, x[1:] ** 2 - x[:-1]])
+    expected = np.diag(2 * np.linspace(0, 1, 7)) - np.eye(7, k=-1)
+    options = {} if method == "rows" else {"chunk_size": 1 if method == "sparse" else 3}
+    J = jacobian(z, x, method=method, **options)
+    view = drawn(J)
+    frames = 0
+    while frames < 10:
+        view.ask("fill")
+        frames += 1
+        known = ~np.isnan(view.values())
+        np.testing.assert_allclose(view.values()[known], expected[known])
+        if view.frame["known"]:
+            break
+        assert 0 < known.sum() < 49
+        assert view.frame["extent"][0] == pytest.approx(expected[known].min())
+        assert view.frame["extent"][1] == pytest.approx(expected[known].max())
+    assert frames == {"rows": 7, "batched": 3, "columns": 3, "sparse": 2}[method]
+    np.testing.assert_allclose(view.values(), expected)
+
+
+def test_nans_are_counted_once():
+    x = gl.tensor([1.0, -1.0, 4.0], dtype=gl.float64).requires_grad_()
+    z = gl.sqrt(x) * gl.ones(2, 1, dtype=gl.float64)
+    view = drawn(jacobian(z, x))
+    view.ask("go", at=1)
+    nans = int(np.isnan(view.arrays["result"]).sum())
+    assert view.frame["nans"] == nans > 0
+    view.ask("axis", by="columns")
+    view.ask("go", at=1)
+    column = np.isnan(view.arrays["result"])
+    assert view.frame["nans"] == nans + column.sum() - column[1]
+    view.ask("window", window=[0, 6, 0, 3])
+    assert view.frame["nans"] == nans + column.sum() - column[1]
+
+
+def test_several_outputs_and_the_path_of_each():
+    x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
+    J = jacobian((gl.sin(x), gl.exp(x).sum()), x, names={"x": x})
+    view = Drawn(Lab(J))
+    view.about = view.lab.about()
+    view.ask("hello")
+    assert [part["shape"] for part in view.about["outputs"]] == [[2], []]
+    assert {"x", "sin"} < labels(view, view.ask("go", at=0)["lit"]) and "exp" not in labels(view, view.frame["lit"])
+    assert {"x", "exp", "sum"} < labels(view, view.ask("go", at=2)["lit"]) and "sin" not in labels(view, view.frame["lit"])
+    np.testing.assert_allclose(view.arrays["result"], np.exp([1.0, 2.0]))
+
+
+def test_a_hessian_is_looked_at_alike():
+    x = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64).requires_grad_()
+    expected = np.array([[6, 1, 0], [1, 12, 0], [0, 0, 18]], float)
+
+    def f(x):
+        return (x**3).sum() + x[0] * x[1]
+
+    view = drawn(gl.hessian(f, x))
+    view.ask("step")
+    np.testing.assert_array_equal(view.arrays["result"], expected[0])
+    view.ask("axis", by="columns")
+    view.ask("go", at=1)
+    np.testing.assert_array_equal(view.arrays["result"], expected[:, 1])
+    names = {"gl": gl, "x": x, "f": f}
+    exec(view.frame["code"], names)
+    np.testing.assert_array_equal(names["column"].numpy(), expected[:, 1])
+    view.ask("fill")
+    np.testing.assert_array_equal(view.values(), expected)
+
+
+@pytest.mark.parametrize("method", ["columns", "sparse", "batched"])
+def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method):
+    J = jacobian(lambda u: gl.cat([u[1:] * u[:-1], u[:1]]), gl.linspace(1, 2, 6, dtype=gl.float64), method=method, chunk_size=1)
+    J[4]
+    J._run(J.plan.blocks()[:2])
+    view = drawn(J)
+    known = view.cells[2] & KNOWN > 0
+    at = np.arange(6)
+    expected = {"columns": np.add.outer(at == 4, at < 2), "batched": np.isin(at, [0, 1, 4])[:, None]}
+    np.testing.assert_array_equal(known, np.broadcast_to(expected.get(method, True), (6, 6)))
+    for _ in range(9):
+        view.ask("step")
+    while not view.ask("fill").get("done"):
+        pass
+    np.testing.assert_array_equal(view.values(), J)
