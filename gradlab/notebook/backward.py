@@ -53,6 +53,7 @@ def backward(subject: Subject, sources: Sequence[Source], weights: Any, *, accum
     before = [None if gradient is None else np.array(library.array(gradient)) for gradient in held]
     spare = [_clone(gradient) if accumulate else gradient for gradient in held]  # accumulation is in place
     retained = [_quiet_grad(source.tensor) for source in others]
+    retaining = [source.tensor.retains_grad for source in others]
     done = False
     try:
         if not accumulate:
@@ -71,8 +72,10 @@ def backward(subject: Subject, sources: Sequence[Source], weights: Any, *, accum
         if not done:
             for source, gradient in zip(leaves, spare, strict=True):
                 source.tensor.grad = gradient
-        for source, gradient in zip(others, retained, strict=True):
+        for source, gradient, asked in zip(others, retained, retaining, strict=True):
             source.tensor.grad = gradient
+            if not asked:  # an input of backward retains its gradient from then on
+                library.retain_no_more(source.tensor)
     written = Written()
     for source, old in zip(leaves, before, strict=True):
         if source.gradient is None:

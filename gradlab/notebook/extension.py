@@ -5,10 +5,14 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+from gradlab.notebook.check_magic import CheckMagics
+from gradlab.notebook.gradcheck_magic import GradcheckMagics
+from gradlab.notebook.jacobian_magic import JacobianMagics
 from gradlab.notebook.magics import GradMagics
-from gradlab.notebook.options import CELL, LINE, complete
+from gradlab.notebook.options import CELL, LINE, MATRIX, complete
 from gradlab.notebook.transform import CELL_MARK, VALUE_MARK, Instrument, rewrite
 
+LINE_MAGICS: tuple[Any, ...] = (CheckMagics, GradcheckMagics, JacobianMagics)  # those that need nothing but to be registered
 REPORT = ("gradlab.explore.report", "Report")
 
 
@@ -18,13 +22,15 @@ def load_ipython_extension(shell: Any) -> None:
         return
     magics = GradMagics(shell)
     shell.register_magics(magics)
+    for kind in LINE_MAGICS:
+        shell.register_magics(kind(shell))
     setattr(builtins, CELL_MARK, magics.begin)
     setattr(builtins, VALUE_MARK, magics.value)
     shell.input_transformers_cleanup.append(rewrite)
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
-    for magic in (CELL, LINE):
+    for magic in (CELL, LINE, MATRIX):
         shell.set_hook("complete_command", _completer, str_key=magic)
     shell.display_formatter.ipython_display_formatter.for_type_by_name(*REPORT, _show)
 
@@ -41,11 +47,13 @@ def unload_ipython_extension(shell: Any) -> None:
     magics.unload()
     for mark in (CELL_MARK, VALUE_MARK):
         vars(builtins).pop(mark, None)
-    for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("grad", None)
-    shell.magics_manager.registry.pop("GradMagics", None)
-    shell.configurables[:] = [one for one in shell.configurables if one is not magics]
-    for magic in (CELL, LINE):
+    for kind in (GradMagics, *LINE_MAGICS):
+        for where, names in kind.magics.items():
+            for name in names:
+                shell.magics_manager.magics[where].pop(name, None)
+        gone = shell.magics_manager.registry.pop(kind.__name__, None)
+        shell.configurables[:] = [one for one in shell.configurables if one is not gone]
+    for magic in (CELL, LINE, MATRIX):
         shell.strdispatchers["complete_command"].strs.pop(magic, None)
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.deferred_printers.pop(REPORT, None)
@@ -58,7 +66,7 @@ def _loaded(shell: Any) -> GradMagics | None:
 
 
 def _completer(shell: Any, event: Any) -> list[str]:
-    """Tab on a line that begins with `%%grad` or `%grad`."""
+    """Tab on a line that begins with one of our magics."""
     from IPython.core.error import TryNext
 
     found = complete(event.line, event.symbol)

@@ -9,6 +9,7 @@ cells. An error found then (no weights, a name that names nothing, an exception 
 from __future__ import annotations
 
 import ast
+import linecache
 import sys
 import threading
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
+from gradlab.core.places import cells
 from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
 
@@ -65,7 +67,8 @@ class GradMagics(Magics):
     def __init__(self, shell: Any, **kwargs: Any) -> None:
         super().__init__(shell, **kwargs)
         self._running = Running()
-        self._widgets: dict[str, Any] = {}  # of the cells that showed one, by cell
+        self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
+        cells.numbers = getattr(shell.compile, "_filename_map", {})
 
     # --------------------------------------------------------------------------------------------------- the magics
     @no_var_expand
@@ -92,19 +95,23 @@ class GradMagics(Magics):
 
     def line(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """`%grad [options] EXPR`: report without writing any `.grad`."""
+        from gradlab.core.sites import recording
+
         request = self._parsed(parse_line, line)
         space = {**self.shell.user_ns, **(local_ns or {})}
-        value = eval(compile(request.expression, "<%grad>", "eval"), space)  # noqa: S307  (the user's own expression)
+        with recording():
+            value = eval(_compiled(request.expression), space)  # noqa: S307  (the user's own expression)
         names = self._names(space, Ending("value", request.expression, _mentioned(request.expression)))
         self._finish(request, *self._report_on(request, value, request.expression, names, space, dry=True))
 
     # ------------------------------------------------------------------------------------------- the life of a cell
     def before_cell(self, info: Any = None) -> None:
         """IPython's `pre_run_cell`."""
+        cells.current = None
         if not self._running.infos:
             self.forget()  # whatever a cell without an end has left
         self._running.infos.append(info)
-        self._close_widget(info)
+        self._close_widgets(_key(info))
 
     def begin(self, line: str, kind: str | None = None, text: str = "", mentions: tuple[str, ...] = ()) -> None:
         """What the first line of a `%%grad` cell calls. A wrong option fails here, before the cell runs."""
@@ -118,6 +125,7 @@ class GradMagics(Magics):
         if not self._running.infos:
             return  # a silent run: nobody would see a report
         from gradlab.core.engine import observing
+        from gradlab.core.sites import recording
         from gradlab.notebook.watching import Watcher
 
         running = self._running
@@ -125,6 +133,8 @@ class GradMagics(Magics):
             running.cells.pop().watching.close()  # the same cell again: %%timeit runs it many times
         watching, watcher = ExitStack(), Watcher()
         watching.enter_context(observing(watcher))
+        cells.current = sys._getframe(1).f_code.co_filename
+        watching.enter_context(recording())  # errors and the graph name the lines
         running.cells.append(Cell(request, Ending(kind, text, mentions), running.infos[-1], watcher, watching, _last_shown()))
 
     def value(self, value: Any) -> Any:
@@ -159,9 +169,10 @@ class GradMagics(Magics):
 
     def unload(self) -> None:
         """Leave nothing behind."""
+        cells.current, cells.numbers = None, {}
         self.forget()
-        while self._widgets:
-            self._widgets.popitem()[1].close()
+        for cell in list(self._widgets):
+            self._close_widgets(cell)
 
     def _fail(self, result: Any, error: BaseException) -> None:
         """Let the cell fail with this error, shown without our own frames."""
@@ -369,13 +380,18 @@ class GradMagics(Magics):
             live = matrix if request.jacobian and getattr(self.shell, "kernel", None) is not None else None
             for part in report.parts() if isinstance(report, Report) else [report]:
                 if live is not None and getattr(part, "drawing", None) is report.jacobian_picture:
-                    part = self._widgets[_key(info)] = live.widget()  # it shows the picture too
+                    part = self.keep(live.widget(), info)  # it shows the picture too
                 display(part)
 
-    def _close_widget(self, info: Any) -> None:
-        """A cell that runs again lets go of the widget that it showed before."""
-        widget = self._widgets.pop(_key(info), None)
-        if widget is not None:
+    def keep(self, widget: Any, info: Any = None) -> Any:
+        """Hold a widget until its cell runs again; the cell that runs is the default."""
+        info = info or (self._running.infos[-1] if self._running.infos else None)
+        self._widgets.setdefault(_key(info), []).append(widget)
+        return widget
+
+    def _close_widgets(self, cell: str) -> None:
+        """A cell that runs again lets go of the widgets that it showed before."""
+        for widget in self._widgets.pop(cell, ()):
             widget.close()
 
     def _parsed(self, parse: Any, line: str) -> Request:
@@ -449,6 +465,13 @@ backward() itself, nothing more is called, and the report is of its last call. A
     %%grad                             %%grad x -v [0.1, 1.0, 0.0001]        %grad --wrt a,b (a * b).sum()
     loss = ((w @ x - y) ** 2).mean()   y = x * 2
 """
+
+
+def _compiled(expression: str) -> Any:
+    """The expression of a `%grad` line, under a name by which its source is found."""
+    name = f"<%grad {expression}>"
+    linecache.cache[name] = (len(expression), None, [f"{expression}\n"], name)
+    return compile(expression, name, "eval")
 
 
 def _last_shown() -> Any:

@@ -1,4 +1,4 @@
-"""The options of `%%grad` and `%grad`: what they are, how a line of them is read, how they complete.
+"""The options of `%%grad`, `%grad` and `%jacobian`: what they are, how a line of them is read, how they complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
 blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
@@ -13,7 +13,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CELL, LINE = "%%grad", "%grad"
+CELL, LINE, MATRIX = "%%grad", "%grad", "%jacobian"
 
 
 class OptionError(ValueError):
@@ -29,6 +29,7 @@ class Option:
     value: str
     where: tuple[str, ...]
     help: str
+    choices: tuple[str, ...] = ()
 
 
 OPTIONS = (
@@ -47,8 +48,18 @@ OPTIONS = (
     Option(("--graph",), "graph", "", (CELL, LINE), "draw the graph, whatever %config GradMagics.graph says"),
     Option(("--no-graph",), "no_graph", "", (CELL, LINE), "draw no graph"),
     Option(("--jacobian",), "jacobian", "", (CELL, LINE), "show the Jacobian, of as many rows as the output has elements"),
-    Option(("-o", "--out"), "out", "NAME", (CELL, LINE), "keep the report under this name"),
-    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE), "show nothing"),
+    Option(
+        ("--method",),
+        "method",
+        "METHOD",
+        (MATRIX,),
+        "how it is computed: rows, batched, columns, sparse, or auto, the cheapest by estimate",
+        ("auto", "rows", "batched", "columns", "sparse"),
+    ),
+    Option(("--chunk",), "chunk", "N", (MATRIX,), "how many rows, columns or colours are swept at once"),
+    Option(("-i", "--interactive"), "live", "", (MATRIX,), "show it live, to step through (in a notebook)"),
+    Option(("-o", "--out"), "out", "NAME", (CELL, LINE, MATRIX), "keep the report, or the Jacobian, under this name"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX), "show nothing"),
 )
 
 
@@ -66,7 +77,11 @@ class Request:
     jacobian: bool = False
     out: str | None = None
     quiet: bool = False
+    method: str = "auto"
+    chunk: str | None = None
+    live: bool = False
     expression: str = ""
+    expressions: tuple[str, ...] = ()
 
 
 def parse_cell(line: str) -> Request:
@@ -90,6 +105,21 @@ def parse_line(line: str) -> Request:
     if not rest:
         raise OptionError("what is to be differentiated? Write %grad [options] EXPRESSION, options first.")
     request.expression = _check_expression(line[rest[0][0] :].strip(), "the expression")
+    return request
+
+
+def parse_jacobian(line: str) -> Request:
+    """Read the line of `%jacobian`: options and expressions, the first of them the output. Raises OptionError."""
+    line, silent = line.rstrip().rstrip(";"), line.rstrip().endswith(";")
+    request, rest = _options(line, MATRIX, stop_at_first_word=False)
+    request.quiet = request.quiet or silent
+    texts = [text for start, end in rest for text in split_names(line[start:end])]
+    if len(texts) < 2:
+        what = f"by what is {texts[0]} to be differentiated" if texts else "what is to be differentiated, and by what"
+        raise OptionError(f"{what}? Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function.")
+    request.expressions = tuple(
+        _check_expression(text, "the output" if k == 0 else "an input") for k, text in enumerate(texts)
+    )
     return request
 
 
@@ -154,6 +184,14 @@ def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
         return _check_expression(text, f"what follows {flag}")
     if option.field == "names":
         return tuple(_check_name(part, f"what follows {flag}") for part in split_names(text))
+    if option.choices and text not in option.choices:
+        raise OptionError(f"{flag} is one of {', '.join(option.choices)}, and not {text!r}.")
+    if option.choices:
+        return text
+    if option.field == "chunk":
+        if not text.isdecimal() or int(text) < 1:
+            raise OptionError(f"{flag} needs a whole number from 1 on, and got {text!r}.")
+        return text
     if option.field == "out":
         if not text.isidentifier() or keyword.iskeyword(text):
             raise OptionError(f"{flag} needs a name that can be assigned to, and got {text!r}.")
@@ -264,9 +302,14 @@ def usage(magic: str) -> str:
 
 
 def complete(line: str, word: str) -> list[str]:
-    """The options that `word` can become on a line that starts with the magic; those already given are left out."""
-    magic = CELL if line.lstrip().startswith(CELL) else LINE
-    given = set(line.split())
+    """The options, or values of one, that `word` can become after a magic; those already given are left out."""
+    magic = next((one for one in (CELL, MATRIX) if line.lstrip().startswith(one)), LINE)
+    words = line.split()
+    given = set(words)
+    before = words[-2:-1] if word else words[-1:]
+    for option in _of(magic):
+        if option.choices and set(before) & set(option.flags):
+            return [choice for choice in option.choices if choice.startswith(word)]
     if not word.startswith("-"):
         return []
     return [

@@ -76,15 +76,21 @@ def interactive():
     InteractiveShell.clear_instance()
 
 
+def ours(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).startswith("gradlab.")
+
+
 def traces(ip: InteractiveShell) -> dict[str, Any]:
     """Everything in the shell that an extension could leave behind."""
     return {
         "input": list(ip.input_transformers_cleanup),
         "ast": list(ip.ast_transformers),
         "events": {name: list(callbacks) for name, callbacks in ip.events.callbacks.items()},
-        "magics": {kind: "grad" in found for kind, found in ip.magics_manager.magics.items()},
-        "configurables": [type(one).__name__ for one in ip.configurables if type(one).__name__ == "GradMagics"],
-        "registry": "GradMagics" in ip.magics_manager.registry,
+        "magics": {
+            kind: {name for name, magic in found.items() if ours(magic)} for kind, found in ip.magics_manager.magics.items()
+        },
+        "configurables": [type(one).__name__ for one in ip.configurables if ours(type(one))],
+        "registry": {name for name, one in ip.magics_manager.registry.items() if ours(type(one))},
         "completers": set(ip.strdispatchers["complete_command"].strs),
         "formatters": set(ip.display_formatter.ipython_display_formatter.deferred_printers)
         | set(ip.display_formatter.ipython_display_formatter.type_printers),

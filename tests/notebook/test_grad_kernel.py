@@ -135,8 +135,47 @@ def test_jacobian_is_live_and_closed_by_the_next_run(kernel):
     assert any("application/vnd.jupyter.widget-view+json" in content.get("data", {}) for _, content in outputs)
     count = (
         "from gradlab.notebook.jacobian_widget import JacobianWidget\nimport ipywidgets\n"
-        "print(len([w for w in get_ipython().find_line_magic('grad').__self__._widgets.values() if w.comm is not None]))"
+        "shown = get_ipython().find_line_magic('grad').__self__._widgets.values()\n"
+        "print(len([widget for cell in shown for widget in cell if widget.comm is not None]))"
     )
     assert kernel.run(count)[1][0][1]["text"].strip() == "1"
     kernel.run(cell)
     assert kernel.run(count)[1][0][1]["text"].strip() == "1"
+
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def test_percent_jacobian_is_a_picture_and_a_live_view_below(kernel):
+    cell = "y = x ** 3\n%jacobian y x -i -o J"
+    reply, outputs = kernel.run(cell)
+    assert reply["status"] == "ok", outputs
+    first, second = (content["data"] for _, content in outputs)
+    assert {"text/html", "text/plain"} <= first.keys() and VIEW not in first and VIEW in second
+    kernel.run("shown = get_ipython().find_line_magic('grad').__self__._widgets.values()")
+    kernel.run("held = [w for cell in shown for w in cell if w._jacobian is J]")
+    assert kernel.run(cell)[0]["status"] == "ok"
+    assert kernel.run("print([w._jacobian for w in held])")[1][0][1]["text"].strip() == "[None]", "closed by the next run"
+    reply, outputs = kernel.run("%jacobian y nothing")
+    assert [(kind, content.get("name")) for kind, content in outputs] == [("stream", "stderr")]
+    assert outputs[0][1]["text"].strip() == "UsageError: y, nothing: NameError: name 'nothing' is not defined"
+
+
+def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
+    """The bar is a widget there."""
+    slow = (
+        "import time, numpy as np\ntold = []\n"
+        "K = gl.jacobian(lambda x: x * x.sum(), gl.ones(100), method='batched', chunk_size=1, progress=True)\n"
+        "inner = K._values\n"
+        "def values(block):\n    time.sleep(0.02)\n    return inner(block)\nK._values = values\n"
+        "print('started', flush=True)\nnp.asarray(K)"
+    )
+    reply, outputs = kernel.run(slow, interrupt_after=0.4)
+    assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
+    known = re.fullmatch(r"(\d+) of 100 rows of the Jacobian are known and kept\. Asking again, .* goes on with the others\.",
+                         reply["evalue"])
+    assert known and 0 < int(known[1]) < 100
+    assert any(VIEW in content.get("data", {}) for _, content in outputs)
+    reply, outputs = kernel.run("K._values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)")
+    printed = next(content["text"] for kind, content in outputs if kind == "stream")
+    assert printed.split()[:2] == [known[1], "20000.0"] and int(printed.split()[2]) in (100, 101)

@@ -14,6 +14,10 @@ NO_GRADIENT = (
     "has requires_grad=False: no tensor that it was computed from requires a gradient, "
     "or it was made under no_grad() or by detach()."
 )
+DETACHED = (
+    "has requires_grad=False: its history was lost at cell line 2: d = x.detach(); detach() gives the values of a leaf "
+    "(shape [3]) without their history. Fix: leave detach() out on line 2, if its gradient is wanted."
+)
 LEAVES = "x = gl.tensor([1., 2., 3.], requires_grad=True)\nw = gl.tensor([[1., 2.], [3., 4.]], requires_grad=True)"
 
 
@@ -148,7 +152,7 @@ def test_ends_in_none(cell):
         ("n = None", "n is None."),
         ("n = 'text'", "n is a str, no tensor."),
         ("k = gl.arange(3)\nk", "k is int64, and only floating point tensors have gradients."),
-        ("d = x.detach()\nd", f"d {NO_GRADIENT}"),
+        ("d = x.detach()\nd", f"d {DETACHED}"),
         ("a, b = x.sum(), 1", f"the cell ends in an assignment to something other than one name. {HINT}"),
         ("if True:\n    x.sum()", f"the cell ends in an if statement. {HINT}"),
         ("# only a remark", f"there is no statement in the cell. {HINT}"),

@@ -2,7 +2,19 @@
 
 import pytest
 
-from gradlab.notebook.options import CELL, LINE, OPTIONS, OptionError, complete, parse_cell, parse_line, split_names, usage
+from gradlab.notebook.options import (
+    CELL,
+    LINE,
+    MATRIX,
+    OPTIONS,
+    OptionError,
+    complete,
+    parse_cell,
+    parse_jacobian,
+    parse_line,
+    split_names,
+    usage,
+)
 
 
 def test_names_and_switches():
@@ -87,6 +99,55 @@ def test_line_magic_refuses(line):
         parse_line(line)
 
 
+@pytest.mark.parametrize(
+    ("line", "expressions", "settings"),
+    [
+        ("z x", ("z", "x"), {}),
+        ("z x, w", ("z", "x", "w"), {}),
+        ("f(x, 2) p['a b'] q[0, 1]", ("f(x, 2)", "p['a b']", "q[0, 1]"), {}),
+        ("--method sparse z x --chunk 12 -i -o J", ("z", "x"), {"method": "sparse", "chunk": "12", "live": True, "out": "J"}),
+        ("--method=rows z x -q", ("z", "x"), {"method": "rows", "quiet": True}),
+        ("z x -o J;", ("z", "x"), {"out": "J", "quiet": True}),
+    ],
+)
+def test_jacobian_takes_expressions_and_options_in_any_order(line, expressions, settings):
+    request = parse_jacobian(line)
+    assert request.expressions == expressions
+    expected = {"method": "auto", "chunk": None, "live": False, "out": None, "quiet": False} | settings
+    assert {name: getattr(request, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("", "what is to be differentiated, and by what? Write %jacobian OUT INPUT [INPUT …] [options]"),
+        ("z", "by what is z to be differentiated?"),
+        ("z x --method row", "--method is one of auto, rows, batched, columns, sparse, and not 'row'."),
+        ("z x --method", "--method needs a value: --method METHOD."),
+        ("z x --chunk -3", "--chunk needs a whole number from 1 on, and got '-3'."),
+        ("z x --chunk 2.5", "--chunk needs a whole number"),
+        ("z x --metod rows", "%jacobian has no option --metod. Did you mean --method?"),
+        ("z x --graph", "no option --graph"),
+        ("z x+", "an input is no Python expression: 'x+'"),
+        ("z= x", "the output is no Python expression: 'z='"),
+        ("z x -o 3", "can be assigned to"),
+        ("z (x", "not closed"),
+    ],
+)
+def test_jacobian_refuses_in_one_sentence(line, part):
+    with pytest.raises(OptionError) as caught:
+        parse_jacobian(line)
+    assert part in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_completion_of_jacobian():
+    assert complete("%jacobian z x --", "--") == ["--method", "--chunk", "--interactive", "--out", "--quiet"]
+    assert complete("%jacobian z x --method ", "") == ["auto", "rows", "batched", "columns", "sparse"]
+    assert complete("%jacobian z x --method c", "c") == ["columns"]
+    assert complete("%jacobian z", "z") == []
+    assert complete("%grad --method ", "") == []
+
+
 def test_completion_offers_what_is_left():
     assert complete("%%grad x --", "--") == [
         "--weights",
@@ -105,7 +166,7 @@ def test_completion_offers_what_is_left():
     assert complete("%%grad los", "los") == []
 
 
-@pytest.mark.parametrize("magic", [CELL, LINE])
+@pytest.mark.parametrize("magic", [CELL, LINE, MATRIX])
 def test_help_names_every_option(magic):
     text = usage(magic)
     for option in OPTIONS:

@@ -1,0 +1,31 @@
+"""`%check` in a real IPython shell: the verdict as text and HTML, and what is said when there is nothing to check."""
+
+import pytest
+
+from gradlab import cli
+
+BORROWED = "def jacobian_by_rows(f, x):\n    return gl.autograd.functional.jacobian(f, x)"
+
+
+def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
+    monkeypatch.chdir(cli.notebooks() / "homework" / "hw3_jacobian")
+    shell.ok(BORROWED)
+    (bundle,) = shell.ok("%check 1").outputs
+    assert "it uses `jacobian`" in bundle["text/plain"]
+    assert "<code>jacobian</code>" in bundle["text/html"]
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("%check", "takes the number of an exercise, as in %check 1"), ("%check x", "got 'x'"), ("%check 1 2", "got '1 2'"),
+    ("%check 9", "has the exercises 1, 2, 3, 4, 5; 9 is none of them"),
+])
+def test_a_wrong_line_is_refused_in_a_sentence(shell, monkeypatch, line, words):
+    monkeypatch.chdir(cli.notebooks() / "homework" / "hw3_jacobian")
+    ran = shell.run(line)
+    assert words in str(ran.error)
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_folder_without_checks_is_said(shell, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert "there is no checks.py" in str(shell.run("%check 1").error)
