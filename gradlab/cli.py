@@ -1,4 +1,5 @@
-"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks.
+"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and
+homework.
 
 `quickstart` runs a copy of the notebook in a kernel of this very Python, in an empty temporary folder and with IPython's
 settings left aside, and writes one HTML file that needs no network and no kernel: every script that nbconvert would
@@ -11,6 +12,7 @@ Jupyter is imported when a command needs it. It comes with the extra `lab`; wher
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -84,6 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
     lab.add_argument("--no-browser", action="store_true", help="start the server only")
     lab.set_defaults(run=_lab)
+    course = commands.add_parser(
+        "course", help="copy the lessons and the homework",
+        description="Copy the lessons and the homework, without its solutions, to DIR. What is there stays as it is.",
+    )
+    course.add_argument("folder", metavar="DIR", type=Path)
+    course.add_argument("--teacher", action="store_true",
+                        help="make DIR a course of nbgrader's instead: the homework with its solutions, to release and to grade")
+    course.set_defaults(run=_course)
     return parser
 
 
@@ -240,20 +250,70 @@ def _lab(arguments: argparse.Namespace, further: list[str]) -> int:
 
 
 def copy_notebooks(folder: Path) -> Iterator[tuple[Path, bool]]:
-    """Copy the notebooks to a folder; yield each path and whether it was copied. What is there stays as it is."""
+    """Copy the notebooks, homework aside, to a folder; yield each path and whether it was copied. What is there stays."""
     source = notebooks()
-    for path in sorted(source.rglob("*.ipynb")):
+    for path in sorted([*source.glob("*.ipynb"), *source.glob("lessons/*.ipynb")]):
         target = folder / path.relative_to(source)
-        if ".ipynb_checkpoints" in path.parts:
+        yield target, _written(target, path.read_bytes())
+
+
+def _written(target: Path, content: bytes) -> bool:
+    """Write a new file; one that is there stays as it is. Whether it was written."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with target.open("xb") as file:
+            file.write(content)
+    except FileExistsError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------- course
+def _course(arguments: argparse.Namespace, _: list[str]) -> int:
+    folder = arguments.folder.resolve()
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is a file. Name a folder, which may exist already.")
+    for path, copied in (copy_for_teacher if arguments.teacher else copy_course)(folder):
+        print(f"{'copied' if copied else 'kept yours:'} {path}")
+    print(f"\nRelease, collect and grade by nbgrader, from {folder}: see README.md there." if arguments.teacher else
+          f"\nOpen them by `jupyter lab {folder}` or `gradlab lab {folder}`.")
+    return 0
+
+
+def copy_course(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Copy the lessons, and the homework as students get it; yield each path and whether it was copied."""
+    from gradlab.homework import student_version
+
+    source = notebooks()
+    for path in sorted(source.glob("lessons/*.ipynb")):
+        yield folder / path.relative_to(source), _written(folder / path.relative_to(source), path.read_bytes())
+    for path in sorted(source.glob("homework/*/*")):
+        content = path.read_bytes()
+        if path.suffix == ".ipynb":
+            made = student_version(json.loads(content))
+            content = (json.dumps(made, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
+        elif path.suffix != ".py":
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with target.open("xb") as file:
-                file.write(path.read_bytes())
-        except FileExistsError:
-            yield target, False
-        else:
-            yield target, True
+        yield folder / path.relative_to(source), _written(folder / path.relative_to(source), content)
+
+
+NBGRADER = """\
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "gradlab"
+c.ExecutePreprocessor.timeout = 120
+c.ClearSolutions.code_stub = {"python": "# YOUR CODE HERE\\nraise NotImplementedError()"}
+"""
+
+
+def copy_for_teacher(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Make a folder a course of nbgrader's, with the homework as its source; yield each path and whether it was written."""
+    source = notebooks()
+    yield folder / "nbgrader_config.py", _written(folder / "nbgrader_config.py", NBGRADER.encode())
+    yield folder / "README.md", _written(folder / "README.md", (source / "README.md").read_bytes())
+    for path in sorted(source.glob("homework/*/*")):
+        if path.suffix in (".ipynb", ".py"):
+            target = folder / "source" / path.relative_to(source / "homework")
+            yield target, _written(target, path.read_bytes())
 
 
 def _missing(error: ImportError) -> CommandError:

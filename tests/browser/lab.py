@@ -174,7 +174,7 @@ class NotebookPage:
         self,
         server: Server,
         browser: Any,
-        cells: list[str],
+        cells: list[str] | Path,
         *,
         theme: str = "light",
         width: int = 1280,
@@ -182,7 +182,30 @@ class NotebookPage:
         name: str = "",
     ) -> None:
         name = name or f"t{uuid.uuid4().hex[:8]}.ipynb"
-        (server.root / name).write_text(
+        if isinstance(cells, Path):  # a notebook that lies under server.root
+            name = cells.relative_to(server.root).as_posix()
+        else:
+            self._write(server.root / name, cells)
+        self.path = server.root / name
+        self.requests_outside: list[str] = []
+        self.errors: list[str] = []
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+        self.context.set_default_timeout(START * 1000)
+        self.context.route("**/*", self._route(server.url))
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(f"{server.url}/lab/tree/{name}?token={server.token}&reset")
+        self.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
+        wanted = "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"
+        self.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", wanted)
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light", arg=str(theme != "dark").lower()
+        )
+        self.page.evaluate("() => jupyterapp.shell.collapseLeft()")
+
+    @staticmethod
+    def _write(path: Path, cells: list[str]) -> None:
+        path.write_text(
             json.dumps(
                 {
                     "nbformat": 4,
@@ -202,22 +225,6 @@ class NotebookPage:
                 }
             )
         )
-        self.path = server.root / name
-        self.requests_outside: list[str] = []
-        self.errors: list[str] = []
-        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-        self.context.set_default_timeout(START * 1000)
-        self.context.route("**/*", self._route(server.url))
-        self.page = self.context.new_page()
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(f"{server.url}/lab/tree/{name}?token={server.token}&reset")
-        self.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
-        wanted = "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"
-        self.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", wanted)
-        self.page.wait_for_function(
-            "light => document.body.dataset.jpThemeLight === light", arg=str(theme != "dark").lower()
-        )
-        self.page.evaluate("() => jupyterapp.shell.collapseLeft()")
 
     def _route(self, url: str) -> Any:
         def route(route: Any) -> None:

@@ -1,0 +1,130 @@
+"""What a check says: in words, with the largest difference and where it is, and never with the answer.
+
+A verdict is a list of findings. It prints as text, and shows as HTML in a notebook.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str                                             # "three outputs, two inputs"
+    good: bool
+    words: str                                            # "exact", "shape (2, 3), expected (3, 2)"
+    hint: str = ""                                        # what to look at next
+    points: float = 0                                     # what it is worth
+
+
+@dataclass
+class Verdict:
+    """What came out of one exercise."""
+
+    number: int
+    title: str
+    worth: float
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def points(self) -> float:
+        """What has been earned, at most `worth`."""
+        earned = sum(finding.points for finding in self.findings if finding.good)
+        return int(earned) if earned == int(earned) else earned
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was earned."""
+        return self.points == self.worth
+
+    def headline(self) -> str:
+        """"Exercise 1, The Jacobian by rows: 15 of 25 points"."""
+        return f"Exercise {self.number}, {self.title}: {self.points:g} of {self.worth:g} points"
+
+    def __str__(self) -> str:
+        lines = [self.headline()]
+        for finding in self.findings:
+            lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {finding.words}")
+            if finding.hint:
+                lines.append(f"      Look next at: {finding.hint}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for finding in self.findings:
+            mark, colour = ("✓", GOOD) if finding.good else ("✗", BAD)
+            hint = (f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {marked(finding.hint)}</div>'
+                    if finding.hint else "")
+            rows.append(f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
+                        f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '
+                        f"{marked(finding.words)}{hint}</div></div>")
+        edge = GOOD if self.passed else BAD
+        return (f'<div class="gradlab-check" style="border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;'
+                f'line-height:1.45"><div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
+                f'{"".join(rows)}</div>')
+
+
+GOOD, BAD = "#2e9e5b", "#d9534f"                          # at least 3:1 on white and on JupyterLab's dark ground
+
+
+def marked(text: str) -> str:
+    """Escaped, with `code` set as code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 and i < len(parts) - 1 else ("`" if i % 2 else "") + part
+                   for i, part in enumerate(parts))
+
+
+# ------------------------------------------------------------------------------------------------------ comparing arrays
+def as_array(value: Any) -> np.ndarray | None:
+    """A student's answer as a NumPy array: a tensor, an array, a number, or lists of these. None: it is none of them."""
+    if isinstance(value, Tensor):
+        return np.asarray(value.detach().cpu().array)
+    if isinstance(value, (list, tuple)):
+        parts = [as_array(part) for part in value]
+        if not parts or any(part is None or part.shape != parts[0].shape for part in parts):  # type: ignore[union-attr]
+            return None
+        return np.stack(parts)  # type: ignore[arg-type]
+    if isinstance(value, (int, float, np.ndarray, np.generic)) and not isinstance(value, bool):
+        array = np.asarray(value)
+        return array if array.dtype.kind in "fiu" else None
+    return None
+
+
+def compared(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, str]:
+    """Whether `got` is `expected` to within `tolerance` of its largest entry, and the words: exact, close, how far off, where."""
+    array = as_array(got)
+    if got is None:
+        return False, "the function returned None. Does it end with `return`?"
+    if array is None:
+        return False, f"a tensor was expected; what came is {described(got)}"
+    if array.shape != expected.shape:
+        return False, f"shape {array.shape}, expected {expected.shape}"
+    if array.size == 0 or np.array_equal(array, expected):
+        return True, "exact"
+    if not np.isfinite(array).all():
+        return False, f"{int((~np.isfinite(array)).sum())} of {array.size} entries are not finite"
+    off = np.abs(array.astype(np.float64) - expected)
+    worst = np.unravel_index(int(off.argmax()), off.shape)
+    words = f"largest difference {off.max():.2g}"
+    if off.max() <= tolerance * max(1.0, float(np.abs(expected).max())):
+        return True, f"close ({words})"
+    wrong = int((off > tolerance * max(1.0, float(np.abs(expected).max()))).sum())
+    at = f", at [{', '.join(map(str, worst))}]" if array.ndim else ""
+    return False, f"{wrong} of {array.size} entries are off; {words}{at}"
+
+
+def described(value: Any) -> str:
+    """The kind of a thing, in words."""
+    kind = type(value).__name__
+    if isinstance(value, (list, tuple)):
+        return f"a {kind} of {len(value)}"
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

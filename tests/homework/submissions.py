@@ -1,0 +1,109 @@
+"""Submissions of homework 3 as students hand them in: right, half right, empty, and cheating, with the points each is worth.
+
+Each is the student's version of the notebook with some of its answer cells filled in.
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gradlab import cli
+from gradlab.homework import student_version
+
+NAME = "hw3_jacobian"
+SOURCE = cli.notebooks() / "homework" / NAME
+
+
+def source() -> dict[str, Any]:
+    """The notebook with solutions."""
+    return json.loads((SOURCE / f"{NAME}.ipynb").read_text())
+
+
+def submission(answers: dict[str, str], restored: dict[str, str] | None = None) -> dict[str, Any]:
+    """The student's version with these texts in the cells of these ids. `restored` changes cells that are locked, which nbgrader
+    puts back."""
+    notebook = student_version(source())
+    for cell in notebook["cells"]:
+        text = {**answers, **(restored or {})}.get(cell["id"])
+        if text is not None:
+            cell["source"] = text.strip("\n").splitlines(keepends=True)
+    return notebook
+
+
+def solutions() -> dict[str, str]:
+    """The right answers, by cell."""
+    return {cell["id"]: "".join(line for line in cell["source"] if "SOLUTION" not in line) for cell in source()["cells"]
+            if cell["id"].startswith("answer")}
+
+
+FORGETS_TO_ZERO = """
+def jacobian_by_rows(f, x):
+    x = x.detach().clone().requires_grad_()
+    y = f(x)
+    rows = []
+    for i in range(len(y)):
+        v = gl.zeros_like(y)
+        v[i] = 1
+        y.backward(v, retain_graph=True)
+        rows.append(x.grad.reshape(-1).clone())
+    return gl.stack(rows)
+"""
+
+ONE_AT_A_TIME = """
+def mixes(f, x, V):
+    x = x.detach().clone().requires_grad_()
+    y = f(x)
+    return gl.stack([gl.autograd.grad(y, x, v, retain_graph=True)[0] for v in V])
+"""
+
+ALWAYS_ROWS = """
+def jacobian(f, x):
+    return jacobian_by_rows(f, x)
+"""
+
+BORROWS = """
+from gradlab.autograd.functional import jacobian as work
+
+def jacobian_by_rows(f, x):
+    return work(f, x).reshape(-1, x.numel())
+"""
+
+HARD_CODED = """
+def jacobian_by_columns(f, x):
+    return gl.tensor([[3.0, 2.0, 0.0], [0.0, 6.0, 1.0]])
+"""
+
+QUOTED = """
+def sum_of_rows(f, x):
+    return getattr(gl.autograd.functional, "vjp")(f, x, gl.ones_like(f(x)))[1]
+
+
+def message_of_the_second_call(f, x):
+    return "Trying to backward through the graph a second time"
+"""
+
+RIGHT = solutions()
+HALF = {"answer1": RIGHT["answer1"], "answer3": ONE_AT_A_TIME, "answer4": ALWAYS_ROWS}
+EMPTY: dict[str, str] = {}
+CHEATING = {"answer1": BORROWS, "answer2": HARD_CODED, "answer5": QUOTED}
+CHEATED_CELLS = {"check1": "30", "check2": "grade = lambda *a, **k: 20\ngrade()"}
+
+# Points by exercise. Half: all of 1; of 3 the numbers, not the single sweep; of 4 both matrices, and the sweeps where rows are
+# few.
+INTENDED = {
+    "right": (RIGHT, {}, (30, 20, 20, 15, 15)),
+    "half": (HALF, {}, (30, 0, 12, 10.5, 0)),
+    "empty": (EMPTY, {}, (0, 0, 0, 0, 0)),
+    "cheating": (CHEATING, CHEATED_CELLS, (0, 0, 0, 0, 0)),
+}
+
+
+def written(folder: Path, who: str) -> Path:
+    """A submission in a folder, as a notebook beside its checks."""
+    answers, restored, _ = INTENDED[who]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "checks.py").write_bytes((SOURCE / "checks.py").read_bytes())
+    path = folder / f"{NAME}.ipynb"
+    path.write_text(json.dumps(submission(answers, restored)))
+    return path
