@@ -75,8 +75,8 @@ def test_what_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {str(path.relative_to(ROOT)) for path in (ROOT / "gradlab").rglob("*")
                if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts}
-    notebooks = {f"gradlab/{path.relative_to(ROOT)}" for path in (ROOT / "notebooks").rglob("*.ipynb")
-                 if ".ipynb_checkpoints" not in path.parts}
+    notebooks = {f"gradlab/{path.relative_to(ROOT)}" for path in (ROOT / "notebooks").rglob("*")
+                 if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts}
     assert "gradlab/py.typed" in names
     assert "gradlab/notebook/static/jacobian.js" in names
     assert {name for name in names if ".dist-info/" not in name} == package | notebooks
