@@ -198,6 +198,8 @@ def fits(kind, name, a, b):
             return False                                          # elements share a place: here torch warns, and goes on
         if kind in ("write a part", "write a constant"):
             place = a[PLACES[name]]
+            if PLACES[name] == [0, -1] and len(a) == 1:
+                return False                                      # one place twice: torch leaves open what is written there
             return kind == "write a constant" or (np.broadcast_shapes(place.shape, b.shape) == place.shape
                                                   and not np.shares_memory(a, b))
         return not two or (np.broadcast_shapes(a.shape, b.shape) == a.shape
