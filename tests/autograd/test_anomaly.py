@@ -16,12 +16,6 @@ HERE = Path(__file__).name
 ON = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    """The library: what is tested here is torch's contract."""
-    return pytest.importorskip(request.param)
-
-
 def leaf(t, *values):
     return t.tensor(values, dtype=t.float64, requires_grad=True)
 

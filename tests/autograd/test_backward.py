@@ -12,12 +12,6 @@ import pytest
 import gradlab as gl
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    """The library: what is tested here is torch's contract."""
-    return pytest.importorskip(request.param)
-
-
 def leaf(t, *values):
     return t.tensor(values, dtype=t.float64, requires_grad=True)
 

@@ -14,12 +14,6 @@ from gradlab.utils.checkpoint import CheckpointError
 from gradlab.utils.checkpoint import checkpoint as ours
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    """The library: what is tested here is torch's contract."""
-    return pytest.importorskip(request.param)
-
-
 @pytest.fixture
 def utils(t):
     return import_module(f"{t.__name__}.utils.checkpoint")

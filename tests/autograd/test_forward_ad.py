@@ -11,11 +11,6 @@ import pytest
 import gradlab
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    return gradlab if request.param == "gradlab" else pytest.importorskip("torch")
-
-
 @pytest.fixture
 def fw(t):
     from gradlab.autograd import forward_ad

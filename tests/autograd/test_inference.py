@@ -10,11 +10,6 @@ WRITTEN = "Inplace update to inference tensor outside InferenceMode is not allow
 VIEW = "A view was created in inference mode and is being modified inplace in normal mode"
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    return gradlab if request.param == "gradlab" else pytest.importorskip("torch")
-
-
 def inference_tensor(t, *shape):
     with t.inference_mode():
         return t.ones(*shape)

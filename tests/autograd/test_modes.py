@@ -9,11 +9,6 @@ import pytest
 import gradlab
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    return gradlab if request.param == "gradlab" else pytest.importorskip("torch")
-
-
 def seen(t):
     return t.is_grad_enabled(), t.is_inference_mode_enabled()
 

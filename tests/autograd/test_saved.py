@@ -13,12 +13,6 @@ from saved_cases import MUST, ROUNDED, tensors
 import gradlab as gl
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    """The library: what is tested here is torch's contract."""
-    return pytest.importorskip(request.param)
-
-
 def leaf(t, *values):
     return t.tensor(values, dtype=t.float64, requires_grad=True)
 

@@ -19,11 +19,6 @@ SEVERAL = "modified inplace.* This view is the output of a function that returns
 UNRECORDED = "A view was created in no_grad mode and is being modified inplace with grad mode enabled"
 
 
-@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
-def t(request):
-    return gradlab if request.param == "gradlab" else pytest.importorskip("torch")
-
-
 def leaf(t, *values):
     return t.tensor(values or (1., 2., 3.), requires_grad=True)
 

@@ -11,45 +11,10 @@ import textwrap
 
 import numpy as np
 import pytest
+from explore.banded import METHODS, ROWS, START, a_file, asked, banded, the_matrix, x_of
 
 import gradlab as gl
 from gradlab.explore.jacobian import digests, record
-
-ROWS, COLUMNS = 12, 9
-METHODS = ("rows", "batched", "columns", "sparse")
-W = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
-START = np.random.default_rng(1).normal(size=ROWS)
-
-
-def x_of(values=START):
-    return gl.tensor(values, dtype=gl.float64)
-
-
-def banded(x):
-    """A residual with three bands, of as many elements as x."""
-    left = gl.cat([x[:1] * 0, x[:-1]])
-    return x * x * x - left * x + gl.sin(gl.cat([x[1:], x[-1:]]))
-
-
-def the_matrix(values=START):
-    """∂banded/∂x, worked by hand."""
-    n = len(values)
-    J = np.diag(3 * values**2)
-    for i in range(n):
-        if i:
-            J[i, i] -= values[i - 1]
-            J[i, i - 1] -= values[i]
-        J[i, min(i + 1, n - 1)] += np.cos(values[min(i + 1, n - 1)])
-    return J
-
-
-def asked(method="batched", chunk=None, **options):
-    chunk = {"rows": None, "sparse": 1}.get(method, 5) if chunk is None else chunk
-    return gl.jacobian(banded, x_of(), method=method, chunk_size=chunk, **options)
-
-
-def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
-    return np.memmap(tmp_path / name, dtype, mode, shape=shape)
 
 
 def stopping(J, k, error):
