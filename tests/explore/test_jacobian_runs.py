@@ -156,6 +156,7 @@ def test_sigint_in_a_terminal(tmp_path):
     """Ctrl-C after two blocks; the same process then goes on."""
     script = """
         import os, signal, numpy as np, gradlab as gl
+        signal.signal(signal.SIGINT, signal.default_int_handler)             # a job in the background inherits that it is ignored
         x, told = gl.arange(12.0), []
         def tell(done, total):
             told.append(done)
