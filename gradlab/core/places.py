@@ -19,7 +19,7 @@ from typing import Any
 from gradlab.core.tensor import Tensor
 
 WIDTH = 64                                                                   # characters of source that are quoted
-CELL = re.compile(r"<ipython-input-\d+-\w+>$|.*ipykernel_\d+[/\\]\d+\.py$")
+CELL = re.compile(r"<ipython-input-(\d+)-\w+>$|.*ipykernel_\d+[/\\]\d+\.py$")
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
 LARGEST = 2_000_000                                                          # characters of a file that is still parsed
 
@@ -52,8 +52,8 @@ class Place:
         """ "cell line 3", "train.py line 3"."""
         if self.filename.startswith("<%grad"):
             return "%grad"
-        if CELL.match(self.filename):
-            number = None if self.filename == cells.current else cells.numbers.get(self.filename)
+        if cell := CELL.match(self.filename):
+            number = None if self.filename == cells.current else cells.numbers.get(self.filename, cell[1])
             return f"cell {'' if number is None else f'In[{number}] '}line {self.line}"
         if self.filename.startswith("<"):
             return f"{self.filename} line {self.line}"

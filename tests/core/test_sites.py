@@ -90,10 +90,10 @@ def test_source_that_does_not_parse_is_still_quoted():
 
 
 def test_cells_are_called_cells():
-    for name in ("<ipython-input-3-0123456789ab>", "/tmp/ipykernel_4711/1234567.py"):
+    for name, cell in (("<ipython-input-3-0123456789ab>", "cell In[3]"), ("/tmp/ipykernel_4711/1234567.py", "cell")):
         with gl.record_sites():
             space = ran("\ny = x.exp()\n", name)
-        assert quoted(space["y"].node.site) == "cell line 2: `y = x.exp()`"
+        assert quoted(space["y"].node.site) == f"{cell} line 2: `y = x.exp()`"
 
 
 def test_writes_are_noted_with_their_versions_and_bounded(x):
