@@ -309,7 +309,7 @@ def test_programs(program, seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=800, derandomize=True, database=None, **PATIENT)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs(program, seed):
     check(program, seed)
@@ -347,7 +347,7 @@ def test_programs_as_torch(program, seed):
 
 @pytest.mark.oracle
 @pytest.mark.slow
-@settings(max_examples=700, derandomize=True, database=None, **PATIENT)
+@settings(max_examples=400, derandomize=True, database=None, **PATIENT)
 @given(PROGRAMS, st.integers(0, 2**16))
 def test_many_programs_as_torch(program, seed):
     compare(program, seed)

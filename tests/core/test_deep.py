@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 
 import pytest
@@ -101,16 +100,3 @@ def test_a_chain_of_custom_functions():
         del z
         return x.grad.item(), gone()
     assert with_little_stack(work) == (1, None)
-
-
-@pytest.mark.slow
-def test_the_time_of_a_node_does_not_grow_with_the_graph():
-    """A million nodes in one chain, and in a hundred; with the garbage collector as it is. Processor time: other processes' does
-    not count."""
-    def spent(n, times):
-        start = time.process_time()
-        for _ in range(times):
-            lifetime(chain, n)
-        return time.process_time() - start
-    spent(10_000, 5)
-    assert min(spent(1_000_000, 1) / spent(10_000, 100) for _ in range(3)) < 1.6

@@ -596,6 +596,5 @@ def test_the_same_program_reads_the_same_in_torch():
         c = (z1.T @ z2) / 6
         loss = -library.diagonal(c).sum()
         return graph(loss, {"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
-
-    ours, theirs = program(gl), program(torch)
+    ours, theirs = (program(library) for library in (gl, torch))
     assert ours.nodes == theirs.nodes and ours.edges == theirs.edges and ours.text() == theirs.text()
