@@ -15,7 +15,7 @@ from gradlab.autograd.saved import (
     saved_tensors_hooks,
 )
 from gradlab.core import node as nodes
-from gradlab.core.engine import leading_to, reachable, running
+from gradlab.core.engine import Run, leading_to, reachable, running
 from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.ports import Several
 from gradlab.core.storage import wrote
@@ -90,11 +90,11 @@ class MultiHandle:
         self.remove()
 
 
-def arriving(sweep: list[Any]) -> set[nodes.Node]:
+def arriving(sweep: Run) -> set[nodes.Node]:
     """The nodes at which a cotangent arrives in a sweep."""
-    roots = [root for root, _ in sweep[0]]
+    roots = [root for root, _ in sweep.roots]
     known = set(reachable(roots))
-    return known if sweep[1] is None else known & leading_to(sweep[1], roots)
+    return known if sweep.wanted is None else known & leading_to(sweep.wanted, roots)
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: str = "all") -> MultiHandle:
@@ -127,7 +127,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
                 if key not in seen:
                     reached = None if mode == "any" else arriving(sweep)
                     seen[key] = [len(edges) if reached is None else sum(edge() in reached for edge in edges), [None] * len(edges)]
-                    sweep[2] = (*sweep[2], lambda: seen.pop(key, None))
+                    sweep.forget = (*sweep.forget, lambda: seen.pop(key, None))
                 state = seen[key]
                 state[0] -= 1
                 state[1][i] = g

@@ -78,12 +78,22 @@ def observing(observer: Observer) -> Iterator[Observer]:
         observers.active = tuple(other for other in observers.active if other is not observer)
 
 
-class _Running(threading.local):
-    """The sweep at work in this thread, for hooks that want to know of the others (see autograd.graph): its roots, the wanted
-    nodes, what is to be called when it is over, how many sweeps of this thread it runs inside of, and the node at work whose
-    saved tensors are unpacked, with what it has in their place."""
+class Run:
+    """A sweep at work."""
 
-    sweep: list[Any] | None = None
+    __slots__ = ("__weakref__", "depth", "forget", "opened", "roots", "wanted")
+
+    def __init__(self, roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node] | None, depth: int) -> None:
+        self.roots, self.wanted = roots, wanted
+        self.depth = depth                                    # how many sweeps of this thread it runs inside of
+        self.forget: tuple[Callable[[], Any], ...] = ()       # called when it is over
+        self.opened: tuple[Node, Any] | None = None           # the node whose saved tensors are unpacked, and what stood for them
+
+
+class _Running(threading.local):
+    """The sweep at work in this thread, for hooks that want to know of the others (see autograd.graph)."""
+
+    sweep: Run | None = None
 
 
 running = _Running()
@@ -143,13 +153,12 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     """
     __tracebackhide__ = True
     before, outer, watching = mode.grad, running.sweep, observers.active
-    if outer is not None and outer[3] == DEEP:
+    if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
                                                  accumulates=accumulates, outputs=outputs))
     wanted = None if wanted is None else frozenset(wanted)
     mode.grad = traced
-    run: list[Any] = [roots, wanted, (), 0 if outer is None else outer[3] + 1, None]
-    running.sweep = run
+    running.sweep = run = Run(roots, wanted, 0 if outer is None else outer.depth + 1)
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, ())
@@ -171,10 +180,10 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
         raise exhausted("backward", error, [node for node, _ in roots]) from error
     finally:
         mode.grad, running.sweep = before, outer
-        for forget in run[2]:
+        for forget in run.forget:
             forget()
-        if run[4] is not None:                                # a node that was being worked at when the sweep was stopped
-            run[4][0].saved = run[4][1]
+        if run.opened is not None:                            # the sweep was stopped at it
+            run.opened[0].saved = run.opened[1]
 
 
 def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
@@ -231,7 +240,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
         kept = node.saved
         odd = type(kept) is not tuple
         if odd:
-            run[4] = node, kept
+            run.opened = node, kept
             node.saved = unpacked(node, roots)
         elif clock.last_write < node.order:
             check_unwritten(node)
@@ -276,7 +285,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
         if odd:
-            node.saved, run[4] = freed if (op.saves or (type(kept) is Own and kept)) and not retain else kept, None
+            node.saved, run.opened = freed if (op.saves or (type(kept) is Own and kept)) and not retain else kept, None
         elif op.saves and not retain:
             node.saved = freed
         g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule

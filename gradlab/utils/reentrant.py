@@ -29,7 +29,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if running.sweep is not None and running.sweep[1] is not None:                      # given tensors' gradients alone
+        if running.sweep is not None and running.sweep.wanted is not None:                      # given tensors' gradients alone
             raise RuntimeError("When use_reentrant=True, gradlab.utils.checkpoint is incompatible with .grad() or passing an "
                                "`inputs` parameter to .backward(). To resolve this error, you can either set "
                                "use_reentrant=False, or call .backward() without passing the `inputs` argument.")
