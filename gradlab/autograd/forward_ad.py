@@ -80,6 +80,17 @@ class dual_level(Decorating):  # noqa: N801  (torch's name)
         self.opened.__exit__(None, None, None)
 
 
+def check_tangent(primal: Tensor, tangent: Tensor) -> None:
+    """Raise where a tensor cannot have a tangent, or not this one."""
+    for what, given in (("primal", primal), ("tangent", tangent)):
+        if given.array.dtype.kind != "f":
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {given.dtype}. Call .float() first.")
+    if tangent.array.shape != primal.array.shape:
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                           f"not supported. Tensor is of size {list(primal.array.shape)} while the given forward gradient is of "
+                           f"size {list(tangent.array.shape)}.")
+
+
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` that has the tangent `tangent`, of its shape. Gradients flow to both.
 
@@ -94,12 +105,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for what, given in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(given, Tensor):
             raise TypeError(f"make_dual(): the {what} must be a Tensor, not {type_name(given)}.")
-        if given.array.dtype.kind != "f":
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {given.dtype}. Call .float() first.")
-    if tangent.array.shape != tensor.array.shape:
-        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-                           f"not supported. Tensor is of size {list(tensor.array.shape)} while the given forward gradient is of "
-                           f"size {list(tangent.array.shape)}.")
+    check_tangent(tensor, tangent)
     if tangents.tangent_of(tensor) is not None:
         raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
                            "not supported. unpack_dual(tensor).primal has none.")

@@ -15,6 +15,7 @@ from functools import wraps
 from typing import Any
 
 from gradlab.autograd import sweeps
+from gradlab.autograd.forward_ad import check_tangent
 from gradlab.autograd.sweeps import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
 from gradlab.core.modes import enable_grad, mode, set_grad_enabled
 from gradlab.core.tensor import Tensor
@@ -272,14 +273,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _check_tensors(xs, "primals")
     _check_tensors(along, "tangents")
     for x, u in zip(xs, along, strict=True):
-        if x.array.dtype.kind != "f":
-            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")
-        if u.array.dtype.kind != "f":
-            raise ValueError(f"Expected tangent to be floating point or complex, but got: {u.dtype}")
-        if x.array.shape != u.array.shape:
-            raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, "
-                               f"this is not supported. Tensor is of size {list(x.array.shape)} while the given forward gradient "
-                               f"is of size {list(u.array.shape)}.")
+        check_tangent(x, u)
     call = Call(primals, None)
     try:
         ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
