@@ -301,7 +301,6 @@ NBGRADER = """\
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "gradlab"
 c.ExecutePreprocessor.timeout = 120
-c.ClearSolutions.code_stub = {"python": "# YOUR CODE HERE\\nraise NotImplementedError()"}
 """
 
 

@@ -98,7 +98,7 @@ class Student:
                             "run the cell that makes it, and mind the spelling.")
         return self.namespace[name]
 
-    def function(self, name: str, forbidden: tuple[str, ...] = (), points: float = 0) -> Callable[..., Any]:
+    def function(self, name: str, forbidden: tuple[str, ...] = ()) -> Callable[..., Any]:
         """A function of the notebook, to be called with tensors of the check's own.
 
         `forbidden` names functions that it must not use; if it does, the exercise ends."""
@@ -108,8 +108,6 @@ class Student:
                             "a later cell has given the name to something else.")
         if forbidden:
             self._read(name, function, forbidden)
-        if points:
-            self.check(points, f"`{name}`", True, "")
         return lambda *args, **kwargs: self.call(name, function, *args, **kwargs)
 
     def _read(self, name: str, function: Callable[..., Any], forbidden: tuple[str, ...]) -> None:
