@@ -85,6 +85,15 @@ MULTIPLY_ADD, TANH, SCALE, EXP = 6, 2, 2, 2                               # arra
 CHAIN_MOVED, CHAIN_FUSED = MULTIPLY_ADD + TANH + SCALE + EXP, 4
 
 
+def with_gradient(forward: Callable[[], Any], x: Any, v: Any) -> Made:
+    """A forward pass and a weighted backward."""
+    def both() -> Any:
+        x.grad = None
+        forward().backward(v)
+        return x.grad
+    return both, both
+
+
 def chain(n: int, backward: bool) -> Callable[[Library, np.random.Generator], Made]:
     def make(library: Library, rng: np.random.Generator) -> Made:
         x = library.tensor(rng.uniform(0.1, 0.9, n).astype(np.float32), grad=backward)
@@ -92,12 +101,7 @@ def chain(n: int, backward: bool) -> Callable[[Library, np.random.Generator], Ma
 
         def forward() -> Any:
             return ((x * a + b).tanh() * 0.5).exp()
-
-        def both() -> Any:
-            x.grad = None
-            forward().backward(v)
-            return x.grad
-        return (both, both) if backward else (forward, forward)
+        return with_gradient(forward, x, v) if backward else (forward, forward)
     return make
 
 
@@ -182,12 +186,7 @@ def small(backward: bool) -> Callable[[Library, np.random.Generator], Made]:
             for _ in range(ROUNDS_OF_SMALL):
                 y = ((y * a + b).tanh() - a) / b
             return y
-
-        def both() -> Any:
-            x.grad = None
-            forward().backward(v)
-            return x.grad
-        return (both, both) if backward else (forward, forward)
+        return with_gradient(forward, x, v) if backward else (forward, forward)
     return make
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from homework.submissions import FORGETS_TO_ZERO, RIGHT
 from lab import expect
 
 from gradlab import cli
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from homework.submissions import FORGETS_TO_ZERO, RIGHT
 
 
 @pytest.fixture

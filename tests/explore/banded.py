@@ -41,3 +41,18 @@ def asked(method="batched", chunk=None, **options):
 
 def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bin"):
     return np.memmap(tmp_path / name, dtype, mode, shape=shape)
+
+
+def stopping(J, k, error):
+    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
+    computed, inner = [], J._values
+
+    def values(block):
+        if len(computed) == k:
+            computed.append(None)
+            raise error
+        computed.append(block.number)
+        return inner(block)
+
+    J._values = values
+    return computed

@@ -11,25 +11,10 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, START, a_file, asked, banded, the_matrix, x_of
+from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
 from gradlab.explore.jacobian import digests, record
-
-
-def stopping(J, k, error):
-    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
-    computed, inner = [], J._values
-
-    def values(block):
-        if len(computed) == k:
-            computed.append(None)
-            raise error
-        computed.append(block.number)
-        return inner(block)
-
-    J._values = values
-    return computed
 
 
 # ----------------------------------------------------------------------------------------------------------------- resume

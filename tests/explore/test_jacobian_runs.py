@@ -9,7 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, a_file, asked, banded, the_matrix, x_of
+from explore.banded import METHODS, ROWS, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
 from gradlab.explore.jacobian import runs
@@ -75,21 +75,6 @@ def test_tqdm_is_loaded_only_for_a_bar():
 
 
 # ------------------------------------------------------------------------------------------------------------ interrupted
-def stopping(J, k, error):
-    """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
-    computed, inner = [], J._values
-
-    def values(block):
-        if len(computed) == k:
-            computed.append(None)
-            raise error
-        computed.append(block.number)
-        return inner(block)
-
-    J._values = values
-    return computed
-
-
 @pytest.mark.parametrize("out", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_stopped_at_any_block_and_gone_on_with(method, out):
