@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 
 import numpy as np
 import pytest
@@ -52,26 +51,19 @@ def backend(request):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    from gradlab.backend.bounds import debug, settle
+    from leftovers import clear, left_behind
+
+    from gradlab.backend.bounds import settle
     from gradlab.core.dtypes import default
-    from gradlab.core.engine import observers
-    from gradlab.core.modes import mode
     from gradlab.core.printing import get_printoptions
-    from gradlab.core.watching import WATCHED, watchers
 
     before = default.float, get_printoptions()
     yield
     settle()                                                          # an index out of bounds on a device belongs to its own test
-    if WATCHED:                                                       # an inference tensor in a cycle keeps its guard there
+    if left_behind():                                                 # an inference tensor in a cycle keeps its guard there
         gc.collect()
-    left = {"sync debug": debug.at_once, "grad mode": mode.grad is not True, "inference mode": mode.inference,
-            "forward mode": not mode.forward,
-            "observers": observers.active != (),
-            "watchers": watchers.active != () or bool(WATCHED), "default dtype": default.float != before[0],
-            "print options": get_printoptions() != before[1]}
-    mode.grad, observers.active, watchers.active, default.float = True, (), (), before[0]
-    mode.inference, mode.forward, debug.at_once = False, True, False
-    WATCHED.clear()
-    if "gradlab.core.tangents" in sys.modules:
-        sys.modules["gradlab.core.tangents"].opened.level = None
-    assert not any(left.values()), f"the test left behind: {', '.join(k for k, v in left.items() if v)}"
+    left = left_behind()
+    left += ["default dtype"] * (default.float != before[0]) + ["print options"] * (get_printoptions() != before[1])
+    clear()
+    default.float = before[0]
+    assert not left, f"the test left behind: {', '.join(left)}"

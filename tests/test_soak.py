@@ -19,13 +19,13 @@ from contextlib import ExitStack, nullcontext
 
 import numpy as np
 import pytest
+from leftovers import left_behind
 
 import gradlab as gl
 from gradlab.autograd import forward_ad
 from gradlab.autograd.graph import saved_tensors_hooks
-from gradlab.core.engine import observers, observing, running
+from gradlab.core.engine import observing
 from gradlab.core.modes import mode
-from gradlab.core.watching import WATCHED, watchers
 from gradlab.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")
@@ -277,14 +277,6 @@ def from_another_thread(work, delay):
 
 
 # ------------------------------------------------------------------------------------------------------------------- the test
-def left_behind():
-    """What of the thread's state is not as at the start."""
-    state = {"grad mode": mode.grad is True, "inference mode": mode.inference is False, "forward mode": mode.forward is True,
-             "observers": observers.active == (), "watchers": watchers.active == (), "watched": not WATCHED,
-             "sweep": running.sweep is None, "dual level": sys.modules["gradlab.core.tangents"].opened.level is None}
-    return [name for name, fine in state.items() if not fine]
-
-
 def disturbed(steps, seed):
     """A training with mishaps; it returns the training, how many steps failed, and the growth of objects and bytes."""
     chance, training, failed = random.Random(seed), Training(), 0

@@ -22,11 +22,12 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core import engine
-from gradlab.core.engine import Sweep, observers, reachable
+from gradlab.core.engine import Sweep, observe, reachable, unobserve
 from gradlab.core.places import CELL, place_of
 from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors
 from gradlab.core.sites import HOME, Sites
+from gradlab.core.sites import present as recorded_already
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, unwatch, watch, watchers
 
@@ -238,11 +239,10 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def _switch_off(mode: Anomaly) -> None:
     """Leave nothing of the mode; what an interrupt has left undone is done when it is called again."""
-    observers.active = tuple(o for o in observers.active if o is not mode)
-    if mode.sites is not None and mode.sites in watchers.active:
+    unobserve(mode)
+    if mode.sites is not None:
         unwatch(mode.sites)
-    if mode in watchers.active:
-        unwatch(mode)
+    unwatch(mode)
 
 
 @contextmanager
@@ -268,12 +268,12 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """Switch anomaly mode on or off in this thread."""
     mode, _check.nan = present(), check_nan
     if enabled and mode is None:
-        mode = Anomaly(None if any(isinstance(w, Sites) for w in watchers.active) else Sites())
+        mode = Anomaly(Sites() if recorded_already() is None else None)
         try:
             if mode.sites is not None:
                 watch(mode.sites)
             watch(mode)
-            observers.active = (*observers.active, mode)
+            observe(mode)
         except KeyboardInterrupt:
             _switch_off(mode)
             raise

@@ -25,7 +25,7 @@ from typing import Any
 from gradlab.autograd.functions import grad, jvp_of_graph
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.inference import inference_mode, is_inference
-from gradlab.core.modes import mode, no_grad, set_grad_enabled
+from gradlab.core.modes import mode, no_grad
 from gradlab.core.node import Node
 from gradlab.core.tangents import opened, set_tangent, tangent_of
 from gradlab.core.tensor import Tensor, constant
@@ -42,7 +42,7 @@ def in_normal_mode(function: Callable[..., Any]) -> Callable[..., Any]:
     def made(*args: Any, **kwargs: Any) -> Any:
         if not mode.inference:
             return function(*args, **kwargs)
-        with inference_mode(False), set_grad_enabled(False):
+        with inference_mode(False), no_grad():
             return function(*args, **kwargs)
     return made
 

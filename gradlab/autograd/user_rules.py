@@ -34,16 +34,16 @@ class grad_mode:  # noqa: N801  (as no_grad)
     def __init__(self, on: bool) -> None:
         self.on = on
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> None:                                 # no call in either: an interrupt comes after one
         self.before, self.level = mode.grad, opened.level
         mode.grad = self.on
         if self.level is not None:
-            self.level.__enter__()
+            self.level.resting += 1
 
     def __exit__(self, *raised: object) -> None:
-        if self.level is not None:
-            self.level.__exit__(*raised)
         mode.grad = self.before
+        if self.level is not None:
+            self.level.resting -= 1
 
 
 class FunctionNode(Several):

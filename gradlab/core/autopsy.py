@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
-from gradlab.core.sites import Freed, Loss, Sites, Write, site_here
+from gradlab.core.sites import Freed, Loss, Write, present, site_here
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import watchers
 
 COLUMNS = 100
 LABEL = 11                                                                   # where the text beside a label begins
@@ -40,7 +39,7 @@ def told(first: str, *facts: tuple[str, str]) -> str:
 
 def how_to_see() -> str:
     """How the lines can be seen, unless they are being recorded."""
-    return "" if any(isinstance(watcher, Sites) for watcher in watchers.active) else HOW
+    return HOW if present() is None else ""
 
 
 def below(roots: Iterable[Any]) -> Iterator[Any]:
@@ -254,7 +253,7 @@ def reasons(tensor: Any) -> list[tuple[str, str]]:
             facts += more
             fix = fix or advice
     if not losses and tensor is not None:
-        away = next((watcher.away for watcher in watchers.active if isinstance(watcher, Sites)), None)
+        away = None if (sites := present()) is None else sites.away
         before = place_of(away.site) if away is not None else None
         if away is not None and before is not None:
             *more, (_, fix) = explained(away)

@@ -68,14 +68,31 @@ class _Observers(threading.local):
 observers = _Observers()
 
 
+def observe(observer: Observer) -> None:
+    """Let `observer` see every reverse sweep that this thread runs from here on."""
+    observers.active = (*observers.active, observer)
+
+
+def unobserve(observer: Observer) -> None:
+    """Let it see no more. Others may have come since: anomaly mode, switched on for good."""
+    observers.active = tuple([other for other in observers.active if other is not observer])
+
+
 @contextmanager
 def observing(observer: Observer) -> Iterator[Observer]:
-    """Let `observer` see every reverse sweep that this thread runs inside the block."""
-    observers.active = (*observers.active, observer)
+    """Let `observer` see every reverse sweep that this thread runs inside the block; interrupts as in `watching`."""
     try:
+        observe(observer)
         yield observer
-    finally:                                                  # others may have come since: anomaly mode, switched on for good
-        observers.active = tuple(other for other in observers.active if other is not observer)
+    finally:
+        interrupt = None
+        while observer in observers.active:
+            try:
+                unobserve(observer)
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 class Run:
@@ -157,8 +174,8 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
                                                  accumulates=accumulates, outputs=outputs))
     wanted = None if wanted is None else frozenset(wanted)
-    mode.grad = traced
-    running.sweep = run = Run(roots, wanted, 0 if outer is None else outer.depth + 1)
+    run = Run(roots, wanted, 0 if outer is None else outer.depth + 1)
+    mode.grad, running.sweep = traced, run                    # no call between here and `try`: an interrupt comes after one
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, ())

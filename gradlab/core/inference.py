@@ -94,7 +94,7 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
 
     def __enter__(self) -> None:
         self.before.append((mode.grad, mode.forward, mode.inference))
-        WATCHED.append(INFERENCE)
+        WATCHED[:0] = [INFERENCE]                                     # no call from here on: an interrupt comes after one
         mode.grad = mode.forward = not self.wanted
         mode.inference = self.wanted
 

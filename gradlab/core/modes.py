@@ -197,7 +197,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
         return super().__call__(function)
 
     def fresh(self) -> Decorating:
-        return enable_grad() if self.wanted else no_grad()
+        return recorded_if(self.wanted)
 
     def clone(self) -> Decorating:
         return type(self)(self.wanted)
@@ -206,6 +206,11 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
         return f"gradlab.autograd.grad_mode.set_grad_enabled(mode={self.wanted})"
 
     __repr__ = __str__
+
+
+def recorded_if(on: bool) -> no_grad:
+    """A context in which operations are recorded or not; unlike `set_grad_enabled` it does nothing before it is entered."""
+    return enable_grad() if on else no_grad()
 
 
 class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)

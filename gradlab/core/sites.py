@@ -180,12 +180,17 @@ def wording(node: Any) -> str:
     return "a leaf" if node.op is None else f"the result of {node.name()}"
 
 
+def present() -> Sites | None:
+    """What records this thread's sites already."""
+    return next((watcher for watcher in watchers.active if isinstance(watcher, Sites)), None)
+
+
 @contextmanager
 def recording() -> Iterator[Sites]:
     """Record the sites of this thread inside the block; within another such block, nothing more."""
-    present = next((watcher for watcher in watchers.active if isinstance(watcher, Sites)), None)
-    if present is not None:
-        yield present
+    sites = present()
+    if sites is not None:
+        yield sites
         return
     with watching(Sites()) as sites:
         yield sites

@@ -24,7 +24,7 @@ from gradlab.core.node import Node
 from gradlab.core.primitive import PRIMITIVES
 from gradlab.core.storage import FRESH, view_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import Watcher, unwatch, watch, watchers
+from gradlab.core.watching import Watcher, unwatch, watch
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
@@ -227,15 +227,19 @@ def set_tangent(x: Tensor, tangent: Tensor) -> None:
 
 
 def enter() -> None:
-    """Open the level."""
-    opened.level = watch(Level())
+    """Open the level: all of it, or nothing if an interrupt comes."""
+    opened.level = Level()
+    try:
+        watch(opened.level)
+    except KeyboardInterrupt:
+        leave()
+        raise
 
 
 def leave() -> None:
     """Close it: no tensor has a tangent afterwards."""
     level = opened.level
     assert level is not None
-    if level in watchers.active:                           # else an interrupt has come after that
-        unwatch(level)
+    unwatch(level)
     opened.level = None
     level.close()

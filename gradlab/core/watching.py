@@ -77,11 +77,12 @@ def watch(watcher: W) -> W:
 
 
 def unwatch(watcher: Watcher) -> None:
-    """Let it see no more. Others may have come since."""
+    """Let it see no more, if it does. Others may have come since."""
     active = watchers.active
-    last = max(i for i, other in enumerate(active) if other is watcher)
-    watchers.active = (*active[:last], *active[last + 1:])
-    WATCHED.remove(watcher)                                # an interrupt comes before both steps or after both: see `watching`
+    last = max([i for i, other in enumerate(active) if other is watcher], default=None)
+    if last is not None:
+        watchers.active = (*active[:last], *active[last + 1:])
+        WATCHED.remove(watcher)                            # an interrupt comes before both steps or after both: see `watching`
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 from gradlab.autograd import sweeps
 from gradlab.autograd.forward_ad import check_tangent
 from gradlab.autograd.sweeps import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
-from gradlab.core.modes import enable_grad, mode, set_grad_enabled
+from gradlab.core.modes import enable_grad, mode, recorded_if
 from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten
 
@@ -137,7 +137,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                                    f"{y.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
             aux = call.outward_aux() if has_aux else None
             traced = call.traced(y)
-            with set_grad_enabled(traced):
+            with recorded_if(traced):
                 found = _filled(sweeps.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs)
             gradient, value = call.tree.build([call.outward(g) for g in found]), call.outward(y) if traced else y.detach()
             return gradient, ((value, aux) if has_aux else value)
@@ -198,7 +198,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                                f"function. cotangents: {structure.drawn()}, primal output: {tree.drawn()}")
         wanted = recording() if create_graph is None else create_graph
         traced = wanted and asked_outside([*ys, *given], call.inputs)
-        with set_grad_enabled(traced):
+        with recorded_if(traced):
             found = sweeps.cotangents(ys, call.inputs, given, traced=traced, retain=retain_graph)
         return call.tree.build([outward(c, call.inputs) for c in _filled(found, call.inputs)])
     return (results, vjp_fn, aux) if has_aux else (results, vjp_fn)
@@ -226,7 +226,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         call, ys, tree = _vjp(func, args, argnums, has_aux)
         try:
             traced = call.traced(*ys)
-            with set_grad_enabled(traced):
+            with recorded_if(traced):
                 found = [sweeps.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
             return _jacobian(call, ys, tree, found, has_aux)
         finally:
@@ -289,7 +289,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
 def _pushed(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
     traced = recording() and asked_outside([*outputs, *along], call.inputs)
-    with set_grad_enabled(traced):
+    with recorded_if(traced):
         return sweeps.tangents(outputs, call.inputs, along, traced=traced)
 
 
@@ -306,7 +306,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
         try:
             ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
             traced = call.traced(*ys)
-            with set_grad_enabled(traced):
+            with recorded_if(traced):
                 found = sweeps.columns(ys, call.inputs, traced=traced)
             return _jacobian(call, ys, tree, found, has_aux)
         finally:

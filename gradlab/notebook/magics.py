@@ -13,19 +13,24 @@ import linecache
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 from traitlets import Bool, Integer
 
+from gradlab.core.engine import observe, unobserve
 from gradlab.core.places import cells
+from gradlab.core.sites import Sites, present, recording
+from gradlab.core.watching import unwatch, watch
 from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
+from gradlab.notebook.watching import Watcher
 
 
 @dataclass
@@ -36,9 +41,21 @@ class Cell:
     ending: Ending
     info: Any  # IPython's ExecutionInfo of the cell
     watcher: Any
-    watching: ExitStack
+    sites: Any  # what records where the operations stand, or None where that is done already
     shown: Any  # the last exception that was shown before
     value: Any = None
+
+    def open(self) -> None:
+        """Watch what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
+        observe(self.watcher)
+        if self.sites is not None:
+            watch(self.sites)
+
+    def close(self) -> None:
+        """Watch no more; to be called again if an interrupt comes."""
+        unobserve(self.watcher)
+        if self.sites is not None:
+            unwatch(self.sites)
 
 
 @dataclass
@@ -47,6 +64,11 @@ class Running(threading.local):
 
     infos: list[Any] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
+
+    def close_last(self) -> Cell:
+        """Take the innermost cell away; it stays, for the next cell to close, if an interrupt comes before that is done."""
+        self.cells[-1].close()
+        return self.cells.pop()
 
 
 @magics_class
@@ -95,8 +117,6 @@ class GradMagics(Magics):
 
     def line(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """`%grad [options] EXPR`: report without writing any `.grad`."""
-        from gradlab.core.sites import recording
-
         request = self._parsed(parse_line, line)
         space = {**self.shell.user_ns, **(local_ns or {})}
         with recording():
@@ -108,7 +128,8 @@ class GradMagics(Magics):
     def before_cell(self, info: Any = None) -> None:
         """IPython's `pre_run_cell`."""
         cells.current = None
-        if not self._running.infos:
+        if not _inside_a_cell():
+            self._running.infos.clear()
             self.forget()  # whatever a cell without an end has left
         self._running.infos.append(info)
         self._close_widgets(_key(info))
@@ -124,18 +145,14 @@ class GradMagics(Magics):
             )
         if not self._running.infos:
             return  # a silent run: nobody would see a report
-        from gradlab.core.engine import observing
-        from gradlab.core.sites import recording
-        from gradlab.notebook.watching import Watcher
-
         running = self._running
         if running.cells and running.cells[-1].info is running.infos[-1]:
-            running.cells.pop().watching.close()  # the same cell again: %%timeit runs it many times
-        watching, watcher = ExitStack(), Watcher()
-        watching.enter_context(observing(watcher))
+            running.close_last()  # the same cell again: %%timeit runs it many times
         cells.current = sys._getframe(1).f_code.co_filename
-        watching.enter_context(recording())  # errors and the graph name the lines
-        running.cells.append(Cell(request, Ending(kind, text, mentions), running.infos[-1], watcher, watching, _last_shown()))
+        sites = Sites() if present() is None else None  # errors and the graph name the lines
+        ending = Ending(kind, text, mentions)
+        running.cells.append(Cell(request, ending, running.infos[-1], Watcher(), sites, _last_shown()))
+        running.cells[-1].open()
 
     def value(self, value: Any) -> Any:
         """What the last expression of a `%%grad` cell passes through."""
@@ -150,8 +167,7 @@ class GradMagics(Magics):
             pass
         ended = []
         while running.cells and not any(running.cells[-1].info is outer for outer in running.infos):
-            ended.append(running.cells.pop())
-            ended[-1].watching.close()
+            ended.append(running.close_last())
         if not ended or result is None or not result.success or ended[0].info is not info:
             return
         cell = ended[0]
@@ -165,7 +181,7 @@ class GradMagics(Magics):
 
     def forget(self) -> None:
         while self._running.cells:
-            self._running.cells.pop().watching.close()
+            self._running.close_last()
 
     def unload(self) -> None:
         """Leave nothing behind."""
@@ -472,6 +488,14 @@ def _compiled(expression: str) -> Any:
     name = f"<%grad {expression}>"
     linecache.cache[name] = (len(expression), None, [f"{expression}\n"], name)
     return compile(expression, name, "eval")
+
+
+def _inside_a_cell() -> bool:
+    """Whether the code of a cell is what calls."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not InteractiveShell.run_code.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _last_shown() -> Any:

@@ -1,0 +1,32 @@
+"""The stop button, wherever it strikes: what a `%%grad` cell watches with is gone when the next cell runs."""
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from interrupting import OURS, interrupted
+from leftovers import clear, left_behind
+
+FILES = tuple(os.path.join(OURS[0], *path.split("/")) for path in (
+    "notebook/magics.py", "core/engine.py", "core/watching.py", "core/sites.py"))
+
+
+def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)   # in a destructor it is reported, not raised
+
+    def cell():
+        shell.ip.run_cell("%%grad\nx = gl.tensor([1., 2.], requires_grad=True)\n(x * x).sum().backward()")
+    shell.ip.run_cell("import gradlab as gl")
+    cell()
+    places, found = interrupted(cell, 0, FILES).seen, []
+    assert places > 100
+    for at in range(1, places + 1):
+        struck = interrupted(cell, at, FILES)
+        if left_behind():
+            gc.collect()
+            shell.ip.run_cell("pass")
+        if (left := left_behind()):
+            found.append((*struck.where, left))
+            clear()
+    assert found == []

@@ -1,0 +1,144 @@
+"""An interrupt leaves no mode, observer or watcher behind, wherever it strikes.
+
+One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
+here.
+"""
+from __future__ import annotations
+
+import gc
+import sys
+
+import pytest
+from interrupting import interrupted
+from leftovers import clear, left_behind
+
+import gradlab as gl
+from gradlab.autograd import forward_ad, graph
+from gradlab.core.engine import observing
+from gradlab.core.watching import Watcher, watching
+from gradlab.utils.checkpoint import checkpoint
+
+
+class Doubled(gl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 + ctx.saved_tensors[0] * 0
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 2
+
+
+class Onlooker:
+    def begin(self, sweep):
+        pass
+
+    def visit(self, node, g, cotangents):
+        pass
+
+    def end(self, sweep, error):
+        pass
+
+
+def the_same(x):
+    return x
+
+
+def x_of():
+    return gl.tensor([0.5, 1.5], requires_grad=True)
+
+
+def entered(make):
+    def work():
+        with make():
+            pass
+    return work
+
+
+def decorated(make):
+    def work():
+        make()(the_same)(1)
+    return work
+
+
+def backward():
+    Doubled.apply(x_of()).tanh().sum().backward()
+
+
+def twice():
+    x = x_of()
+    g, = gl.autograd.grad(Doubled.apply(x).sin().sum(), [x], create_graph=True)
+    gl.autograd.grad(g.sum(), [x])
+
+
+def seen():
+    with observing(Onlooker()):
+        x_of().sin().sum().backward()
+
+
+def generated():
+    @gl.no_grad()
+    def steps():
+        yield 1
+        yield 2
+    list(steps())
+
+
+def dual():
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(x_of(), gl.ones(2))
+        forward_ad.unpack_dual(Doubled.apply(x).tanh())
+
+
+def accepted(error):
+    """Whether nobody can help it: an `__exit__` in Python has been called and has not begun."""
+    return error.where[1] == "the beginning of __exit__"
+
+
+SITUATIONS = {
+    "no_grad": entered(gl.no_grad), "enable_grad": entered(gl.enable_grad), "inference_mode": entered(gl.inference_mode),
+    "no_grad as decorator": decorated(gl.no_grad), "inference_mode as decorator": decorated(gl.inference_mode),
+    "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)), "generator": generated,
+    "record_sites": entered(gl.record_sites), "watching": entered(lambda: watching(Watcher())),
+    "observing": entered(lambda: observing(Onlooker())),
+    "saved_tensors_hooks": entered(lambda: graph.saved_tensors_hooks(the_same, the_same)),
+    "save_on_cpu": entered(graph.save_on_cpu),
+    "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),
+    "allow_mutation_on_saved_tensors": entered(graph.allow_mutation_on_saved_tensors),
+    "detect_anomaly": entered(gl.autograd.detect_anomaly), "dual_level": entered(forward_ad.dual_level),
+    "backward": backward, "grad, twice": twice, "backward, observed": seen, "dual numbers": dual,
+    "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),
+    "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=True).sum().backward(),
+    "func.grad": lambda: gl.func.grad(lambda x: x.sin().sum())(x_of()),
+    "func.jvp": lambda: gl.func.jvp(lambda x: x.sin(), (x_of().detach(),), (gl.ones(2),)),
+    "func.vjp": lambda: gl.func.vjp(lambda x: x.sin(), x_of())[1](gl.ones(2)),
+    "func.hessian": lambda: gl.func.hessian(lambda x: x.sin().sum())(x_of().detach()),
+    "functional.jvp": lambda: gl.autograd.functional.jvp(lambda x: x.sin(), x_of(), gl.ones(2)),
+    "functional.hessian": lambda: gl.autograd.functional.hessian(lambda x: x.sin().sum(), x_of()),
+    "jacobian": lambda: gl.jacobian(lambda x: x.sin(), x_of()),
+    "gradcheck": lambda: gl.autograd.gradcheck(lambda x: x.sin(), x_of().double()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)   # in a destructor it is reported, not raised
+    work = SITUATIONS[situation]
+    work()                                                            # functions are generated, modules imported: once
+    places, found = interrupted(work, 0).seen, []
+    assert places > 0
+    for at in range(1, places + 1):
+        struck = interrupted(work, at)
+        if left_behind():
+            gc.collect()                                              # a traceback in a cycle holds what was not left
+        if (left := left_behind()):
+            clear()
+            if not accepted(struck):
+                found.append((*struck.where, left))
+    assert found == []
