@@ -17,6 +17,7 @@ from gradlab.backend import namespaces
 from gradlab.backend.namespaces import CPU, cuda, device, register
 
 READS: list[str] = []                                   # what made the host wait, since somebody emptied the list
+COPIED: list[int] = []                                  # the bytes of each array that was copied to the host
 # Functions of CuPy's that read values, to know the shape of their result or to check their arguments.
 WAITING = {"nonzero", "flatnonzero", "argwhere", "unique", "unravel_index", "ravel_multi_index", "bincount", "allclose",
            "array_equal"}
@@ -117,6 +118,8 @@ for _name, _call in {"get": "copy", "item": "item", "tolist": "tolist", "__bool_
                      "__float__": "__float__", "__index__": "__index__", "nonzero": "nonzero"}.items():
     def _read(self, name=_name, call=_call):
         READS.append(name)
+        if name == "get":
+            COPIED.append(self.nbytes)
         return behind(getattr(self._host, call)()) if name == "nonzero" else getattr(self._host, call)()
     setattr(StrictArray, _name, _read)
 for _name in ("reshape", "sum", "prod", "mean", "max", "min", "argmax", "argmin", "all", "any", "astype", "copy",

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core import engine
 from gradlab.core.engine import Sweep, observe, reachable, unobserve
 from gradlab.core.places import CELL, place_of
@@ -169,11 +169,6 @@ def failed_node(error: BaseException) -> Any:
 def has_nan(array: Any) -> bool:
     """Whether there is nan in it."""
     return array.dtype.kind == "f" and bool(namespace_of[type(array)].isnan(array).any())
-
-
-def host(array: Any) -> Any:
-    """An array in the CPU's memory."""
-    return array.get() if hasattr(array, "get") else array
 
 
 def kept(node: Any) -> list[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradlab.autograd.functions import grad
-from gradlab.backend.namespaces import is_writable, namespace_of
+from gradlab.backend.namespaces import host, is_writable, namespace_of
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -131,16 +131,12 @@ def _numerical(func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Ten
     """For each output the matrix (elements of the input, elements of the output) of differences."""
     array = inputs[at].array
     by_element = [_differences(func, inputs, like, array, eps, index, eps) for index in np.ndindex(array.shape)]
-    return [np.stack([_host(d).reshape(-1) for d in column]) for column in zip(*by_element, strict=True)]
-
-
-def _host(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else np.asarray(array)
+    return [np.stack([host(d).reshape(-1) for d in column]) for column in zip(*by_element, strict=True)]
 
 
 def _flat(derivative: Tensor | None, like: Tensor) -> Any:
     """A derivative's elements on the host; zeros for one that is not there."""
-    return np.zeros(like.array.size) if derivative is None else _host(derivative.array).reshape(-1)
+    return np.zeros(like.array.size) if derivative is None else host(derivative.array).reshape(-1)
 
 
 def _unit(x: Tensor, index: tuple[int, ...]) -> Tensor:
@@ -258,20 +254,20 @@ def _compare_fast(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: lis
     us, vs = [direction(inputs[at]) for at in wanted], {i: direction(every[i]) for i in kept}
     for j, (at, u) in enumerate(zip(wanted, us, strict=True)):
         numbers = _differences(func, inputs, every, inputs[at].array, tolerance.eps * u, ..., tolerance.eps)
-        if not kept and any(np.abs(_host(d)).max(initial=0) > tolerance.nondet for d in numbers):
+        if not kept and any(np.abs(host(d)).max(initial=0) > tolerance.nondet for d in numbers):
             raise GradcheckError("Numerical gradient for function expected to be zero")
         pushed = _forward(func, inputs, at, constant(u), kept) if forward and kept else []
         for k, i in enumerate(kept):
-            v, y = _host(vs[i]), every[i]
+            v, y = host(vs[i]), every[i]
             if forward:
-                analytical, numerical, scale = pushed[k][None], _host(numbers[i]).reshape(1, -1), float(_host(u).sum())
+                analytical, numerical, scale = pushed[k][None], host(numbers[i]).reshape(1, -1), float(host(u).sum())
             else:
                 pulled = [grad(y, inputs[at], constant(vs[i]), retain_graph=True, allow_unused=True)[0] for _ in range(2)]
-                sums = [0.0 if g is None else float((_host(g.array) * _host(u)).sum()) for g in pulled]
+                sums = [0.0 if g is None else float((host(g.array) * host(u)).sum()) for g in pulled]
                 if abs(sums[0] - sums[1]) > tolerance.nondet:
                     raise GradcheckError(NONDETERMINISTIC.format(tolerance.nondet))
-                analytical, numerical = np.array([[sums[0]]]), np.array([[float((_host(numbers[i]) * v).sum())]])
-                scale = float(_host(u).sum() * v.sum())
+                analytical, numerical = np.array([[sums[0]]]), np.array([[float((host(numbers[i]) * v).sum())]])
+                scale = float(host(u).sum() * v.sum())
 
             def slowly() -> tuple[str, Entry | None]:
                 try:
@@ -297,7 +293,7 @@ def _check_batched(outputs: list[Tensor], xs: list[Tensor]) -> None:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{BATCHED}") from error
         for j, got in enumerate(batched):
             expected = [row[j] for row in singly]
-            if got is not None and not all(e is not None and np.allclose(_host(g), _host(e.array), rtol=1e-5, atol=1e-8)
+            if got is not None and not all(e is not None and np.allclose(host(g), host(e.array), rtol=1e-5, atol=1e-8)
                                            for g, e in zip(got.array, expected, strict=True)):
                 raise GradcheckError(f"For output {k} and input {j}:\n\n{BATCHED}\n\nGot:\n{got}\n\nExpected:\n{expected}")
 
@@ -319,7 +315,7 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wa
         singly = [_forward(func, inputs, at, constant(u), kept) for u in us]
         batched = tangents([every[i] for i in kept], [x], [constant(us)], traced=False, batched=True)
         for k, t in enumerate(batched):
-            got = np.zeros_like(np.stack([one[k] for one in singly])) if t is None else _host(t.array).reshape(2, -1)
+            got = np.zeros_like(np.stack([one[k] for one in singly])) if t is None else host(t.array).reshape(2, -1)
             if not np.allclose(got, [one[k] for one in singly], rtol=1e-5, atol=1e-8):
                 raise GradcheckError(f"For output {k} and input {j}:\n\ngradcheck failed while testing batched gradient "
                                      "computation with forward-mode AD. A jvp rule must take tangents with axes more in front; "

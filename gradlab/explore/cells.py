@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.heat import bins
+from gradlab.explore.reduced import bins
 
 KNOWN, NAN, POSITIVE, NEGATIVE = 1, 2, 4, 8  # the bits of `flags`
 KINDS: tuple[tuple[int, Any], ...] = ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, Drawing, escape, text_width, tidy
+from gradlab.explore.reduced import Reduced, Sample, extremes, matrix_of, reduced
 
 NEGATIVE, ZERO, POSITIVE = (94, 60, 153), (246, 244, 243), (213, 94, 0)
 NAN = (150, 156, 164)
@@ -55,7 +56,7 @@ def heatmap(
 
     Parameters
     ----------
-    values : array_like, shape (n,) or (m, n)
+    values : array_like, shape (n,) or (m, n), or Reduced
         May hold NaN and infinities. A vector is drawn as one row, a number as one cell.
     title : str
         The sentence above the map.
@@ -87,110 +88,36 @@ def heatmap(
     TypeError
         If `values` are not real numbers.
     """
-    numbers = matrix_of(values)
-    m, n = numbers.shape
+    drawn = values if isinstance(values, Reduced) else reduced(values, limit, filled=filled, blocks=blocks)
+    m, n = drawn.shape
     for what, labels, size in (("rows", rows, m), ("columns", columns, n)):
         if labels is not None and len(labels) != size:
             raise ValueError(f"heatmap got {len(labels)} labels for {size} {what}")
-    if blocks is not None and sum(size for _, size in blocks) != n:
-        raise ValueError(f"heatmap got blocks of {[size for _, size in blocks]} columns for a matrix of {n}")
-    present = _presence(filled, (m, n))
-    if not numbers.size:
+    if not m * n:
         return note(title or "An empty matrix", f"shape {m} × {n}: there is nothing to show. {remark}".rstrip())
-    low, high, counts = extremes(numbers, present) if truth is None else truth
-    row_starts, column_starts = bins([("", m)], limit), bins(blocks or [("", n)], limit)
-    cells, shown = pool(numbers, row_starts, column_starts, present)
-    facts = _facts(numbers.shape, cells.shape, low, high, counts, present)
-    text = "\n".join(filter(None, [title, _table(numbers, rows, columns, present), *facts, remark]))
+    low, high, counts = drawn.truth if truth is None else truth
+    facts = _facts(drawn.shape, drawn.cells.shape, low, high, counts, drawn.empty)
+    text = "\n".join(filter(None, [title, _table(drawn.sample, rows, columns), *facts, remark]))
     return _draw(
-        cells,
-        shown,
+        drawn.cells,
+        drawn.shown,
         title=title,
         bound=max(-low, high),
         facts=facts[1:],
         remark=remark,
         text=text,
-        row_names=_Names(rows, row_starts, m),
-        column_names=_Names(columns, column_starts, n),
-        highlight=None if highlight is None else int(np.searchsorted(row_starts, highlight, side="right")) - 1,
+        row_names=_Names(rows, drawn.rows, m),
+        column_names=_Names(columns, drawn.columns, n),
+        highlight=None if highlight is None else int(np.searchsorted(drawn.rows, highlight, side="right")) - 1,
         blocks=[
-            (name, int(np.searchsorted(column_starts, start)))
+            (name, int(np.searchsorted(drawn.columns, start)))
             for (name, _), start in zip(blocks, np.cumsum([0, *[size for _, size in blocks[:-1]]]), strict=True)
         ]
         if blocks and len(blocks) <= limit
         else [],
         extent=(low, high),
-        separate=cells.size <= separate,
+        separate=drawn.cells.size <= separate,
     )
-
-
-def matrix_of(values: Any) -> np.ndarray:
-    """`values` as a 2-D floating-point array; a vector becomes one row."""
-    numbers = np.asarray(values)
-    if numbers.dtype.kind not in "fiub":
-        raise TypeError(f"a heat map shows real numbers; got dtype {numbers.dtype}")
-    if numbers.ndim > 2:
-        raise ValueError(
-            f"a heat map shows one or two axes; got shape {numbers.shape}. Index or reshape it to a matrix first"
-        )
-    if numbers.dtype.kind != "f" or numbers.dtype.itemsize < 4:
-        numbers = numbers.astype(np.float32 if numbers.dtype.itemsize < 4 else np.float64)
-    return np.atleast_2d(numbers)
-
-
-def extremes(numbers: np.ndarray, present: np.ndarray | None = None) -> tuple[float, float, dict[str, int]]:
-    """The least and the greatest finite value (0, 0 if there is none), and how many cells are NaN, +inf and −inf."""
-    if present is not None:
-        numbers = numbers[np.broadcast_to(present, numbers.shape)]
-    finite = np.isfinite(numbers)
-    good = numbers if finite.all() else numbers[finite]
-    low, high = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)
-    bad = (
-        {}
-        if finite.all()
-        else {
-            "NaN": int(np.isnan(numbers).sum()),
-            "+inf": int(np.isposinf(numbers).sum()),
-            "−inf": int(np.isneginf(numbers).sum()),
-        }
-    )
-    return low, high, {kind: count for kind, count in bad.items() if count}
-
-
-def bins(blocks: Sequence[tuple[str, int]], limit: int) -> np.ndarray:
-    """Where at most `limit` bins begin, evenly over each block; no bin crosses from one block into the next."""
-    sizes = [size for _, size in blocks if size]
-    total = sum(sizes)
-    if total <= limit or not sizes:
-        return np.arange(total)
-    if len(sizes) > limit:
-        return np.linspace(0, total, limit, endpoint=False).astype(int)
-    share = [max(1, int(size * limit / total)) for size in sizes]
-    while sum(share) > limit:
-        share[int(np.argmax(share))] -= 1
-    first = np.cumsum([0, *sizes[:-1]])
-    return np.concatenate(
-        [
-            start + np.linspace(0, size, count, endpoint=False).astype(int)
-            for start, size, count in zip(first, sizes, share, strict=True)
-        ]
-    )
-
-
-def pool(
-    numbers: np.ndarray, row_starts: np.ndarray, column_starts: np.ndarray, present: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Each block's value of largest magnitude, with its sign (NaN if it has one), and whether it has any value."""
-    if present is not None:
-        numbers = np.where(present, numbers, 0)
-        present = np.broadcast_to(present, numbers.shape)
-    high = low = numbers
-    for axis, starts in ((0, row_starts), (1, column_starts)):
-        if len(starts) < numbers.shape[axis]:
-            high, low = np.maximum.reduceat(high, starts, axis), np.minimum.reduceat(low, starts, axis)
-            present = None if present is None else np.logical_or.reduceat(present, starts, axis)
-    cells = np.where(high >= -low, high, low)  # NaN compares false and is in both
-    return cells, np.ones(cells.shape, bool) if present is None else np.array(present)
 
 
 def colour(value: float, bound: float) -> str:
@@ -247,27 +174,13 @@ class _Names:
         return max(text_width(self[k], LETTERS) for k in range(0, len(self.starts), step))
 
 
-def _presence(filled: Any, shape: tuple[int, int]) -> np.ndarray | None:
-    if filled is None:
-        return None
-    present = np.asarray(filled, bool)
-    if present.shape == (shape[0],):
-        present = present[:, None]
-    elif present.shape != shape:
-        raise ValueError(
-            f"filled has shape {present.shape}; a matrix of shape {shape} takes that shape, or one value a row: "
-            f"({shape[0]},)"
-        )
-    return None if present.all() else present
-
-
 def _facts(
     shape: tuple[int, int],
     drawn: tuple[int, int],
     low: float,
     high: float,
     counts: dict[str, int],
-    present: np.ndarray | None,
+    empty: int,
 ) -> list[str]:
     """What the picture cannot say by itself, one sentence a line; the first is about the extremes."""
     facts = [f"least {number(low)}, greatest {number(high)}"]
@@ -276,8 +189,7 @@ def _facts(
         facts.append(", ".join(f"{count} {kind} (marked {signs[kind]})" for kind, count in counts.items()))
     if drawn != shape:
         facts.append(f"{shape[0]} × {shape[1]} pooled to {drawn[0]} × {drawn[1]} cells by largest |value|")
-    if present is not None:
-        empty = int((~np.broadcast_to(present, shape)).sum())
+    if empty:
         facts.append(f"{empty} of {shape[0] * shape[1]} cells not computed yet (outlined)")
     return facts
 
@@ -521,26 +433,14 @@ def _text(
     return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{size}" fill="{fill}"{extra}>{escape(text)}</text>'
 
 
-def _table(
-    numbers: np.ndarray, rows: Sequence[str] | None, columns: Sequence[str] | None, present: np.ndarray | None
-) -> str:
+def _table(sample: Sample, rows: Sequence[str] | None, columns: Sequence[str] | None) -> str:
     """The numbers in columns, the middle of a large matrix left out."""
-    m, n = numbers.shape
-    tall = list(range(m)) if m <= 12 else [*range(8), None, *range(m - 3, m)]
-    broad = list(range(n)) if n <= 8 else [*range(5), None, *range(n - 2, n)]
-
-    def cell(i: int | None, j: int | None) -> str:
-        if i is None or j is None:
-            return "…"
-        if present is not None and not np.broadcast_to(present, (m, n))[i, j]:
-            return "·"
-        return number(float(numbers[i, j]))
-
+    tall, broad = sample.rows, sample.columns
     head = ["", *("…" if j is None else _short(columns[j] if columns is not None else str(j)) for j in broad)]
-    lines = [head] + [
-        ["…" if i is None else _short(rows[i] if rows is not None else str(i)), *(cell(i, j) for j in broad)]
-        for i in tall
-    ]
+    lines = [head]
+    for i in tall:
+        cells = ["…" if i is None or j is None else "·" if (value := sample.at(i, j)) is None else number(value) for j in broad]
+        lines.append(["…" if i is None else _short(rows[i] if rows is not None else str(i)), *cells])
     widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
     padded = [[entry.rjust(width) for entry, width in zip(line, widths, strict=True)] for line in lines]
     return "\n".join("  ".join(line).rstrip() for line in padded)

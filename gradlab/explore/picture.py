@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gradlab.explore.drawing import Drawing, above, beside, clean
-from gradlab.explore.heat import SEPARATE, bins, extremes, heatmap, matrix_of, pool
+from gradlab.explore.heat import SEPARATE, heatmap
+from gradlab.explore.reduced import Reduced
 
 WIDTH = 940  # of a notebook's output, in pixels
 CELLS = 64  # a side
@@ -38,23 +38,14 @@ class Map:
         return np.frombuffer(self.data, np.float32).reshape(self.cells)
 
 
-def pooled(name: str, array: Any) -> Map:
+def kept(name: str, matrix: Reduced) -> Map:
     """What a report keeps of a matrix."""
-    numbers = matrix_of(array)
-    rows, columns = bins([("", numbers.shape[0])], CELLS), bins([("", numbers.shape[1])], CELLS)
-    cells = pool(numbers, rows, columns, None)[0]
-    least, greatest, _ = extremes(numbers)
+    least, greatest, _ = matrix.truth
     with np.errstate(over="ignore"):
-        data = np.ascontiguousarray(cells, np.float32).tobytes()
+        data = np.ascontiguousarray(matrix.cells, np.float32).tobytes()
+    cells = int(matrix.cells.shape[0]), int(matrix.cells.shape[1])
     return Map(
-        name,
-        (int(numbers.shape[0]), int(numbers.shape[1])),
-        (int(cells.shape[0]), int(cells.shape[1])),
-        data,
-        tuple(map(int, rows)),
-        tuple(map(int, columns)),
-        least,
-        greatest,
+        name, matrix.shape, cells, data, tuple(map(int, matrix.rows)), tuple(map(int, matrix.columns)), least, greatest
     )
 
 
@@ -94,6 +85,6 @@ def _in_rows(drawings: Sequence[Drawing], width: float) -> Drawing:
     return above(*(beside(*row, gap=32) for row in rows), gap=28)
 
 
-def heat_maps(gradients: Sequence[tuple[str, Any]]) -> list[Drawing]:
+def heat_maps(gradients: Sequence[tuple[str, Reduced]]) -> list[Drawing]:
     """The heat maps of gradients under their names. Few cells altogether are drawn one by one, many as bitmaps."""
-    return [heatmap(array, title=clean(name), limit=CELLS, separate=SEPARATE // len(gradients)) for name, array in gradients]
+    return [heatmap(matrix, title=clean(name), limit=CELLS, separate=SEPARATE // len(gradients)) for name, matrix in gradients]

@@ -28,8 +28,9 @@ from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.parts import Code, Picture, indented
 from gradlab.explore.plots import plot
+from gradlab.explore.reduced import reduced
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
-from gradlab.explore.statistics import statistics
+from gradlab.explore.statistics import Statistics, statistics_of
 from gradlab.explore.table import Note, Row, Table, leaf_table
 from gradlab.explore.words import (
     Sentence,
@@ -198,13 +199,17 @@ def make_report(
     """
     library, rows = subject.library, []
     matrices: list[tuple[str, Any]] = []
-    for source in sources:
+    tensors = [source.tensor for source in sources] + [source.gradient for source in sources if source.gradient is not None]
+    known = iter(statistics_of([_own_array(library, tensor) for tensor in tensors]))
+    values = [next(known) for _ in sources]
+    for source, value in zip(sources, values, strict=True):
         gradient = source.gradient
-        rows.append(_row(library, source, gradient, (notes or {}).get(source.name, ()), jacobian_only=jacobian is not None))
+        found = None if gradient is None else next(known)
+        rows.append(_row(library, source, value, found, (notes or {}).get(source.name, ()), jacobian_only=jacobian is not None))
         if gradient is not None and len(gradient.shape) == 2 and gradient.numel() > 1:
             matrices.append((f"{source.name}.grad" if source.is_leaf else f"gradient of {source.name}", gradient))
-    drawn = [(label, library.array(gradient)) for label, gradient in matrices[: bounds.heat_maps]]
-    maps = tuple(pictures.pooled(*matrix) for matrix in drawn)
+    drawn = [(label, reduced(_own_array(library, gradient), pictures.CELLS)) for label, gradient in matrices[: bounds.heat_maps]]
+    maps = tuple(pictures.kept(*matrix) for matrix in drawn)
     drawings = pictures.heat_maps(drawn)
     graph_alone = _graph(subject, names, bounds) if with_graph else None
     drawing, shown = pictures.picture(graph_alone, drawings)
@@ -227,11 +232,11 @@ def make_report(
     )
 
 
-def _row(library: Library, source: Source, gradient: Any, extra: Sequence[Note], *, jacobian_only: bool) -> Row:
-    tensor = source.tensor
-    value = statistics(_own_array(library, tensor))
-    found = None if gradient is None else statistics(_own_array(library, gradient))
-    notes = list(extra)
+def _row(
+    library: Library, source: Source, value: Statistics, found: Statistics | None, extra: Sequence[Note], *, jacobian_only: bool
+) -> Row:
+    """The row of a tensor of which, and of whose gradient, the statistics are known."""
+    tensor, notes = source.tensor, list(extra)
     if value.nans or value.infs:
         notes.append(Note(say("the value has ", _odd(value.nans, value.infs)), serious=True))
     if not source.wanted:
@@ -294,8 +299,8 @@ def _sentence(subject: Subject, sources: Sequence[Source], weights: Any) -> Sent
     elif subject.shape:
         parts.append(f" ({shape_text(subject.shape)})")
     if weights is not None:
-        array = subject.library.array(weights)
-        written = f"[{', '.join(number(float(x), 3) for x in array.reshape(-1))}]" if array.ndim == 1 and array.size <= 8 else ""
+        few = len(weights.shape) == 1 and weights.shape[0] <= 8
+        written = f"[{', '.join(number(float(x), 3) for x in subject.library.array(weights))}]" if few else ""
         parts += [", weighted by ", code(weighted_by or "v"), f" = {written}" if written and written != subject.weights else ""]
     parts += [", differentiated by ", listed(by) if by else "nothing", "." if sources else ": every leaf of its graph is gone."]
     return say(*parts)

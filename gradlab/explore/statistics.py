@@ -1,21 +1,24 @@
 """What a report remembers of an array: its size, norm, extremes and a small histogram, and nothing of the array itself.
 
-Computed by the array's own namespace, so on its own device, and piece by piece: a float64 copy of a large gradient is never
-made. A norm is taken of the finite elements in float64, scaled so that neither the squares of 1e200 nor those of 1e-200 are
-lost.
+Computed by the array's own namespace, so on its own device, of which only the results are read, and piece by piece: a float64
+copy of a large gradient is never made. A norm is taken of the finite elements in float64, scaled so that neither the squares of
+1e200 nor those of 1e-200 are lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.namespaces import namespace_of, read
+
 BINS = 16
 PIECE = 1 << 18  # elements at a time: 2 MB in float64
+PIECE_THERE = 1 << 23  # on a device: 64 MB
 
 
 @dataclass(frozen=True)
@@ -66,87 +69,95 @@ def statistics(array: Any) -> Statistics:
 
     Complex elements are described by their moduli.
     """
-    xp = _namespace(array)
-    size = nans = infs = zeros = 0
-    low, high = float("inf"), float("-inf")
-    scale, total, squares = 0.0, 0.0, 0.0  # of the elements over `scale`, the largest so far
-    for piece in _pieces(xp, array):
-        size += piece.size
-        finite = piece[xp.isfinite(piece)]
-        if finite.size != piece.size:
-            bad = xp.isnan(piece).sum().item()
-            nans += bad
-            infs += piece.size - finite.size - bad
-        if not finite.size:
-            continue
-        zeros += (finite == 0).sum().item()
-        low, high = min(low, finite.min().item()), max(high, finite.max().item())
-        largest = xp.abs(finite).max().item()
-        if largest > scale:
-            total, squares = total * (scale / largest), squares * (scale / largest) ** 2
-            scale = largest
-        if scale:
-            part = finite / scale
-            total += part.sum().item()
-            squares += (part * part).sum().item()
-    counted = size - nans - infs
-    if not counted:
+    return statistics_of([array])[0]
+
+
+def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
+    """The same of several arrays. Of those on a device only the results are read, and the host waits twice in all."""
+    spaces = [_namespace(array) for array in arrays]
+    summaries = [[_summary(xp, piece) for piece in _pieces(xp, array)] for xp, array in zip(spaces, arrays, strict=True)]
+    numbers = iter(read([value for summary in summaries for piece in summary for value in piece]))
+    made = [
+        _joined(tuple(array.shape), np.array([[float(next(numbers)) for _ in piece] for piece in summary]).reshape(-1, 8))
+        for array, summary in zip(arrays, summaries, strict=True)
+    ]
+    histograms = [
+        [_histogram(xp, piece, s.minimum, s.maximum) for piece in _pieces(xp, array)] if s.finite else []
+        for xp, array, s in zip(spaces, arrays, made, strict=True)
+    ]
+    counts = iter(read([count for counted in histograms for count in counted]))
+    return [
+        replace(s, bins=tuple(map(int, np.sum([next(counts) for _ in counted], axis=0)))) if counted else s
+        for s, counted in zip(made, histograms, strict=True)
+    ]
+
+
+def _summary(xp: Any, piece: Any) -> list[Any]:
+    """Of a piece: how many elements are finite and NaN, how many 0; the least, the greatest and the largest finite one; and of
+    the finite ones over the largest, the sum and the sum of the squares."""
+    finite = xp.isfinite(piece)
+    if xp is np and finite.all():
+        kept = low = high = piece
+    else:
+        kept, low, high = (xp.where(finite, piece, other) for other in (0.0, np.inf, -np.inf))
+    scale = xp.abs(kept).max()
+    part = kept / xp.where(scale > 0, scale, 1.0)
+    counts = [finite.sum(), xp.isnan(piece).sum(), (piece == 0).sum()]
+    return [*counts, low.min(), high.max(), scale, part.sum(), (part * part).sum()]
+
+
+def _joined(shape: tuple[int, ...], pieces: np.ndarray) -> Statistics:
+    """The statistics without the histogram, from the pieces' summaries of shape (pieces, 8)."""
+    size = int(np.prod(shape, dtype=np.int64))
+    finite, nans, zeros = (int(pieces[:, k].sum()) for k in range(3))
+    if not finite:
         nothing = float("nan")
-        return Statistics(tuple(array.shape), 0.0, nothing, nothing, nothing, nans, infs, 0, (0,) * BINS)
+        return Statistics(shape, 0.0, nothing, nothing, nothing, nans, size - nans, 0, (0,) * BINS)
+    scale = float(pieces[:, 5].max())
+    share = pieces[:, 5] / (scale or 1.0)
+    total, squares = float((pieces[:, 6] * share).sum()), float((pieces[:, 7] * share * share).sum())
+    low, high = float(pieces[:, 3].min()), float(pieces[:, 4].max())
     return Statistics(
-        tuple(array.shape),
-        scale * sqrt(squares),
-        low,
-        high,
-        scale * (total / counted),
-        nans,
-        infs,
-        zeros,
-        _histogram(xp, array, low, high),
+        shape, scale * sqrt(squares), low, high, scale * (total / finite), nans, size - nans - finite, zeros, (0,) * BINS
     )
 
 
 def _namespace(array: Any) -> Any:
-    if isinstance(array, np.ndarray):
-        return np
-    from gradlab.backend.namespaces import namespace_of
-
-    return namespace_of[type(array)]
+    return np if isinstance(array, np.ndarray) else namespace_of[type(array)]
 
 
 def _pieces(xp: Any, array: Any) -> Iterator[Any]:
     """The elements as flat float64 arrays of at most `PIECE` each; an array that is not contiguous is read row by row."""
     if array.dtype.kind == "c":
         array = xp.abs(array)
-    if array.size <= PIECE:
+    at_once = PIECE if xp is np else PIECE_THERE
+    if array.size <= at_once:
         if array.size:
             yield array.reshape(-1).astype(np.float64)
         return
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
-        for start in range(0, flat.size, PIECE):
-            yield flat[start : start + PIECE].astype(np.float64)
+        for start in range(0, flat.size, at_once):
+            yield flat[start : start + at_once].astype(np.float64)
         return
     if array.shape[0] == 1:
         yield from _pieces(xp, array[0])
         return
-    step = max(1, PIECE * array.shape[0] // array.size)
+    step = max(1, at_once * array.shape[0] // array.size)
     for start in range(0, array.shape[0], step):
         yield from _pieces(xp, array[start : start + step])
 
 
-def _histogram(xp: Any, array: Any, low: float, high: float) -> tuple[int, ...]:
-    if low == high:  # one value: all in the middle
-        finite = sum(xp.isfinite(piece).sum().item() for piece in _pieces(xp, array))
-        return tuple(finite if i == BINS // 2 else 0 for i in range(BINS))
-    width = high / BINS - low / BINS  # high - low may overflow
-    counts = np.zeros(BINS, np.int64)
-    for piece in _pieces(xp, array):
-        finite = piece[xp.isfinite(piece)]
-        if width == 0:  # low and high differ by a denormal
-            index = (finite > low).astype(np.int64) * (BINS - 1)
-        else:
-            index = xp.clip((finite / width - low / width).astype(np.int64), 0, BINS - 1)
-        found = xp.bincount(index, minlength=BINS)
-        counts += found if isinstance(found, np.ndarray) else found.get()
-    return tuple(int(c) for c in counts)
+def _histogram(xp: Any, piece: Any, low: float, high: float) -> Any:
+    """How many finite elements fall into each of `BINS` equal parts of [low, high]; where low is high, all in the middle."""
+    finite, width = xp.isfinite(piece), high / BINS - low / BINS  # high - low may overflow
+    piece = xp.where(finite, piece, low)
+    if low == high:
+        index = xp.full(piece.shape, BINS // 2)
+    elif width == 0:  # low and high differ by a denormal
+        index = (piece > low) * (BINS - 1)
+    else:
+        index = xp.clip((piece / width - low / width).astype(np.int64), 0, BINS - 1)
+    if xp is np:
+        return np.bincount(index[finite], minlength=BINS)
+    return xp.stack([((index == k) & finite).sum() for k in range(BINS)])  # `bincount` and a mask make the host wait

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.bounds import on_axis
-from gradlab.backend.namespaces import is_writable, namespace_of, wrap
+from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
@@ -488,7 +488,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     index = steps[-1][1]
     try:
         shape = pick(np.broadcast_to(0, input.array.shape), region(tuple(            # of numbers the shape alone counts
-            i if type(i) in (slice, np.ndarray) else i.get() if i.dtype == bool else np.zeros(i.shape, int)
+            i if type(i) in (slice, np.ndarray) else host(i) if i.dtype == bool else np.zeros(i.shape, int)
             for i in index))).shape
     except IndexError as error:
         raise misfit(error, steps, input.array.shape) from None

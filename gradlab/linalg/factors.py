@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.products import exchanged, identity_like, tensors
@@ -16,7 +16,6 @@ from gradlab.linalg.matrices import (
     factored,
     handed_out,
     handing_out,
-    host,
     integers,
     matrices,
     not_converged,

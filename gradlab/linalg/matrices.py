@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.namespaces import host
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
@@ -49,11 +50,6 @@ def same_dtype(name: str, A: Tensor, B: Tensor) -> None:
     if A.array.dtype != B.array.dtype:
         raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type {A.dtype.word} and B of type "
                            f"{B.dtype.word} instead. Convert one of them: x.float(), x.to(y.dtype).")
-
-
-def host(array: Any) -> np.ndarray:
-    """The array in host memory, to look at why something failed."""
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 # -------------------------------------------------------------------------------------------------------------- errors

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.products import exchanged, tensors
@@ -15,7 +15,6 @@ from gradlab.linalg.matrices import (
     LinAlgError,
     first_failure,
     handing_out,
-    host,
     integers,
     matrices,
     number,

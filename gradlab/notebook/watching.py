@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 
 @dataclass
 class Call:
@@ -18,7 +16,7 @@ class Call:
 
     outputs: tuple[Any, ...]  # the tensors it was called on
     roots: tuple[Any, ...]
-    weights: tuple[np.ndarray, ...]
+    weights: tuple[Any, ...]  # arrays
     leaves: dict[Any, Leaf] = field(default_factory=dict)  # by accumulator node
     late: bool = False  # `.grad` is written after the sweep (inputs=…)
 
@@ -29,7 +27,7 @@ class Leaf:
 
     tensor: Any  # None once it is gone
     added: bool  # whether there was a gradient to add to
-    gradient: np.ndarray | None = None  # `.grad` after the call
+    gradient: Any = None  # a copy of `.grad`'s array after the call
 
 
 class Watcher:
@@ -92,8 +90,6 @@ class Watcher:
                 leaf.gradient = _copied(leaf.tensor.grad)
 
 
-def _copied(value: Any) -> np.ndarray:
-    """An array, or the values of a tensor, copied to the host."""
-    array = value.detach() if hasattr(value, "detach") else value
-    array = array.cpu().numpy() if hasattr(array, "cpu") else array.get() if hasattr(array, "get") else array
-    return np.array(array)
+def _copied(value: Any) -> Any:
+    """A copy of an array, or of a tensor's, where it lies."""
+    return getattr(value, "array", value).copy()

@@ -12,7 +12,8 @@ import zlib
 import numpy as np
 import pytest
 
-from gradlab.explore.heat import bins, colour, heatmap, matrix_of, number, pool
+from gradlab.explore.heat import colour, heatmap, number
+from gradlab.explore.reduced import bins, matrix_of, pool
 
 SVG = "{http://www.w3.org/2000/svg}"
 

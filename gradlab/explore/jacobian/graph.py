@@ -17,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from gradlab.backend.namespaces import host
 from gradlab.explore.libraries import Library
 
 Shape = tuple[int, ...]
@@ -105,7 +106,7 @@ class GradlabGraph(Graph):
 
         roots = [(node, _like(v, y)) for node, y, v in zip(self.ends, self.outputs, weights, strict=True) if node is not None]
         found = vjp_sweep(roots, lead, wanted=self.starts, retain=True, hooks=False, accumulates=False)
-        return [_on_host(found.get(node)) for node in self.starts]
+        return [host(found.get(node)) for node in self.starts]
 
     def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
         from gradlab.core.engine import jvp_sweep
@@ -118,7 +119,7 @@ class GradlabGraph(Graph):
             for k, t in enumerate(jvp_sweep(ends, dict(some), lead)):
                 made[k] = t if made[k] is None else made[k] if t is None else made[k] + t
         values: Iterator[Any] = iter(made)
-        return [None if node is None else _on_host(next(values)) for node in self.ends]
+        return [None if node is None else host(next(values)) for node in self.ends]
 
     def fingerprint(self) -> int:
         number: dict[Any, int] = self._number
@@ -306,12 +307,8 @@ def _told(value: Any) -> Any:
         return _told(list(value.items()))
     if not hasattr(value, "shape"):
         return value
-    array = np.ascontiguousarray(_on_host(getattr(value, "array", value)))
+    array = np.ascontiguousarray(host(getattr(value, "array", value)))
     return array.shape, array.dtype, crc32(array.data)
-
-
-def _on_host(array: Any) -> Any:
-    return array.get() if hasattr(array, "get") else array      # CuPy's arrays have it, NumPy's have not
 
 
 def _reaches(node: Any, others: set[Any]) -> bool:
