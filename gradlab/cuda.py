@@ -5,24 +5,30 @@ Operations run on the current GPU and its current stream. Where there is no GPU,
 """
 from __future__ import annotations
 
+import os as _os
 from types import SimpleNamespace
 from typing import Any
 
 from gradlab.backend import bounds as _bounds
+from gradlab.backend import streams as _streams
 from gradlab.backend.memory import peaks as _peaks
 from gradlab.backend.namespaces import cuda as _cuda
 from gradlab.backend.namespaces import cupy_for
+from gradlab.backend.namespaces import current_gpu as _current_gpu
 from gradlab.backend.namespaces import device as _device
 from gradlab.backend.namespaces import device_of as _device_of
 from gradlab.core.errors import names_of as _names_of
 from gradlab.core.exhausted import OutOfMemoryError
+from gradlab.core.tensor import Tensor as _Tensor
+from gradlab.core.tensor import constant as _constant
 
-__all__ = ["Event", "OutOfMemoryError", "Stream", "StreamContext", "current_device", "current_stream", "default_stream", "device",
-           "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name", "get_device_properties",
-           "get_sync_debug_mode", "init", "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
-           "manual_seed", "manual_seed_all", "max_memory_allocated", "mem_get_info", "memory_allocated", "memory_reserved",
-           "reset_max_memory_allocated", "reset_peak_memory_stats", "set_device", "set_stream", "set_sync_debug",
-           "set_sync_debug_mode", "stream", "synchronize", "why_unavailable"]
+__all__ = ["Event", "OutOfMemoryError", "Stream", "StreamContext", "current_device", "current_stream", "default_stream",
+           "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
+           "get_device_properties", "get_rng_state", "get_sync_debug_mode", "init", "is_available", "is_bf16_supported",
+           "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+           "mem_get_info", "memory_allocated", "memory_reserved", "reset_max_memory_allocated", "reset_peak_memory_stats",
+           "seed", "set_device", "set_rng_state", "set_stream", "set_sync_debug", "set_sync_debug_mode", "stream", "synchronize",
+           "why_unavailable"]
 
 
 # ------------------------------------------------------------------------------------------------------------ what there is
@@ -58,11 +64,30 @@ def is_bf16_supported() -> bool:
 
 
 def manual_seed(seed: int) -> None:
-    """Accepted, and does nothing: random tensors on a GPU are those of the CPU's stream, which gradlab.manual_seed starts."""
-    int(seed)
+    """Give the current GPU a random stream of its own, started by `seed`. (Without one it draws from the CPU's, which
+    gradlab.manual_seed starts over for all.)"""
+    _streams.seed_gpu(_current_gpu(), seed)
 
 
-manual_seed_all = manual_seed
+def manual_seed_all(seed: int) -> None:
+    """The same for each GPU."""
+    for number in range(device_count()):
+        _streams.seed_gpu(number, seed)
+
+
+def seed() -> None:
+    """Give the current GPU a stream of its own, of a seed that the operating system draws."""
+    manual_seed(int.from_bytes(_os.urandom(8)))
+
+
+def get_rng_state(device: Any = "cuda") -> _Tensor:
+    """The state of the stream that a GPU draws from (uint8)."""
+    return _constant(_streams.stream_of(_at(device)[1]).get_state())
+
+
+def set_rng_state(new_state: _Tensor, device: Any = "cuda") -> None:
+    """Let a GPU draw from a stream of its own, in a state that `get_rng_state` returned."""
+    _streams.own_stream(_at(device)[1]).set_state(new_state.array)
 
 
 # ---------------------------------------------------------------------------------------------------------------- devices

@@ -1,6 +1,7 @@
 """Random numbers: torch's own CPU stream, so that a seed gives the numbers a course's text prints.
 
-A draw fills its tensor in the order of its memory, as torch's does. On a GPU the numbers are those of the CPU, moved.
+A draw fills its tensor in the order of its memory, as torch's does. On a GPU the numbers are those of the CPU, moved; a GPU
+draws from the same stream, unless `cuda.manual_seed` has given it one of its own.
 
 (Dropout's mask is what `MersenneTwister.bernoulli(1 - p, shape)` draws, as torch's `empty_like(input).bernoulli_(1 - p)` does.)
 """
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend import streams
 from gradlab.backend.mersenne import MersenneTwister
 from gradlab.backend.namespaces import CPU, namespace_of, namespace_on
 from gradlab.core.destination import into
@@ -69,15 +71,19 @@ class Generator:
 
 
 default_generator = Generator()
+default_generator.engine = streams.default
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default stream over: the same seed gives the same numbers, and on the CPU they are torch's."""
+    """Start the default stream over: the same seed gives the same numbers, and on the CPU they are torch's. GPUs draw from it
+    again, too."""
+    streams.of_gpus.clear()
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
     """Start the default stream from a seed that the operating system draws, and return it."""
+    streams.of_gpus.clear()
     return default_generator.seed()
 
 
@@ -98,19 +104,19 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
-    """Draws inside the `with` block leave the default stream as it was before."""
-    before = default_generator.get_state() if enabled else None
+    """Draws inside the `with` block leave the default stream, and those of the GPUs, as they were before."""
+    before = streams.states() if enabled else None
     try:
         yield
     finally:
         if before is not None:
-            default_generator.set_state(before)
+            streams.go_on_from(before)
 
 
-def engine_of(name: str, generator: Any) -> MersenneTwister:
-    """The engine of a generator, or of the default one."""
+def engine_of(name: str, generator: Any, xp: Any = np) -> MersenneTwister:
+    """The engine of a generator, or of what arrays of the namespace `xp` are drawn from without one."""
     if generator is None:
-        return default_generator.engine
+        return streams.stream(xp)
     if not isinstance(generator, Generator):
         raise expected(name, "generator", None, "gradlab.Generator", generator)
     return generator.engine
@@ -132,13 +138,13 @@ UNIFORM, NORMAL = "check_uniform_bounds", "normal_kernel_cpu"
 @factory
 def rand(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
     """Uniform numbers in [0, 1)."""
-    return engine_of("rand", generator).uniform(sizes("rand", shape, size), floating(dtype, UNIFORM))
+    return engine_of("rand", generator, xp).uniform(sizes("rand", shape, size), floating(dtype, UNIFORM))
 
 
 @factory
 def randn(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
     """Standard normal numbers."""
-    return engine_of("randn", generator).normal(sizes("randn", shape, size), floating(dtype, NORMAL))
+    return engine_of("randn", generator, xp).normal(sizes("randn", shape, size), floating(dtype, NORMAL))
 
 
 RANDINT = "(int high, tuple of ints size)", "(int low, int high, tuple of ints size)"
@@ -158,7 +164,7 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None, g
                invalid_combination("randint", bounds, *RANDINT, **given))
     if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in found.items() if k != "size"):
         raise invalid_combination("randint", bounds, *RANDINT, **given)
-    return integers(engine_of("randint", generator), int(found.get("low", 0)), int(found["high"]),
+    return integers(engine_of("randint", generator, xp), int(found.get("low", 0)), int(found["high"]),
                     sizes("randint", (found["size"],)), np.dtype(np.int64) if dtype is None else dtype)
 
 
@@ -183,7 +189,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any, xp: Any)
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'. Use an integer dtype.")
     if n > (np.iinfo(wanted).max if wanted.kind in "iu" else 2 ** (np.finfo(wanted).nmant + 1)):
         raise RuntimeError(f"value cannot be converted to type {OF_NUMPY[wanted].name}_t without overflow. n is {n}.")
-    return engine_of("randperm", generator).randperm(int(n)).astype(wanted, copy=False)
+    return engine_of("randperm", generator, xp).randperm(int(n)).astype(wanted, copy=False)
 
 
 def drawn_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any:
@@ -199,14 +205,14 @@ def drawn_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any
 @factory_like
 def rand_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
     """Uniform numbers in the shape, dtype and device of `input`."""
-    wanted, engine = floating(dtype, UNIFORM), engine_of("rand_like", generator)
+    wanted, engine = floating(dtype, UNIFORM), engine_of("rand_like", generator, xp)
     return drawn_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
 
 
 @factory_like
 def randn_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
     """Standard normal numbers in the shape, dtype and device of `input`."""
-    wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator)
+    wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator, xp)
     made = xp.empty_like(input, wanted)
     return drawn_into(made, lambda shape: engine.normal(shape, wanted, contiguous=made.flags.c_contiguous))
 
@@ -219,7 +225,7 @@ def randint_like(input: Any, *bounds: Any, low: Any = 0, high: Any = None, gener
     if not isinstance(low, (int, Tensor)) or not isinstance(high, (int, Tensor)):
         raise invalid_combination("randint_like", (input, *bounds), "(Tensor input, int high)",
                                   "(Tensor input, int low, int high)")
-    engine = engine_of("randint_like", generator)
+    engine = engine_of("randint_like", generator, xp)
     return drawn_into(xp.empty_like(input, dtype), lambda shape: integers(engine, int(low), int(high), shape, dtype))
 
 
@@ -239,7 +245,8 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     """1 with the probability in each element of `input`, else 0; with the probability `p` everywhere, if it is given."""
     if not isinstance(input, Tensor):
         raise expected("bernoulli", "input", 1, "Tensor", input)
-    array, engine = input.array, engine_of("bernoulli", generator)
+    array = input.array
+    engine = engine_of("bernoulli", generator, namespace_of[type(array)])
     if p is None:
         chances = namespace_on(CPU).asarray(input.detach().cpu().array)
         if array.dtype.kind != "f":
@@ -259,8 +266,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
            dtype: dtype | None = None, layout: Any = None, device: Device = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Tensor:
     """Normal numbers: of means and standard deviations given by tensors (broadcast) or numbers, or of one of each and a size."""
-    engine = engine_of("normal", generator)
     tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
+    engine = engine_of("normal", generator, namespace_of[type(tensors[0].array)] if tensors else namespace_on(place(device)))
     if not all(isinstance(x, (int, float, Tensor)) for x in (mean, std)) or (size is None) != bool(tensors):
         raise invalid_combination("normal", (mean, std, *(() if size is None else (size,))), *NORMALS)
     if not tensors:
@@ -290,7 +297,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     (m, num_samples) of (m, n)."""
     if not isinstance(input, Tensor):
         raise expected("multinomial", "input", 1, "Tensor", input)
-    engine, weights = engine_of("multinomial", generator), input.detach().cpu().array
+    engine, weights = engine_of("multinomial", generator, namespace_of[type(input.array)]), input.detach().cpu().array
     if weights.dtype.kind != "f":
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.word}. Call .float().")
     if weights.ndim not in (1, 2):

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.tensor import Tensor, constant
+from gradlab.backend.streams import States, go_on_from, states
+from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten, spread
 from gradlab.functions.joins import stack
-from gradlab.random import default_generator
 
 __all__ = ["vmap"]
 
@@ -58,15 +58,15 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
                                  "collection of ints representing where in the outputs the vmapped dimension should appear.")
         count, leaves, axes, tree = inputs_of(func, in_dims, args)
         results, structure = [], None
-        before = state()
+        before = states()
         for i in range(count) or (None,):                        # of an empty batch one run on zeros says what results are like
             if randomness == "same":
-                default_generator.set_state(constant(before))
+                go_on_from(before)
             given = tree.build([x if axis is None else x.select(axis, i) if i is not None else emptied(x, axis)
                                 for x, axis in zip(leaves, axes, strict=True)])
             found, structure = flatten(func(*given, **kwargs))
             results.append(found)
-            if randomness == "error" and i in (0, None, count - 1) and not np.array_equal(before, state()):
+            if randomness == "error" and i in (0, None, count - 1) and has_drawn(before):
                 raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the 'same' "
                                    "or 'different' randomness flags on vmap or perform the randomness operation out of vmap")
         assert structure is not None
@@ -76,9 +76,10 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     return mapped
 
 
-def state() -> Any:
-    """Where the default generator is in its stream."""
-    return default_generator.get_state().array
+def has_drawn(before: States) -> bool:
+    """Whether a random stream is not where it was."""
+    now = states()
+    return now.keys() != before.keys() or not all(np.array_equal(now[k], before[k]) for k in now)
 
 
 def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[int | None], Tree]:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.streams import stream
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import not_a_tensor
-from gradlab.random import default_generator
 from gradlab.rules import elementwise as el
 
 __all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_",
@@ -28,12 +28,14 @@ def noise(x: Any, kept: float, feature: bool) -> Any:
     if feature and x.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input. They are (samples, channels, …).")
     shape = x.shape[:2] + (1,) * (x.ndim - 2) if feature else x.shape
+    xp = namespace_of[type(x)]
+    engine = stream(xp)
     if feature or x.flags.c_contiguous:
-        drawn = default_generator.engine.bernoulli(kept, shape)
+        drawn = engine.bernoulli(kept, shape)
     else:                                                                      # memory order
         order = sorted(range(x.ndim), key=lambda i: -x.strides[i])
-        drawn = default_generator.engine.bernoulli(kept, tuple(shape[i] for i in order)).transpose(np.argsort(order))
-    return namespace_of[type(x)].asarray(drawn.astype(np.float32 if x.dtype == np.float16 else x.dtype, order="K"))
+        drawn = engine.bernoulli(kept, tuple(shape[i] for i in order)).transpose(np.argsort(order))
+    return xp.asarray(drawn.astype(np.float32 if x.dtype == np.float16 else x.dtype, order="K"))
 
 
 def _dropout(name: str, feature: bool, alpha: bool, in_place: bool) -> Any:

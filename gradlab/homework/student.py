@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.backend.streams import go_on_from, states
 from gradlab.core.engine import Sweep, observing
 from gradlab.core.modes import mode
 from gradlab.homework.diagnosis import diagnosis
 from gradlab.homework.reading import NoSource, forbidden_uses, function_globals
 from gradlab.homework.verdicts import Finding, Verdict, compared, described
-from gradlab.random import get_rng_state, set_rng_state
 
 
 class Stopped(Exception):  # noqa: N818  (the way out of an exercise, not an error)
@@ -127,7 +127,7 @@ class Student:
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call the student's code; an exception of it ends the exercise and is quoted."""
-        before, state = mode.grad, get_rng_state()
+        before, state = mode.grad, states()
         try:
             return function(*args, **kwargs)
         except NotImplementedError as error:
@@ -137,7 +137,7 @@ class Student:
             raise self.stop(f"`{name}`", words, _where(error, function)) from None
         finally:
             mode.grad = before
-            set_rng_state(state)
+            go_on_from(state)
 
     @contextmanager
     def counted(self) -> Iterator[Sweeps]:

@@ -46,6 +46,11 @@ def continuous(self: Tensor, what: str, word: str) -> None:
                            f"you specified {word}")
 
 
+def engine_for(self: Tensor, name: str, generator: Generator | None) -> MersenneTwister:
+    """What is drawn from for a tensor."""
+    return engine_of(name, generator, namespace_of[type(self.array)])
+
+
 class Random:
     """In place, from `generator` or from the default stream."""
 
@@ -58,18 +63,18 @@ class Random:
         low = named.pop("from", from_)
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-        engine, dtype = engine_of("uniform_", generator), floating(self.array.dtype, random.UNIFORM)
+        engine, dtype = engine_for(self, "uniform_", generator), floating(self.array.dtype, random.UNIFORM)
         return redraw(self, "UniformBackward0", lambda shape: engine.uniform(shape, dtype, float(low), float(to)))
 
     def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers, in place."""
-        engine, dtype = engine_of("normal_", generator), floating(self.array.dtype, random.NORMAL)
+        engine, dtype = engine_for(self, "normal_", generator), floating(self.array.dtype, random.NORMAL)
         contiguous = self.array.flags.c_contiguous
         return redraw(self, "NormalBackward0", lambda shape: engine.normal(shape, dtype, float(mean), float(std), contiguous))
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
         """1 with probability `p` (a number, or a tensor with one for each element), else 0, in place."""
-        engine = engine_of("bernoulli_", generator)
+        engine = engine_for(self, "bernoulli_", generator)
         if not isinstance(p, Tensor):
             return redraw(self, "BernoulliBackward2", lambda shape: engine.bernoulli(float(p), shape))
         chances = np.broadcast_to(p.detach().cpu().array, self.array.shape)
@@ -85,7 +90,7 @@ class Random:
     def random_(self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
                 **named: int) -> Tensor:
         """Integers in place: of the dtype's whole range from 0, below `to` (`random_(to)`), or from `from` up to below `to`."""
-        low, engine, dtype = named.pop("from", from_), engine_of("random_", generator), self.array.dtype
+        low, engine, dtype = named.pop("from", from_), engine_for(self, "random_", generator), self.array.dtype
         if named:
             raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
         if low is None and to is None:
@@ -97,24 +102,24 @@ class Random:
     def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
         """Exponential numbers of rate `lambd`, in place."""
         continuous(self, "Exponential", self.dtype.word)
-        engine = engine_of("exponential_", generator)
+        engine = engine_for(self, "exponential_", generator)
         return redraw(self, "ExponentialBackward0", lambda shape: engine.exponential(shape, lambd))
 
     def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
         """How many trials of probability `p` it took, in place."""
-        engine = engine_of("geometric_", generator)
+        engine = engine_for(self, "geometric_", generator)
         return redraw(self, "GeometricBackward0", lambda shape: engine.geometric(shape, p))
 
     def cauchy_(self, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
         """Cauchy numbers, in place."""
         continuous(self, "Cauchy", self.dtype.c_name)
-        engine = engine_of("cauchy_", generator)
+        engine = engine_for(self, "cauchy_", generator)
         return redraw(self, "CauchyBackward0", lambda shape: engine.cauchy(shape, median, sigma))
 
     def log_normal_(self, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
         """exp of normal numbers, in place."""
         floating(self.array.dtype, "log_normal_cpu")
-        engine = engine_of("log_normal_", generator)
+        engine = engine_for(self, "log_normal_", generator)
         return redraw(self, "LogNormalBackward0", lambda shape: engine.log_normal(shape, mean, std))
 
 

@@ -19,13 +19,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any
 
 from gradlab.autograd.saved import saved_tensors_hooks
+from gradlab.backend.streams import go_on_from, states
 from gradlab.core.errors import names_of
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.saved import restore, save
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import Watcher, watching
-from gradlab.random import fork_rng, get_rng_state, set_rng_state
+from gradlab.random import fork_rng
 from gradlab.utils.reentrant import CheckpointFunction
 
 __all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
@@ -113,7 +114,7 @@ class _Run:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool,
                  describe: Callable[[Tensor], Any], early_stop: bool, context: AbstractContextManager[Any], debug: bool) -> None:
         self.function, self.kwargs, self.describe, self.early_stop, self.context = function, kwargs, describe, early_stop, context
-        self.state = get_rng_state() if preserve else None
+        self.state = states() if preserve else None
         self.others = [None if isinstance(x, Tensor) else x for x in args]
         self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         self.tensors = save([args[i] for i in self.places])
@@ -172,7 +173,7 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(fork_rng(enabled=self.state is not None))
             if self.state is not None:
-                set_rng_state(self.state)
+                go_on_from(self.state)
             stack.enter_context(enable_grad())
             if self.logs:
                 self.logs[1].lines.clear()

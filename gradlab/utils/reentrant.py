@@ -7,10 +7,11 @@ from typing import Any
 
 from gradlab.autograd.function import Function
 from gradlab.autograd.functions import backward
+from gradlab.backend.streams import go_on_from, states
 from gradlab.core.engine import running
 from gradlab.core.modes import enable_grad, no_grad
 from gradlab.core.tensor import Tensor
-from gradlab.random import fork_rng, get_rng_state, set_rng_state
+from gradlab.random import fork_rng
 
 
 class CheckpointFunction(Function):
@@ -20,7 +21,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         if not any(isinstance(x, Tensor) and x.requires_grad for x in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
-        ctx.function, ctx.state = function, get_rng_state() if preserve_rng_state else None
+        ctx.function, ctx.state = function, states() if preserve_rng_state else None
         ctx.others = [None if isinstance(x, Tensor) else x for x in args]
         ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -38,7 +39,7 @@ class CheckpointFunction(Function):
             args[i] = x.detach().requires_grad_(x.requires_grad)
         with fork_rng(enabled=ctx.state is not None), enable_grad():
             if ctx.state is not None:
-                set_rng_state(ctx.state)
+                go_on_from(ctx.state)
             made = ctx.function(*args)
         outputs = made if isinstance(made, tuple) else (made,)
         graded = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if isinstance(y, Tensor) and y.requires_grad]

@@ -10,10 +10,16 @@ import pickle
 
 import numpy as np
 import pytest
-from strict import READS, GPUs, Namespace, StrictArray, install_as_gpus
+from strict import COPIED, READS, GPUs, Namespace, StrictArray, install_as_gpus
 
 import gradlab as gl
+from gradlab.backend import streams
+from gradlab.core.engine import observing
+from gradlab.explore.heat import heatmap
+from gradlab.explore.reduced import reduced
 from gradlab.nn import functional
+from gradlab.notebook.watching import Watcher
+from gradlab.utils.checkpoint import checkpoint
 
 MIXED = "Expected all tensors to be on the same device, but found at least two devices, "
 
@@ -21,6 +27,7 @@ MIXED = "Expected all tensors to be on the same device, but found at least two d
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch):
     install_as_gpus(monkeypatch)
+    monkeypatch.setattr(streams, "of_gpus", {})
 
 
 def test_a_tensor_goes_to_a_gpu_and_back():
@@ -243,3 +250,109 @@ def test_no_optimizer_waits(name):
     assert not waited
     for a, b in zip(here, there, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def reported(device):
+    rng = np.random.default_rng(0)
+    x, w, b = (gl.tensor(rng.normal(size=shape), device=device, requires_grad=True) for shape in ((20, 300), (300, 200), (200,)))
+    return gl.explain(((x @ w + b).tanh() ** 2).mean())
+
+
+def test_a_report_copies_what_it_shows_and_no_more():
+    here = reported("cpu")
+    READS.clear()
+    COPIED.clear()
+    there = reported("cuda")
+    assert len(READS) == 6 and max(COPIED) < 0.1 * 300 * 200 * 8        # w.grad: 64 cells a side of 300 x 200
+    a, b = here._repr_mimebundle_(), there._repr_mimebundle_()
+    assert len(READS) == 6                                              # nothing is read later
+    assert a["text/html"].replace(">cpu<", ">cuda:0<") == b["text/html"] and a["image/png"] == b["image/png"]
+    assert a["text/plain"].replace("cpu", "cuda:0").split() == b["text/plain"].split()
+
+
+def test_a_cell_that_calls_backward_keeps_its_gradients_there():
+    watcher, x = Watcher(), gl.ones(50, 40, device="cuda", requires_grad=True)
+    COPIED.clear()
+    with observing(watcher):
+        (x * x).backward(gl.ones(50, 40, device="cuda"))
+    leaf, = watcher.last.leaves.values()
+    assert not COPIED and type(leaf.gradient) is type(watcher.last.weights[0]) is StrictArray
+    assert leaf.gradient is not x.grad.array and (leaf.gradient == 2).all()
+
+
+@pytest.mark.parametrize("shape", [(300, 7), (5, 1000), (130, 129), (70,), (3, 4), (0, 5)])
+def test_a_matrix_is_reduced_there_as_here(shape):
+    values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    for at, odd in zip(((-1, -1), (0, 0), (1, 1)), (np.nan, np.inf, -np.inf), strict=True):
+        if values.size > 100:
+            values[at[:values.ndim]] = odd
+    a, b = (heatmap(array, limit=64) for array in (values, StrictArray(values)))
+    assert a.svg() == b.svg()
+    here, there = reduced(values, 64), reduced(StrictArray(values), 64)
+    np.testing.assert_array_equal(here.cells, there.cells)
+    np.testing.assert_array_equal(here.sample.numbers, there.sample.numbers)
+    assert here.truth == there.truth and here.rows.tolist() == there.rows.tolist()
+
+
+def test_a_gpu_draws_from_the_cpus_stream_until_it_has_one_of_its_own():
+    gl.manual_seed(0)
+    shared = gl.rand(4, device="cuda").tolist()
+    gl.manual_seed(0)
+    assert gl.rand(4).tolist() == shared
+    gl.manual_seed(0)
+    gl.cuda.manual_seed(0)
+    own, here = gl.rand(4, device="cuda").tolist(), gl.rand(4).tolist()
+    assert here == shared != own                                        # the CPU's stream is where it was
+    gl.cuda.manual_seed(0)
+    assert gl.empty(4, device="cuda").uniform_().tolist() == own
+    with gl.cuda.device(1):
+        assert gl.rand(4, device="cuda").tolist() == gl.rand(8, generator=gl.Generator().manual_seed(0))[4:].tolist()
+    gl.manual_seed(0)
+    assert gl.rand(4, device="cuda").tolist() == shared                 # it starts all of them over
+
+
+def test_the_state_of_a_gpus_stream():
+    gl.cuda.manual_seed_all(3)
+    before = gl.cuda.get_rng_state()
+    drawn = functional.dropout(gl.ones(50, device="cuda")).tolist()
+    gl.cuda.set_rng_state(before)
+    assert functional.dropout(gl.ones(50, device="cuda")).tolist() == drawn
+    gl.cuda.set_rng_state(before)
+    with gl.random.fork_rng():
+        gl.randn(3, device="cuda")
+        gl.cuda.seed()
+    assert functional.dropout(gl.ones(50, device="cuda")).tolist() == drawn
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint_draws_again_what_was_drawn_there(use_reentrant):
+    gl.cuda.manual_seed(1)
+    x = gl.ones(60, device="cuda", requires_grad=True)
+    y = checkpoint(functional.dropout, x, use_reentrant=use_reentrant)
+    gl.rand(3, device="cuda")
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+def chain(x):
+    return (x[1:] * x[:-1]).tanh()
+
+
+@pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse", "auto"])
+def test_a_jacobian_of_tensors_there(method):
+    here = gl.jacobian(chain, gl.arange(6.0), method=method)
+    there = gl.jacobian(chain, gl.arange(6.0, device="cuda"), method=method)
+    np.testing.assert_array_equal(np.asarray(there), np.asarray(here))
+    assert there.tensor().is_cuda and there.drawing().svg() == here.drawing().svg()
+    v = gl.arange(5.0)
+    np.testing.assert_array_equal(np.asarray(v.cuda() @ there), np.asarray(v @ here))
+
+
+def test_derivatives_of_tensors_there():
+    x = gl.arange(1.0, 5.0, device="cuda", dtype=gl.float64).requires_grad_()
+    assert gl.autograd.gradcheck(chain, x) and gl.autograd.gradgradcheck(chain, x)
+    for found in (gl.func.jacrev(chain)(x.detach()), gl.func.jacfwd(chain)(x.detach()),
+                  gl.autograd.functional.jacobian(chain, x.detach())):
+        np.testing.assert_allclose(found.cpu().numpy(), np.asarray(gl.jacobian(chain, x.detach().cpu())), rtol=1e-14)
+    cubes = gl.hessian(lambda x: (x ** 3).sum(), x)
+    np.testing.assert_allclose(np.asarray(cubes), np.diag(6 * np.arange(1.0, 5.0)), rtol=1e-14)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.streams import stream
 from gradlab.core.errors import not_implemented
 from gradlab.core.inplace import in_place
 from gradlab.core.tensor import Tensor, constant
@@ -15,7 +16,6 @@ from gradlab.functions import log_softmax as log_softmax_along
 from gradlab.functions import relu as relu_of
 from gradlab.functions import softmax as softmax_along
 from gradlab.functions.arguments import one_dim
-from gradlab.random import default_generator
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
@@ -148,7 +148,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     rules.leaky_relu.record(input, slope=0.0)                                              # refuses what is no float tensor
     xp, x = namespace_of[type(input.array)], input.array
     noise, drawn_for = xp.ones_like(x), x <= 0
-    noise[drawn_for] = xp.asarray(default_generator.engine.uniform((int(drawn_for.sum()),), np.float64, lower, upper))
+    noise[drawn_for] = xp.asarray(stream(xp).uniform((int(drawn_for.sum()),), np.float64, lower, upper))
     return run(DRAWN, input, inplace, constant(noise))
 
 
@@ -309,7 +309,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point but"
                            f" you specified {logits.dtype.word}. Call logits.float() first.")
     xp = namespace_of[type(logits.array)]
-    drawn = default_generator.engine.exponential(logits.array.shape).astype(logits.array.dtype)
+    drawn = stream(xp).exponential(logits.array.shape).astype(logits.array.dtype)
     soft = softmax_along((logits + constant(-xp.log(xp.asarray(drawn)))) / tau, dim)
     if not hard:
         return soft
