@@ -82,7 +82,7 @@ class FunctionNode(Several):
 class UserRules:
     """What stands for a primitive: the rules of one Function, as the engine calls them."""
 
-    kind, reads, view, variadic, foreign, tex, formula = "function", "all", False, "inputs", True, None, None
+    kind, reads, view, variadic, foreign, tex, formula, into = "function", "all", False, "inputs", True, None, None, None
     meta: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     args = ("inputs",)

@@ -261,6 +261,11 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
             node.saved = unpacked(node, roots)
         elif clock.last_write < node.order:
             check_unwritten(node)
+        if pending and op.into is not None and edges[0] in pending and not (odd or traced or watching or attached is not None):
+            total = pending[edges[0]]                         # of a part of what waits: see `primitive.linear`
+            if total.size >= LARGE and edges[0] not in borrowed and op.into(total, g, lead, *node.meta):
+                g = total = None
+                continue
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
         if attached is not None and attached.post:
             borrowed.update(edges)                            # type: ignore[arg-type]

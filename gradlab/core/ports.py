@@ -50,7 +50,7 @@ class Own(tuple[Any, ...]):
 class _Handing:
     """The "primitive" of ports."""
 
-    name, kind, reads, view, variadic, foreign = "output", "output", "all", False, "x", False
+    name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
     meta = saves = args = ()
 
     @staticmethod

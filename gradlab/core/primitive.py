@@ -61,11 +61,11 @@ class Primitive:
     def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
                  reads: Any = "own", promote: str = "same",
-                 batch: Callable[..., dict[str, Any]] | None = None,
+                 batch: Callable[..., dict[str, Any]] | None = None, into: Callable[..., bool] | None = None,
                  explain: Callable[..., Exception | None] | None = None, masks: bool = False) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
-        self.promote, self.batch, self.explain, self.masks = promote, batch, explain, masks
+        self.promote, self.batch, self.into, self.explain, self.masks = promote, batch, into, explain, masks
         self.foreign = False                                       # whether its rules are a user's (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
@@ -153,12 +153,15 @@ def elementwise(name: str, forward: Callable[..., Any], *, node: str | None = No
 
 def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
            formula: str | None = None, view: bool = False, promote: str = "same",
-           batch: Callable[..., dict[str, Any]] | None = None, **transposes: Rule) -> Primitive:
+           batch: Callable[..., dict[str, Any]] | None = None, into: Callable[..., bool] | None = None,
+           **transposes: Rule) -> Primitive:
     """A primitive linear in each argument taken together; each rule is a transpose.
 
-    `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal."""
+    `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal.
+    `into(total, g, lead, *metadata)`, of one that reads a part of its argument, adds the argument's cotangent to `total` in
+    place: time for the part, not for the whole. It returns whether it has."""
     return Primitive(name, "linear", forward, transposes, None, node=node, tex=tex, formula=formula, view=view,
-                     reads=reads, promote=promote, batch=batch)
+                     reads=reads, promote=promote, batch=batch, into=into)
 
 
 def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,

@@ -61,6 +61,14 @@ def spread(xp, x, *, shape, index, skip):
 FEW = 100                                                                # elements up to which `add.at` is quick at any index
 
 
+def add_part(total, g, lead, index, skip):
+    """total[…, index] += g, if no element is picked twice."""
+    if not is_basic(index):
+        return False
+    total[(slice(None),) * (len(lead) + skip) + index] += g
+    return True
+
+
 def is_leading(index):
     """Whether the index is arrays of integers alone, which pick from the first axes."""
     return all(is_array(i) and i.dtype.kind != "b" for i in index)
@@ -97,7 +105,7 @@ def add_at(xp, total, index, x):
         total += in_rows(xp, x, index, total.shape)
 
 
-getitem = linear("getitem", take, reads="index", view=True, node="IndexBackward0", tex="{x}_{{i}}",
+getitem = linear("getitem", take, reads="index", view=True, node="IndexBackward0", tex="{x}_{{i}}", into=add_part,
                  batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
                  x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip))
 scatter: Primitive = linear("scatter", spread, reads="into", node="IndexPutBackward0", tex=r"\mathrm{{scatter}}({x})",
