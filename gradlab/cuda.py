@@ -87,7 +87,9 @@ def get_rng_state(device: Any = "cuda") -> _Tensor:
 
 def set_rng_state(new_state: _Tensor, device: Any = "cuda") -> None:
     """Let a GPU draw from a stream of its own, in a state that `get_rng_state` returned."""
-    _streams.own_stream(_at(device)[1]).set_state(new_state.array)
+    if not isinstance(new_state, _Tensor):
+        raise TypeError(f"expected a gradlab.ByteTensor, but got {type(new_state).__name__}")
+    _streams.set_gpu(_at(device)[1], new_state.array)
 
 
 # ---------------------------------------------------------------------------------------------------------------- devices

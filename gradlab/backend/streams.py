@@ -29,14 +29,17 @@ def stream_of(number: int) -> MersenneTwister:
     return of_gpus.get(number, default)
 
 
-def own_stream(number: int) -> MersenneTwister:
-    """The stream of GPU `number` alone, which from here on has one."""
-    return of_gpus.setdefault(number, MersenneTwister())
-
-
 def seed_gpu(number: int, seed: int) -> None:
     """Give a GPU a stream of its own, which is not the default stream of the same seed."""
-    own_stream(number).manual_seed((int(seed) * WEYL + 1) % 2 ** 32)
+    seed = int(seed)
+    of_gpus.setdefault(number, MersenneTwister()).manual_seed((seed * WEYL + 1) % 2 ** 32)
+
+
+def set_gpu(number: int, state: np.ndarray) -> None:
+    """Give a GPU a stream of its own, in this state."""
+    own = MersenneTwister()
+    own.set_state(state)
+    of_gpus[number] = own
 
 
 def states() -> States:
@@ -46,8 +49,10 @@ def states() -> States:
 
 def go_on_from(before: States) -> None:
     """Go on from what `states` returned."""
+    default.set_state(before[None])
     for number in list(of_gpus):
         if number not in before:
             del of_gpus[number]
     for which, state in before.items():
-        (default if which is None else own_stream(which)).set_state(state)
+        if which is not None:
+            set_gpu(which, state)

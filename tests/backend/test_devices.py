@@ -318,6 +318,12 @@ def test_the_state_of_a_gpus_stream():
     gl.cuda.set_rng_state(before)
     assert functional.dropout(gl.ones(50, device="cuda")).tolist() == drawn
     gl.cuda.set_rng_state(before)
+    with pytest.raises(TypeError, match="expected a gradlab.ByteTensor, but got list"):
+        gl.cuda.set_rng_state([1, 2])
+    kept = gl.cuda.get_rng_state("cuda:1")
+    with pytest.raises(RuntimeError, match="input RNG state size to be 3"):
+        gl.cuda.set_rng_state(gl.zeros(3, dtype=gl.uint8), "cuda:1")
+    assert gl.equal(gl.cuda.get_rng_state("cuda:1"), kept)
     with gl.random.fork_rng():
         gl.randn(3, device="cuda")
         gl.cuda.seed()
