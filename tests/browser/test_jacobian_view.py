@@ -362,7 +362,7 @@ def test_many_rows_and_columns_are_pooled_zoomed_and_bounded(open_widget):
     expect(head(page)).to_contain_text("all is known")
     expect(page.locator(".gl-scale")).to_contain_text("least −1.00 · greatest +1.00")
     expect(page.locator(".gl-tools")).to_contain_text("400 × 400, each cell the largest of 3 × 3")
-    go = page.get_by_label("go to row number")
+    go = page.get_by_label("go to row index")
     go.fill("200")
     go.press("Enter")
     expect(page.locator(".gl-side")).to_contain_text("= row y[200]")

@@ -192,7 +192,7 @@ def test_a_large_one_opens_quickly_with_its_true_extremes(open_notebook):
     expect(view.locator(".gl-scale")).to_contain_text("least −7.25 · greatest +3.50")
     page.run_cell(2)
     assert kernel(page, "took") < 4, "generous: the machine may be busy; benchmarks measure it"
-    go = view.get_by_label("go to row number")
+    go = view.get_by_label("go to row index")
     go.fill("1234")
     go.press("Enter")
     expect(view).to_contain_text("= row y[1234]")

@@ -1046,9 +1046,9 @@ function render({ model, el }) {
     root.dataset.by = by;
     axes[by].checked = true;
     axes.columns.disabled = trial;
-    gotoLabel.firstChild.textContent = one();
+    gotoLabel.firstChild.textContent = `${one()} index`;
     goto.max = String(many() - 1);
-    goto.setAttribute("aria-label", `go to ${one()} number`);
+    goto.setAttribute("aria-label", `go to ${one()} index`);
     if (goto !== goto.getRootNode().activeElement) goto.value = at < 0 ? "" : String(at);
     gotoLabel.hidden = many() < 2;
     vectorName.textContent = letter();
