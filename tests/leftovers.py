@@ -4,8 +4,9 @@ from __future__ import annotations
 import sys
 
 from gradlab.backend.bounds import debug
-from gradlab.core.engine import observers, running
+from gradlab.core.engine import running
 from gradlab.core.modes import mode
+from gradlab.core.observing import observers
 from gradlab.core.watching import WATCHED, watchers
 
 

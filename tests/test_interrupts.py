@@ -14,7 +14,7 @@ from leftovers import clear, left_behind
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
-from gradlab.core.engine import observing
+from gradlab.core.observing import observing
 from gradlab.core.watching import Watcher, watching
 from gradlab.utils.checkpoint import checkpoint
 

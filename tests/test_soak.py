@@ -24,8 +24,8 @@ from leftovers import left_behind
 import gradlab as gl
 from gradlab.autograd import forward_ad
 from gradlab.autograd.graph import saved_tensors_hooks
-from gradlab.core.engine import observing
 from gradlab.core.modes import mode
+from gradlab.core.observing import observing
 from gradlab.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")

@@ -22,7 +22,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core import engine
-from gradlab.core.engine import Sweep, observe, reachable, unobserve
+from gradlab.core.engine import reachable
+from gradlab.core.observing import Sweep, observe, unobserve
 from gradlab.core.places import CELL, place_of
 from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors

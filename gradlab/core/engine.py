@@ -11,17 +11,16 @@ uncopied. One that is the incoming cotangent itself, a view, what a hook or a ru
 A node has one cotangent; those with several outputs have it in a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
 start another; deep down it gets a thread with a stack of its own.
 
-A sweep can be watched: see `observing`. Unwatched it costs nothing more.
+A sweep can be watched: see `core.observing`. Unwatched it costs nothing more.
 """
 from __future__ import annotations
 
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,70 +28,13 @@ from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, overwritten, weight_shape
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.observing import Observer, Sweep, observers
 from gradlab.core.ports import Bundle, Own
 from gradlab.core.storage import clock, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, swept, watchers
 
 LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
-
-
-class Sweep(NamedTuple):
-    """What an observer is told of a reverse sweep: the (node, cotangent) pairs it starts from, the batch axes, the wanted
-    nodes (None: all leaves), whether it writes `.grad`, and the tensors that `backward` was called on, where it was."""
-
-    roots: tuple[tuple[Node, Any], ...]
-    lead: tuple[int, ...]
-    wanted: frozenset[Node] | None
-    accumulates: bool
-    outputs: tuple[Tensor, ...] = ()
-
-
-class Observer(Protocol):
-    """Sees the reverse sweeps of this thread. Arrays are the sweep's own: copy what is kept."""
-
-    def begin(self, sweep: Sweep) -> None:
-        """A sweep starts."""
-
-    def visit(self, node: Node, g: Any, cotangents: Sequence[Any]) -> None:
-        """`node` turned the cotangent `g` into one cotangent for each of its edges."""
-
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
-        """The sweep is over; `error` is what stopped it, if anything did."""
-
-
-class _Observers(threading.local):
-    active: tuple[Observer, ...] = ()
-
-
-observers = _Observers()
-
-
-def observe(observer: Observer) -> None:
-    """Let `observer` see every reverse sweep that this thread runs from here on."""
-    observers.active = (*observers.active, observer)
-
-
-def unobserve(observer: Observer) -> None:
-    """Let it see no more. Others may have come since: anomaly mode, switched on for good."""
-    observers.active = tuple([other for other in observers.active if other is not observer])
-
-
-@contextmanager
-def observing(observer: Observer) -> Iterator[Observer]:
-    """Let `observer` see every reverse sweep that this thread runs inside the block; interrupts as in `watching`."""
-    try:
-        observe(observer)
-        yield observer
-    finally:
-        interrupt = None
-        while observer in observers.active:
-            try:
-                unobserve(observer)
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
 
 
 class Run:

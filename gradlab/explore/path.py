@@ -123,7 +123,7 @@ def _something(cotangent: Any) -> bool:
 def _watching(library: Library, nodes: Sequence[Any], see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> Iterator[None]:
     """See(node, the nodes of its arguments, their cotangents) for each node that the sweeps inside run."""
     if library is GRADLAB:
-        from gradlab.core.engine import observing
+        from gradlab.core.observing import observing
 
         with observing(_Observer(see)):
             yield

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.streams import go_on_from, states
-from gradlab.core.engine import Sweep, observing
 from gradlab.core.modes import mode
+from gradlab.core.observing import Sweep, observing
 from gradlab.homework.diagnosis import diagnosis
 from gradlab.homework.reading import NoSource, forbidden_uses, function_globals
 from gradlab.homework.verdicts import Finding, Verdict, compared, described
@@ -35,7 +35,7 @@ class Sweeps:
     batched: int = 0
 
     def begin(self, sweep: Sweep) -> None:
-        """A sweep starts (see `gradlab.core.engine.Observer`)."""
+        """A sweep starts (see `gradlab.core.observing.Observer`)."""
         if sweep.accumulates:
             self.backward += 1
         else:

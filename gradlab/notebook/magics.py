@@ -24,7 +24,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
-from gradlab.core.engine import observe, unobserve
+from gradlab.core.observing import observe, unobserve
 from gradlab.core.places import cells
 from gradlab.core.sites import Sites, present, recording
 from gradlab.core.watching import unwatch, watch

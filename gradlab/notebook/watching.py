@@ -31,7 +31,7 @@ class Leaf:
 
 
 class Watcher:
-    """Observer of the sweeps of one cell (see `gradlab.core.engine.Observer`)."""
+    """Observer of the sweeps of one cell (see `gradlab.core.observing.Observer`)."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.engine import observers, observing
+from gradlab.core.observing import observers, observing
 from gradlab.core.watching import WATCHED
 
 HERE = Path(__file__).name

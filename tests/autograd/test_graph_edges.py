@@ -150,7 +150,7 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
 
         def end(self, sweep, error):
             seen.append(error)
-    from gradlab.core.engine import observing
+    from gradlab.core.observing import observing
 
     with observing(Observer()):
         assert nested(gl, 100) == [101]

@@ -14,7 +14,7 @@ from strict import COPIED, READS, GPUs, Namespace, StrictArray, install_as_gpus
 
 import gradlab as gl
 from gradlab.backend import streams
-from gradlab.core.engine import observing
+from gradlab.core.observing import observing
 from gradlab.explore.heat import heatmap
 from gradlab.explore.reduced import reduced
 from gradlab.nn import functional

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.engine import observing
 from gradlab.core.errors import RuleError
+from gradlab.core.observing import observing
 from gradlab.core.primitive import elementwise
 
 

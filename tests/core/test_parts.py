@@ -6,7 +6,8 @@ import pytest
 
 import gradlab as gl
 from gradlab.autograd import grad
-from gradlab.core.engine import LARGE, observing
+from gradlab.core.engine import LARGE
+from gradlab.core.observing import observing
 
 SHAPE = (80, 100)
 INDICES = [(3,), (slice(10, 40),), (Ellipsis, slice(None, None, 3)), (slice(5, 60, 7), 4), (None, 5), (Ellipsis, -1),

@@ -11,8 +11,8 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from gradlab.core.engine import observers
 from gradlab.core.modes import mode
+from gradlab.core.observing import observers
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 from gradlab.notebook.transform import CELL_MARK, VALUE_MARK
 
