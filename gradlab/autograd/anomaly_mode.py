@@ -14,7 +14,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from traceback import FrameSummary, StackSummary
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core import engine
 from gradlab.core.engine import reachable
+from gradlab.core.extent import extent
 from gradlab.core.observing import Sweep, observe, unobserve
 from gradlab.core.places import CELL, place_of
 from gradlab.core.ports import Bundle
@@ -241,23 +242,10 @@ def _switch_off(mode: Anomaly) -> None:
     unwatch(mode)
 
 
-@contextmanager
-def _switched_on(check_nan: bool) -> Iterator[None]:
-    """Anomaly mode for an extent; whatever interrupts it, it is off afterwards if it was off before."""
+def _switched_on(check_nan: bool) -> AbstractContextManager[None]:
+    """Anomaly mode for an extent; afterwards it is as it was before."""
     before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
-    try:
-        set_anomaly_enabled(True, check_nan)
-        yield
-    finally:
-        interrupt = None
-        while True:
-            try:
-                set_anomaly_enabled(*before)
-                break
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+    return extent(lambda: set_anomaly_enabled(True, check_nan), lambda: set_anomaly_enabled(*before))
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:

@@ -11,13 +11,13 @@ tensor(2.)
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from gradlab.core import tangents
 from gradlab.core.errors import type_name
+from gradlab.core.extent import extent
 from gradlab.core.modes import Decorating, mode
 from gradlab.core.tensor import Tensor
 from gradlab.rules.shapes import reshape
@@ -51,22 +51,14 @@ def exit_dual_level(*, level: int | None = None) -> None:
     tangents.leave()
 
 
-@contextmanager
-def _level() -> Iterator[int]:
-    """A level for an extent; whatever interrupts it, it is closed."""
-    entered = False
-    try:
-        entered = tangents.opened.level is None
-        yield enter_dual_level()
-    finally:
-        interrupt = None
-        while entered and tangents.opened.level is not None:
-            try:
-                tangents.leave()
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+def _level() -> AbstractContextManager[int]:
+    """A level for an extent; one that is open already is not closed."""
+    own = tangents.opened.level is None
+
+    def end() -> None:
+        if own and tangents.opened.level is not None:
+            tangents.leave()
+    return extent(enter_dual_level, end)
 
 
 class dual_level(Decorating):  # noqa: N801  (torch's name)

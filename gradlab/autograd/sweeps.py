@@ -26,7 +26,7 @@ from gradlab.autograd.functions import grad, jvp_of_graph
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.inference import inference_mode, is_inference
 from gradlab.core.modes import mode, no_grad
-from gradlab.core.node import Node
+from gradlab.core.node import Node, behind
 from gradlab.core.tangents import opened, set_tangent, tangent_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.joins import cat, stack
@@ -67,15 +67,7 @@ def settle(inputs: Iterable[Tensor]) -> None:
 
 def nodes_below(tensors: Iterable[Tensor]) -> Iterator[Node]:
     """The nodes that the tensors' values were recorded from, in no order."""
-    stack = [x.node for x in tensors if x.node is not None]
-    seen = set(stack)
-    while stack:
-        node = stack.pop()
-        yield node
-        for edge in node.edges:
-            if edge is not None and edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
+    return behind(x.node for x in tensors)
 
 
 def recording() -> bool:

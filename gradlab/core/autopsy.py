@@ -10,10 +10,12 @@ import ast
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from gradlab.core.node import behind
 from gradlab.core.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
 from gradlab.core.sites import Freed, Loss, Write, present, site_here
 from gradlab.core.tensor import Tensor
@@ -43,16 +45,8 @@ def how_to_see() -> str:
 
 
 def below(roots: Iterable[Any]) -> Iterator[Any]:
-    """The nodes behind some nodes, themselves first; so many of a large graph."""
-    stack = [node for node in roots if node is not None]
-    seen = set(stack)
-    while stack and len(seen) < WALKED:
-        node = stack.pop()
-        yield node
-        for edge in node.edges:
-            if edge is not None and edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
+    """The nodes behind some nodes, themselves included; so many of a large graph."""
+    return islice(behind(roots), WALKED)
 
 
 def made_at(node: Any) -> str:

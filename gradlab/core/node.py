@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from gradlab.core.dtypes import known_dtype
@@ -173,3 +173,16 @@ class Invalid(Error):  # noqa: N818  (a node's name)
     """The node of a view that lost its history with a write to its base."""
 
     __slots__ = ()
+
+
+def behind(roots: Iterable[Node | None]) -> Iterator[Node]:
+    """The nodes that some nodes lead to, themselves included, in no order."""
+    stack = [node for node in roots if node is not None]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        yield node
+        for edge in node.edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)

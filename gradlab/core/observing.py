@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from gradlab.core.extent import extent
 from gradlab.core.node import Node
 from gradlab.core.tensor import Tensor
 
@@ -39,30 +40,20 @@ class _Observers(threading.local):
 
 
 observers = _Observers()
+AnObserver = TypeVar("AnObserver", bound=Observer)
 
 
-def observe(observer: Observer) -> None:
+def observe(observer: AnObserver) -> AnObserver:
     """Let `observer` see every reverse sweep that this thread runs from here on."""
     observers.active = (*observers.active, observer)
+    return observer
 
 
 def unobserve(observer: Observer) -> None:
-    """Let it see no more. Others may have come since: anomaly mode, switched on for good."""
+    """Let it see no more, if it does. Others may have come since: anomaly mode, switched on for good."""
     observers.active = tuple([other for other in observers.active if other is not observer])
 
 
-@contextmanager
-def observing(observer: Observer) -> Iterator[Observer]:
-    """Let `observer` see every reverse sweep that this thread runs inside the block; interrupts as in `watching`."""
-    try:
-        observe(observer)
-        yield observer
-    finally:
-        interrupt = None
-        while observer in observers.active:
-            try:
-                unobserve(observer)
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+def observing(observer: AnObserver) -> AbstractContextManager[AnObserver]:
+    """Let `observer` see every reverse sweep that this thread runs inside the block."""
+    return extent(lambda: observe(observer), lambda: unobserve(observer))

@@ -10,9 +10,10 @@ the engine's observer, which sees the reverse sweeps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
+
+from gradlab.core.extent import extent
 
 WATCHED: list[Watcher] = []                                # one entry for each watcher at work in any thread
 
@@ -82,30 +83,17 @@ def unwatch(watcher: Watcher) -> None:
     last = max([i for i, other in enumerate(active) if other is watcher], default=None)
     if last is not None:
         watchers.active = (*active[:last], *active[last + 1:])
-        WATCHED.remove(watcher)                            # an interrupt comes before both steps or after both: see `watching`
+        WATCHED.remove(watcher)                            # an interrupt comes before both steps or after both: see `extent`
 
 
-@contextmanager
-def watching(watcher: W) -> Iterator[W]:
-    """Let `watcher` see what this thread does inside the block.
-
-    An interrupt (Python raises it between any two calls) finds it at work or not, never in between; one that comes while it
-    leaves is raised when it has left. And should `__exit__` not even begin, the generator is closed with the last reference."""
+def watching(watcher: W) -> AbstractContextManager[W]:
+    """Let `watcher` see what this thread does inside the block. An interrupt finds it at work or not, never in between."""
     outer = watchers.active.count(watcher)
-    try:
-        watch(watcher)
-        yield watcher
-    finally:
-        interrupt = None
-        while True:
-            try:
-                if watchers.active.count(watcher) > outer:
-                    unwatch(watcher)
-                break
-            except KeyboardInterrupt as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+
+    def end() -> None:
+        if watchers.active.count(watcher) > outer:
+            unwatch(watcher)
+    return extent(lambda: watch(watcher), end)
 
 
 def recorded(op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
