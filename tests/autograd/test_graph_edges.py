@@ -1,11 +1,11 @@
 """Nodes as users see them, sweeps inside sweeps, threads."""
 from __future__ import annotations
 
-import sys
 import threading
 
 import numpy as np
 import pytest
+from threads import in_threads
 
 import gradlab as gl
 
@@ -158,29 +158,6 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
 
 
 # ----------------------------------------------------------------------------------------------------------------- threads
-def in_threads(work, count=4):
-    """Runs `work(i)` in threads that are switched often; errors are raised here."""
-    errors = []
-
-    def run(i):
-        try:
-            work(i)
-        except BaseException as error:  # noqa: BLE001  (raised by the test)
-            errors.append(error)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    if errors:
-        raise errors[0]
-
-
 @pytest.mark.parametrize("size", [2, 2_000, 200_000])
 def test_threads_accumulate_into_one_leaf(size):
     """Without a lock about every third of these loses a gradient."""

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 import weakref
 from threading import Thread
 
 import numpy as np
 import pytest
 from saved_cases import MUST, ROUNDED, tensors
+from threads import in_threads
 
 import gradlab as gl
 
@@ -383,22 +383,12 @@ def test_threads_may_sweep_one_graph_at_once():
         for _ in range(20):
             y = (y.sin() * x).exp() * 0.1
         y = y.sum()
-    expected, wrong = values(gl.autograd.grad(y, x, retain_graph=True)[0]), []
+    expected = values(gl.autograd.grad(y, x, retain_graph=True)[0])
 
-    def sweep():
-        found = [values(gl.autograd.grad(y, x, retain_graph=True)[0]) for _ in range(20)]
-        wrong.append(found.count(expected) - 20)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [Thread(target=sweep) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert wrong == [0, 0, 0]                                                  # three threads, none of which raised
+    def sweep(i):
+        for _ in range(20):
+            assert values(gl.autograd.grad(y, x, retain_graph=True)[0]) == expected
+    in_threads(sweep, 3)
 
 
 def test_nothing_is_packed_in_another_thread():

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from differences import by_differences
 
 import gradlab as gl
 from gradlab.explore.jacobian import Jacobian, jacobian
@@ -15,17 +16,6 @@ from gradlab.explore.jacobian import Jacobian, jacobian
 def vector(*values, grad=True):
     x = gl.tensor(list(values), dtype=gl.float64)
     return x.requires_grad_() if grad else x
-
-
-def by_differences(f, x, eps=1e-6):
-    """∂f/∂x by central differences; f from arrays to arrays."""
-    columns = []
-    for j in range(x.size):
-        step = np.zeros(x.size)
-        step[j] = eps
-        step = step.reshape(x.shape)
-        columns.append((f(x + step) - f(x - step)).reshape(-1) / (2 * eps))
-    return np.stack(columns, axis=1)
 
 
 def count_sweeps(J):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from differences import by_differences
 
 import gradlab as gl
 from gradlab.explore.jacobian import compute_block, hessian, jacobian, scatter
@@ -73,16 +74,6 @@ def random_function(seed, n):
         return h
 
     return f
-
-
-def by_differences(f, x, eps=1e-6):
-    columns = []
-    for j in range(x.size):
-        step = np.zeros(x.size)
-        step[j] = eps
-        step = step.reshape(x.shape)
-        columns.append((f(x + step) - f(x - step)).reshape(-1) / (2 * eps))
-    return np.stack(columns, axis=1)
 
 
 @pytest.mark.parametrize("seed", range(24))

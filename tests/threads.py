@@ -1,0 +1,28 @@
+"""Work in several threads at once."""
+from __future__ import annotations
+
+import sys
+import threading
+
+
+def in_threads(work, count=4):
+    """Runs `work(i)` in threads that are switched often; errors are raised here."""
+    errors = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as error:  # noqa: BLE001  (raised by the test)
+            errors.append(error)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    if errors:
+        raise errors[0]
