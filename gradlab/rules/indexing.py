@@ -62,10 +62,14 @@ FEW = 100                                                                # eleme
 
 
 def add_part(total, g, lead, index, skip):
-    """total[…, index] += g, if no element is picked twice."""
-    if not is_basic(index):
+    """total[…, index] += g, each repetition of a place counting; not with arrays of integers behind other axes."""
+    skip += len(lead)
+    if all(not is_array(i) or i.dtype.kind == "b" for i in index) and (is_basic(index) or not skip):
+        total[(slice(None),) * skip + index] += g                                              # no element comes up twice
+    elif skip:
         return False
-    total[(slice(None),) * (len(lead) + skip) + index] += g
+    else:
+        add_at(namespace_of[type(total)], total, index, g)
     return True
 
 

@@ -11,7 +11,8 @@ from gradlab.core.observing import observing
 
 SHAPE = (80, 100)
 INDICES = [(3,), (slice(10, 40),), (Ellipsis, slice(None, None, 3)), (slice(5, 60, 7), 4), (None, 5), (Ellipsis, -1),
-           (slice(2, 9), None, slice(50, 60)), (np.array([1, 1, 2]),), (np.arange(80) % 3 == 0,), (slice(0, 0),), (7, 8)]
+           (slice(2, 9), None, slice(50, 60)), (np.array([1, 1, 2]),), (np.arange(80) % 3 == 0,), (slice(0, 0),), (7, 8),
+           (np.array([[5, -1], [5, 5]]), np.array([0, 99])), (slice(3, 70), np.array([4, 4, 90])), (np.arange(80).repeat(3) % 7,)]
 
 
 class Onlooker:
@@ -35,7 +36,7 @@ def picked(x, index):
     return x[tuple(gl.from_numpy(i) if isinstance(i, np.ndarray) else i for i in index)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("inner", [False, True])
 def test_gradients_of_slices_are_what_numpy_adds_up(seed, inner):
     rng = np.random.default_rng(seed)
@@ -108,10 +109,12 @@ def test_a_derivative_of_the_derivative():
     np.testing.assert_allclose(second.array, 6 * x.array * counted + 2, rtol=1e-12)
 
 
-def test_of_many_slices_only_the_first_makes_zeros(monkeypatch):
+@pytest.mark.parametrize("index", [
+    lambda i: (i,), lambda i: (np.array([i, i]), np.array([3, 4])), lambda i: (np.arange(80) == i,)])
+def test_of_many_parts_only_the_first_makes_zeros(index, monkeypatch):
     made, zeros = [], np.zeros
     y = leaf(np.random.default_rng(3)).sin()
-    total = sum(picked(y, (i,)).sum() for i in range(80))
+    total = sum(picked(y, index(i)).sum() for i in range(80))
 
     def counted(shape, *args, **kwargs):
         made.append(shape)
