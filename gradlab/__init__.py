@@ -18,7 +18,6 @@ from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from gradlab.core.errors import Size
-from gradlab.core.exhausted import OutOfMemoryError
 from gradlab.core.inference import inference_mode, is_inference
 from gradlab.core.layout import (
     channels_last,
@@ -33,6 +32,7 @@ from gradlab.core.modes import enable_grad, is_grad_enabled, is_inference_mode_e
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
 from gradlab.creation import *
+from gradlab.diagnose.exhausted import OutOfMemoryError
 from gradlab.functions import *
 from gradlab.interop import *
 from gradlab.linalg.toplevel import *
@@ -77,23 +77,23 @@ newaxis = None
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
-                    "gradlab.autograd.anomaly_mode"),
+                    "gradlab.diagnose.anomaly"),
     "load": "gradlab.saving", "save": "gradlab.saving",
     "explain": "gradlab.explore.report", "formula": "gradlab.explore.formula", "graph": "gradlab.explore.graph",
     "hessian": "gradlab.explore.jacobian", "jacobian": "gradlab.explore.jacobian", "func": "gradlab.func", "vmap": "gradlab.func",
-    "record_sites": "gradlab.sites",
+    "record_sites": "gradlab.diagnose.sites",
     "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
 }
 
 if _TYPE_CHECKING:
-    from gradlab.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+    from gradlab.diagnose.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
+    from gradlab.diagnose.sites import record_sites
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
     from gradlab.func import vmap
     from gradlab.saving import load, save
-    from gradlab.sites import record_sites
 
 
 def __getattr__(name: str) -> _Any:

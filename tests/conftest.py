@@ -49,6 +49,12 @@ def backend(request):
     return BACKENDS[request.param]()
 
 
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+def t(request):
+    """The library, for tests of torch's contract, which are written once: gradlab always, torch under the marker oracle."""
+    return pytest.importorskip(request.param)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     from leftovers import clear, left_behind

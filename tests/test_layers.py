@@ -12,7 +12,7 @@ import gradlab
 
 PACKAGE = Path(gradlab.__file__).parent
 LAYERS = ("backend", "core", "rules", "public", "explore", "notebook")
-OWN = {"explore": "explore", "notebook": "notebook", "backend": "backend", "core": "core", "rules": "rules"}
+OWN = {"explore": "explore", "notebook": "notebook", "backend": "backend", "core": "core", "rules": "rules", "diagnose": "core"}
 HEAVY = ("cupy", "scipy", "IPython", "ipywidgets", "anywidget", "matplotlib", "torch", "resvg_py", "traitlets")
 
 

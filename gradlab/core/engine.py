@@ -134,7 +134,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
             for observer in watching:
                 observer.end(sweep, error)
     except MemoryError as error:
-        from gradlab.core.exhausted import exhausted
+        from gradlab.diagnose.exhausted import exhausted
 
         raise exhausted("backward", error, [node for node, _ in roots]) from error
     finally:

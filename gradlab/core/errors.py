@@ -114,7 +114,7 @@ def names_of(module: str) -> Callable[[str], Any]:
 
 
 def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
-    from gradlab.core.autopsy import this_line
+    from gradlab.diagnose.autopsy import this_line
 
     return RuntimeError(this_line(
         f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
@@ -125,14 +125,14 @@ def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
 
 def no_graph(index: int, output: Any) -> RuntimeError:
     """`output`: the tensor that has none."""
-    from gradlab.core.autopsy import without_history
+    from gradlab.diagnose.autopsy import without_history
 
     return without_history(index, output)
 
 
 def graph_freed(node: Any, roots: Any = ()) -> RuntimeError:
     """`node`: what was freed; `roots`: the (node, cotangent) pairs that the sweep which found it so started from."""
-    from gradlab.core.autopsy import second_sweep
+    from gradlab.diagnose.autopsy import second_sweep
 
     return second_sweep(node, roots)
 
@@ -140,7 +140,7 @@ def graph_freed(node: Any, roots: Any = ()) -> RuntimeError:
 def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
                 argument: str = "", storage: Any = None) -> RuntimeError:
     """What `node`, called `user`, saved as its `argument` was written to; `producer` made it, `storage` is its memory."""
-    from gradlab.core.autopsy import written_to
+    from gradlab.diagnose.autopsy import written_to
 
     return written_to(type_name, shape, producer, version, user, node, argument, storage)
 
@@ -151,7 +151,7 @@ def detached_in_place(node: str) -> RuntimeError:
 
 
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:
-    from gradlab.core.autopsy import this_line
+    from gradlab.diagnose.autopsy import this_line
 
     if batched:
         return RuntimeError(
@@ -166,14 +166,14 @@ def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], b
 
 def unused(index: int, x: Any = None, outputs: Any = ()) -> RuntimeError:
     """`x`: the input; `outputs`: what does not depend on it."""
-    from gradlab.core.autopsy import not_used
+    from gradlab.diagnose.autopsy import not_used
 
     return not_used(index, x, outputs)
 
 
 def unrecorded(index: int, x: Any) -> RuntimeError:
     """`x`: an input that has no history."""
-    from gradlab.core.autopsy import reasons, told
+    from gradlab.diagnose.autopsy import reasons, told
 
     return RuntimeError(told(
         f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
@@ -181,7 +181,7 @@ def unrecorded(index: int, x: Any) -> RuntimeError:
 
 
 def leaf_in_place() -> RuntimeError:
-    from gradlab.core.autopsy import this_line
+    from gradlab.diagnose.autopsy import this_line
 
     return RuntimeError(this_line(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
@@ -194,7 +194,7 @@ def leaf_used_in_place() -> RuntimeError:
 
 
 def view_of_leaf_in_place() -> RuntimeError:
-    from gradlab.core.autopsy import this_line
+    from gradlab.diagnose.autopsy import this_line
 
     return RuntimeError(this_line(
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
@@ -248,7 +248,7 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tu
     named. `nodes` made the operands."""
     shapes = [tuple(a.shape) for a in arrays if hasattr(a, "shape")]
     if isinstance(error, MemoryError):
-        from gradlab.core.exhausted import exhausted
+        from gradlab.diagnose.exhausted import exhausted
 
         return exhausted(op.name, error, nodes)
     better = misfit(op, error, shapes, arrays)

@@ -121,7 +121,7 @@ class Tensor(Methods):
     def grad(self) -> Tensor | None:
         """The gradient that `backward` accumulated here; None until then. A leaf has one, or a tensor that retains it."""
         if self.grad_slot is None and not self.is_leaf and not self.retains_grad:
-            from gradlab.core.autopsy import non_leaf
+            from gradlab.diagnose.autopsy import non_leaf
 
             warnings.warn(non_leaf(self), UserWarning, stacklevel=2)
         return self.grad_slot

@@ -115,7 +115,7 @@ class Gradlab(Library):
         return None if several else tuple(node.shape)
 
     def why_lost(self, tensor: Any) -> str:
-        from gradlab.core.autopsy import why_lost
+        from gradlab.diagnose.autopsy import why_lost
 
         return why_lost(tensor)
 
@@ -123,7 +123,7 @@ class Gradlab(Library):
         site = getattr(node, "site", None)
         if site is None:
             return "", ""
-        from gradlab.core.places import mark
+        from gradlab.diagnose.places import mark
 
         return mark(site)
 

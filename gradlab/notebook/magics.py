@@ -25,9 +25,9 @@ from IPython.display import display
 from traitlets import Bool, Integer
 
 from gradlab.core.observing import observe, unobserve
-from gradlab.core.places import cells
-from gradlab.core.sites import Sites, present, recording
 from gradlab.core.watching import unwatch, watch
+from gradlab.diagnose.places import cells
+from gradlab.diagnose.sites import Sites, present, recording
 from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
 from gradlab.notebook.watching import Watcher

@@ -91,8 +91,8 @@ class _Log(Watcher):
         self.lines: list[str] = []
 
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        from gradlab.core.places import place_of
-        from gradlab.core.sites import site_here
+        from gradlab.diagnose.places import place_of
+        from gradlab.diagnose.sites import site_here
 
         place = place_of(site_here(2))
         given = ", ".join(str(list(x.array.shape)) for x in args if isinstance(x, Tensor))

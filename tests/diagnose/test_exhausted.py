@@ -7,8 +7,8 @@ import pytest
 from strict import StrictArray, install
 
 import gradlab as gl
-from gradlab.core.exhausted import OutOfMemoryError, amount
 from gradlab.core.tensor import constant
+from gradlab.diagnose.exhausted import OutOfMemoryError, amount
 
 HUGE = 1 << 50                                                          # bytes, more than any machine has
 

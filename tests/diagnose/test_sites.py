@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.places import clipped, names_in, operands, place_of, quoted, root_name
-from gradlab.core.sites import KEPT, MOST, Freed, recording, site_here
 from gradlab.core.watching import WATCHED, watchers
+from gradlab.diagnose.places import clipped, names_in, operands, place_of, quoted, root_name
+from gradlab.diagnose.sites import KEPT, MOST, Freed, recording, site_here
 
 
 def ran(source, name="program.py", **space):

@@ -2,7 +2,7 @@
 
 A *site* is a pair (code object, offset of an instruction) of the nearest frame outside gradlab, or a triple whose third part
 names the cut-off tensors that the operation was given. It is two references, taken while the operation runs; the line and the
-very sub-expression are looked up (`core.places`) only when somebody wants to see them.
+very sub-expression are looked up (`diagnose.places`) only when somebody wants to see them.
 
 What is noted is kept where it belongs, in slots that are empty while nobody watches: `Node.site`, `Storage.writes` and
 `Tensor.lost`. So it lives as long as the graph does, also after the block in which it was recorded, and holds no tensor: a
@@ -194,3 +194,23 @@ def recording() -> Iterator[Sites]:
         return
     with watching(Sites()) as sites:
         yield sites
+
+
+@contextmanager
+def record_sites() -> Iterator[None]:
+    """Note for every operation in the block where it stands in the source: a context manager and a decorator.
+
+    An error about a gradient then names the lines it comes from (which operation saved a tensor, what wrote to it, where the
+    history was lost, which call freed the graph), and `gradlab.graph` shows them; also after the block, as long as the graph
+    lives. A `%%grad` cell does it by itself. It concerns this thread, and costs about 1 µs an operation. Without it nothing
+    is noted.
+
+    Examples
+    --------
+    >>> with gradlab.record_sites():
+    ...     y = x.exp()
+    ...     y += 1
+    ...     y.sum().backward()           # the error names both lines
+    """
+    with recording():
+        yield

@@ -1,8 +1,8 @@
 """What went wrong with a gradient, told from the recorded graph: which operation, which line, and the shortest way out.
 
 An error begins with torch's sentence, unchanged, so that a search finds help. What follows is said only if it follows from the
-graph, from what `core.sites` has noted, or from the source of the line at hand; where no sites were recorded, one sentence says
-how to see the lines. Nothing here runs before something is wrong.
+graph, from what `diagnose.sites` has noted, or from the source of the line at hand; where no sites were recorded, one sentence
+says how to see the lines. Nothing here runs before something is wrong.
 """
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.node import behind
-from gradlab.core.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
-from gradlab.core.sites import Freed, Loss, Write, present, site_here
 from gradlab.core.tensor import Tensor
+from gradlab.diagnose.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
+from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
 
 COLUMNS = 100
 LABEL = 11                                                                   # where the text beside a label begins
