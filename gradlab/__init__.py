@@ -13,11 +13,12 @@ from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
+import gradlab.diagnose.registered as _registered
 from gradlab import autograd, backends, cuda, linalg, nn, optim, return_types, special, utils
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
-from gradlab.core.errors import Size
+from gradlab.core.errors import OutOfMemoryError, Size
 from gradlab.core.inference import inference_mode, is_inference
 from gradlab.core.layout import (
     channels_last,
@@ -32,7 +33,6 @@ from gradlab.core.modes import enable_grad, is_grad_enabled, is_inference_mode_e
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
 from gradlab.creation import *
-from gradlab.diagnose.exhausted import OutOfMemoryError
 from gradlab.functions import *
 from gradlab.interop import *
 from gradlab.linalg.toplevel import *

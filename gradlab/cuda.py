@@ -17,10 +17,10 @@ from gradlab.backend.namespaces import cupy_for
 from gradlab.backend.namespaces import current_gpu as _current_gpu
 from gradlab.backend.namespaces import device as _device
 from gradlab.backend.namespaces import device_of as _device_of
+from gradlab.core.errors import OutOfMemoryError
 from gradlab.core.errors import names_of as _names_of
 from gradlab.core.tensor import Tensor as _Tensor
 from gradlab.core.tensor import constant as _constant
-from gradlab.diagnose.exhausted import OutOfMemoryError
 
 __all__ = ["Event", "OutOfMemoryError", "Stream", "StreamContext", "current_device", "current_stream", "default_stream",
            "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",

@@ -11,15 +11,15 @@ import pytest
 import gradlab
 
 PACKAGE = Path(gradlab.__file__).parent
-LAYERS = ("backend", "core", "rules", "public", "explore", "notebook")
-OWN = {"explore": "explore", "notebook": "notebook", "backend": "backend", "core": "core", "rules": "rules", "diagnose": "core"}
+LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "notebook")
+OWN = set(LAYERS) - {"public"}
 HEAVY = ("cupy", "scipy", "IPython", "ipywidgets", "anywidget", "matplotlib", "torch", "resvg_py", "traitlets")
 
 
 def layer_of(module: str) -> int:
     parts = module.split(".")
     name = parts[1] if len(parts) > 1 else ""
-    return LAYERS.index(OWN.get(name, "public"))
+    return LAYERS.index(name if name in OWN else "public")
 
 
 def imports_of(path: Path) -> list[tuple[str, bool]]:

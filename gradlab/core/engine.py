@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
-from gradlab.core.errors import RuleError, detached_in_place, graph_freed, overwritten, weight_shape
+from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, overwritten, weight_shape
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.observing import Observer, Sweep, observers
@@ -134,9 +134,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
             for observer in watching:
                 observer.end(sweep, error)
     except MemoryError as error:
-        from gradlab.diagnose.exhausted import exhausted
-
-        raise exhausted("backward", error, [node for node, _ in roots]) from error
+        raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
         mode.grad, running.sweep = before, outer
         for forget in run.forget:

@@ -1,11 +1,49 @@
 """The messages that torch users know and search for, each followed by what to do here.
 
-PyTorch's wording comes first and unchanged; the hint after it says what arrived and what would work.
+PyTorch's wording comes first and unchanged; the hint after it says what arrived and what would work. The core knows no more than
+that. Of the errors about a graph, those under `@explained`, one registered explainer may tell the rest: which line, which
+operation, which way out (see `gradlab.diagnose`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+
+class Explainer(Protocol):
+    """Words an error of this module: its name, the error as the core words it, and what that was made from."""
+
+    def __call__(self, name: str, plain: Any, *about: Any) -> Any: ...
+
+
+class _Registered:
+    explainer: Explainer | None = None
+
+
+_registered = _Registered()
+E = TypeVar("E", bound=Callable[..., Exception])
+
+
+def explain_with(explainer: Explainer | None) -> None:
+    """Let `explainer` word the errors under `@explained` from here on; None: they stay plain."""
+    _registered.explainer = explainer
+
+
+def explained(plain: E) -> E:
+    """The error that `plain` makes, in the words of the registered explainer if there is one."""
+    @functools.wraps(plain)
+    def worded(*about: Any) -> Any:
+        error, explainer = plain(*about), _registered.explainer
+        return error if explainer is None else explainer(plain.__name__, error, *about)
+    return worded                                                            # type: ignore[return-value]
+
+
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """There is not enough memory for a result, on the host or on a GPU."""
+
+
+OutOfMemoryError.__module__ = "gradlab"
 
 
 class RuleError(RuntimeError):
@@ -113,36 +151,53 @@ def names_of(module: str) -> Callable[[str], Any]:
     return lacking
 
 
-def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
-    from gradlab.diagnose.autopsy import this_line
+# -------------------------------------------------------------------------------------------------- of a graph: @explained
+TWICE = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
+         "calling backward.")
+INTEGERS = ("integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
+            "an argmax or a cast to integers.")
+NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+            "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+            ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+            "Tensor instead.")
 
-    return RuntimeError(this_line(
+
+@explained
+def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
+    return RuntimeError(
         f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
         f"elements as gradient=, a tensor of shape {list(shape)} (ones weigh all alike, a single 1 picks one row of the "
-        "Jacobian), or reduce it first, by .sum() or .mean().",
-        ("backward", "write `{x}.sum().backward()`, or `{x}.backward(gradlab.ones_like({x}))`")))
+        "Jacobian), or reduce it first, by .sum() or .mean().")
 
 
+@explained
 def no_graph(index: int, output: Any) -> RuntimeError:
-    """`output`: the tensor that has none."""
-    from gradlab.diagnose.autopsy import without_history
+    """`output`: the tensor that has none, or what is known of it, its dtype."""
+    dtype = getattr(output, "dtype", output)
+    first = f"element {index} of tensors does not require grad and does not have a grad_fn."
+    return RuntimeError(first if dtype.is_floating_point else f"{first} It has dtype {dtype}, and {INTEGERS}")
 
-    return without_history(index, output)
 
-
-def graph_freed(node: Any, roots: Any = ()) -> RuntimeError:
+@explained
+def graph_freed(node: Any, roots: Sequence[Any] = ()) -> RuntimeError:
     """`node`: what was freed; `roots`: the (node, cotangent) pairs that the sweep which found it so started from."""
-    from gradlab.diagnose.autopsy import second_sweep
-
-    return second_sweep(node, roots)
+    return RuntimeError(f"{TWICE} What {node.name()} had saved is freed.")
 
 
+@explained
 def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
                 argument: str = "", storage: Any = None) -> RuntimeError:
     """What `node`, called `user`, saved as its `argument` was written to; `producer` made it, `storage` is its memory."""
-    from gradlab.diagnose.autopsy import written_to
+    return RuntimeError(modified(type_name, shape, producer, version, "an earlier version", user) + ".")
 
-    return written_to(type_name, shape, producer, version, user, node, argument, storage)
+
+def modified(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, wanted: str, user: str) -> str:
+    """Torch's sentence for that, without the full stop."""
+    return (f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
+            f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected {wanted} instead. "
+            f"Hint: {user} saved it for its gradient")
 
 
 def detached_in_place(node: str) -> RuntimeError:
@@ -150,55 +205,64 @@ def detached_in_place(node: str) -> RuntimeError:
                         f"supported, please use out-of-place `.detach()` instead. {node} saved it for its gradient.")
 
 
+@explained
 def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], batched: bool = False) -> RuntimeError:
-    from gradlab.diagnose.autopsy import this_line
-
     if batched:
         return RuntimeError(
             f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
             f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
             f"detected: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of {Size(output)}.")
-    return RuntimeError(this_line(
+    return RuntimeError(
         f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of "
-        f"{Size(output)}. There must be one weight for each element of the output.",
-        ("backward", "`gradlab.ones_like({x})` has the right shape: it weighs every element alike")))
+        f"{Size(output)}. There must be one weight for each element of the output.")
 
 
-def unused(index: int, x: Any = None, outputs: Any = ()) -> RuntimeError:
+@explained
+def unused(index: int, x: Any = None, outputs: Sequence[Any] = ()) -> RuntimeError:
     """`x`: the input; `outputs`: what does not depend on it."""
-    from gradlab.diagnose.autopsy import not_used
+    return RuntimeError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
+        "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)")
 
-    return not_used(index, x, outputs)
 
-
+@explained
 def unrecorded(index: int, x: Any) -> RuntimeError:
     """`x`: an input that has no history."""
-    from gradlab.diagnose.autopsy import reasons, told
-
-    return RuntimeError(told(
+    return RuntimeError(
         f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
-        "requires_grad=True on it before computing the output.", *reasons(x)))
+        "requires_grad=True on it before computing the output.")
 
 
+@explained
 def leaf_in_place() -> RuntimeError:
-    from gradlab.diagnose.autopsy import this_line
-
-    return RuntimeError(this_line(
+    return RuntimeError(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
-        "or make a new tensor (x = x + 1).", ("", "with gradlab.no_grad(): {x}")))
+        "or make a new tensor (x = x + 1).")
 
 
+@explained
+def view_of_leaf_in_place() -> RuntimeError:
+    return RuntimeError(
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
+        "gradlab.no_grad():`, or make a new tensor.")
+
+
+@explained
+def non_leaf_grad(tensor: Any) -> UserWarning:
+    """The `.grad` of `tensor`, which is no leaf, is read."""
+    return UserWarning(NON_LEAF)
+
+
+@explained
+def out_of_memory(name: str, error: MemoryError, nodes: Sequence[Any]) -> OutOfMemoryError:
+    """`name` met a MemoryError; `nodes` are those from which the graph at hand is reached."""
+    return error if isinstance(error, OutOfMemoryError) else OutOfMemoryError(f"Out of memory. The operation was {name}.")
+
+
+# ------------------------------------------------------------------------------------------------------- of an operation
 def leaf_used_in_place() -> RuntimeError:
     return RuntimeError("a leaf Variable that requires grad has been used in an in-place operation. Call the Function on a copy "
                         "(x.clone()), or inside `with gradlab.no_grad():`.")
-
-
-def view_of_leaf_in_place() -> RuntimeError:
-    from gradlab.diagnose.autopsy import this_line
-
-    return RuntimeError(this_line(
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
-        "gradlab.no_grad():`, or make a new tensor.", ("", "with gradlab.no_grad(): {x}")))
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
@@ -248,9 +312,7 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tu
     named. `nodes` made the operands."""
     shapes = [tuple(a.shape) for a in arrays if hasattr(a, "shape")]
     if isinstance(error, MemoryError):
-        from gradlab.diagnose.exhausted import exhausted
-
-        return exhausted(op.name, error, nodes)
+        return out_of_memory(op.name, error, nodes)
     better = misfit(op, error, shapes, arrays)
     if better is not None:
         better.__suppress_context__ = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradlab.backend.namespaces import CPU, device, device_of
 from gradlab.core.dtypes import dtype, known_dtype
-from gradlab.core.errors import Size, size_of
+from gradlab.core.errors import Size, non_leaf_grad, size_of
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
@@ -121,9 +121,7 @@ class Tensor(Methods):
     def grad(self) -> Tensor | None:
         """The gradient that `backward` accumulated here; None until then. A leaf has one, or a tensor that retains it."""
         if self.grad_slot is None and not self.is_leaf and not self.retains_grad:
-            from gradlab.diagnose.autopsy import non_leaf
-
-            warnings.warn(non_leaf(self), UserWarning, stacklevel=2)
+            warnings.warn(non_leaf_grad(self), stacklevel=2)
         return self.grad_slot
 
     @grad.setter

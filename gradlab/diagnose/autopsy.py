@@ -9,14 +9,16 @@ from __future__ import annotations
 import ast
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from gradlab.core.errors import modified
 from gradlab.core.node import behind
 from gradlab.core.tensor import Tensor
+from gradlab.diagnose.exhausted import exhausted
 from gradlab.diagnose.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
 from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
 
@@ -24,10 +26,6 @@ COLUMNS = 100
 LABEL = 11                                                                   # where the text beside a label begins
 WALKED = 20_000                                                              # nodes that are looked at for one message
 HOW = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
-TWICE = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-         "calling backward.")
 
 
 def told(first: str, *facts: tuple[str, str]) -> str:
@@ -55,8 +53,8 @@ def made_at(node: Any) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ saved, then overwritten
-def written_to(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
-               argument: str = "", storage: Any = None) -> RuntimeError:
+def written_to(plain: RuntimeError, type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str,
+               node: Any = None, argument: str = "", storage: Any = None) -> RuntimeError:
     """A saved tensor was written to: who saved it, who wrote, what to write instead."""
     writes = list(getattr(storage, "writes", ()))
     since = [] if node is None else [write for write in writes if write.tick < node.order]
@@ -73,9 +71,8 @@ def written_to(type_name: str, shape: tuple[int, ...], producer: str | None, ver
         names = operands(saving, [a for a in node.op.public if a in node.op.public[:2]])
         public = dict(zip(node.op.args, node.op.public, strict=True)).get(argument, argument)
         what = f"`{names[public]}`" if public in names else f"its argument `{public}`"
-    sentence = (f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
-                f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected "
-                f"{'an earlier version' if then is None else f'version {then}'} instead. Hint: {user} saved it for its gradient")
+    wanted = "an earlier version" if then is None else f"version {then}"
+    sentence = modified(type_name, shape, producer, version, wanted, user)
     if saving is None and writing is None:
         return RuntimeError(f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 rather than x += 1), "
                             f"or after backward().{how_to_see()}")
@@ -143,11 +140,11 @@ def remedy(write: Write, place: Place | None) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------ freed, then used
-def second_sweep(node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
+def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
     """A node was freed by an earlier sweep: which, by what, and what to write."""
     freed = node.saved if type(node.saved) is Freed else None
     made, by = made_at(node), place_of(freed.site if freed is not None else None)
-    first = f"{TWICE} What {node.name()} had saved is freed"
+    first = str(plain).removesuffix(".")
     if not made and by is None:
         return RuntimeError(f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
                             f"and call it once.{how_to_see()}")
@@ -199,21 +196,15 @@ WAYS = {
                "go on with the tensor itself{at} (gradlab.stack puts several together)"),
     "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
 }
-INTEGERS = ("integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
-            "an argmax or a cast to integers.")
 
 
-def without_history(index: int, output: Any) -> RuntimeError:
+def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeError:
     """Something without a graph is to be differentiated: which of its inputs lost it, by what and where."""
     tensor = output if isinstance(output, Tensor) else None
-    dtype = output.dtype if tensor is not None else output
-    first = f"element {index} of tensors does not require grad and does not have a grad_fn."
-    if not dtype.is_floating_point:
-        first += f" It has dtype {dtype}, and {INTEGERS}"
-    facts = reasons(tensor)
+    first, facts = str(plain), reasons(tensor)
     if facts:
         return RuntimeError(told(first, *facts))
-    if dtype.is_floating_point:
+    if getattr(output, "dtype", output).is_floating_point:
         first += (" No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
                   "or .item(): set requires_grad=True on the input before computing.")
     return RuntimeError(first + how_to_see())
@@ -276,12 +267,11 @@ def explained(loss: Loss) -> list[tuple[str, str]]:
 
 
 # ------------------------------------------------------------------------------------------------------- graph without input
-def not_used(index: int, x: Any = None, outputs: Iterable[Any] = ()) -> RuntimeError:
+def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[Any] = ()) -> RuntimeError:
     """An input that the outputs do not depend on: what can be told from the graph of why."""
-    first = (f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
-             "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)")
     if x is None:
-        return RuntimeError(first)
+        return plain
+    first = str(plain)
     graph = list(below([y.node for y in outputs]))
     own = set(graph)
     made = made_at(x.node)
@@ -331,14 +321,10 @@ def shares(one: Any, other: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------- at this line
-NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-            "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
-            ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
-            "Tensor instead.")
 WORDED: dict[Any, tuple[Any, str]] = {}                                      # the warning of a line, which may run in a loop
 
 
-def non_leaf(tensor: Any) -> str:
+def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
     """Torch's warning of reading the `.grad` of a tensor that is no leaf, and what to write. Worded once for each pair of lines:
     where it is read, and where the tensor was made."""
     here, made = site_here(2), getattr(tensor.node, "site", None)
@@ -346,11 +332,12 @@ def non_leaf(tensor: Any) -> str:
     if key not in WORDED:
         if len(WORDED) >= 256:
             WORDED.clear()
-        WORDED[key] = (here, made), worded(tensor, place_of(here), place_of(made))     # the sites, so that no id is used again
-    return WORDED[key][1]
+        text = worded(str(plain), tensor, place_of(here), place_of(made))
+        WORDED[key] = (here, made), text                                     # the sites, so that no id is used again
+    return UserWarning(WORDED[key][1])
 
 
-def worded(tensor: Any, here: Place | None, made: Place | None) -> str:
+def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> str:
     """The warning, and what is known."""
     name = receiver(here, "grad")
     facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.name()})")]
@@ -359,7 +346,7 @@ def worded(tensor: Any, here: Place | None, made: Place | None) -> str:
         facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
     if leaves := names_of_leaves(tensor):
         facts.append(("leaves", f"{', '.join(leaves)} {'has a gradient' if len(leaves) == 1 else 'have gradients'}"))
-    return told(NON_LEAF, *facts)
+    return told(first, *facts)
 
 
 def names_of_leaves(tensor: Any) -> list[str]:
@@ -375,13 +362,46 @@ def names_of_leaves(tensor: Any) -> list[str]:
     return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and not name.startswith("_")][:4]
 
 
-def this_line(first: str, *fixes: tuple[str, str]) -> str:
-    """A message with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
-    place = place_of(site_here(2))
+def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
+    """An error with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
+    place, first = place_of(site_here(2)), str(plain)
     if place is None or not place.text:
-        return first
+        return plain
     for method, fix in fixes:
         name = receiver(place, method) if method else place.text
         if name:
-            return told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short)))
-    return told(first, ("at", place.quoted()))
+            return RuntimeError(told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short))))
+    return RuntimeError(told(first, ("at", place.quoted())))
+
+
+# --------------------------------------------------------------------------------------------------------- what is registered
+def weights(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
+    """Weights of another shape than their output."""
+    return plain if batched else this_line(
+        plain, ("backward", "`gradlab.ones_like({x})` has the right shape: it weighs every element alike"))
+
+
+def in_place(plain: RuntimeError) -> RuntimeError:
+    """A leaf, or a view of one, is written to."""
+    return this_line(plain, ("", "with gradlab.no_grad(): {x}"))
+
+
+EXPLAINED: dict[str, Callable[..., Exception]] = {
+    "not_scalar": lambda plain, shape: this_line(
+        plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward(gradlab.ones_like({x}))`")),
+    "no_graph": without_history,
+    "graph_freed": second_sweep,
+    "overwritten": written_to,
+    "weight_shape": weights,
+    "unused": not_used,
+    "unrecorded": lambda plain, index, x: RuntimeError(told(str(plain), *reasons(x))),
+    "leaf_in_place": in_place,
+    "view_of_leaf_in_place": in_place,
+    "non_leaf_grad": non_leaf,
+    "out_of_memory": exhausted,
+}
+
+
+def explain(name: str, plain: Exception, *about: Any) -> Exception:
+    """The explainer of `core.errors`: an error of its, with what the graph, the sites and the source tell."""
+    return EXPLAINED[name](plain, *about)

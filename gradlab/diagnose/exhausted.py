@@ -9,21 +9,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradlab.backend.namespaces import cuda, is_array
+from gradlab.core.engine import reachable
+from gradlab.core.errors import OutOfMemoryError
 
 SHOWN = 5
 
 
-class OutOfMemoryError(RuntimeError, MemoryError):
-    """There is not enough memory for a result, on the host or on a GPU."""
-
-
-OutOfMemoryError.__module__ = "gradlab"
-
-
-def exhausted(name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
+def exhausted(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
     """What to raise where `name` met a MemoryError; `nodes` are those from which the graph is reached."""
-    if isinstance(error, OutOfMemoryError):
-        return error
+    if plain is error:
+        return plain
     on_gpu = type(error) is not MemoryError and type(error).__module__.startswith("cupy")
     asked = getattr(error, "_size" if on_gpu else "_total_size", None)
     found = sorted(held(nodes), key=lambda item: -item[1])
@@ -52,8 +47,6 @@ def exhausted(name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemor
 
 def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
     """What the nodes reached save, each memory once: (which tensor of which node, bytes)."""
-    from gradlab.core.engine import reachable
-
     seen: set[int] = set()
     found: list[tuple[str, int]] = []
     for node in reachable([node for node in nodes if node is not None]):

@@ -7,8 +7,9 @@ import pytest
 from strict import StrictArray, install
 
 import gradlab as gl
+from gradlab.core.errors import OutOfMemoryError
 from gradlab.core.tensor import constant
-from gradlab.diagnose.exhausted import OutOfMemoryError, amount
+from gradlab.diagnose.exhausted import amount
 
 HUGE = 1 << 50                                                          # bytes, more than any machine has
 

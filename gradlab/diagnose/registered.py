@@ -1,0 +1,17 @@
+"""On import, the core's errors are worded here: `gradlab.diagnose.autopsy`, which is loaded when the first error is raised."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.core.errors import explain_with
+
+
+def explain(name: str, plain: Any, *about: Any) -> Any:
+    """The explainer, loaded when it is needed."""
+    from gradlab.diagnose.autopsy import explain as worded
+
+    explain_with(worded)
+    return worded(name, plain, *about)
+
+
+explain_with(explain)
