@@ -6,7 +6,6 @@ import sys
 from gradlab.backend.bounds import debug
 from gradlab.core.engine import running
 from gradlab.core.modes import mode
-from gradlab.core.observing import observers
 from gradlab.core.watching import WATCHED, watchers
 
 
@@ -14,7 +13,7 @@ def left_behind():
     """What is not as it was at the start."""
     tangents = sys.modules.get("gradlab.core.tangents")
     fine = {"grad mode": mode.grad is True, "inference mode": mode.inference is False, "forward mode": mode.forward is True,
-            "observers": observers.active == (), "watchers": watchers.active == (), "watched": not WATCHED,
+            "watchers": watchers.active == watchers.sweeps == (), "watched": not WATCHED,
             "a sweep": running.sweep is None, "a dual level": tangents is None or tangents.opened.level is None,
             "sync debug": not debug.at_once}
     return [name for name, so in fine.items() if not so]
@@ -24,7 +23,7 @@ def clear():
     """Make it so."""
     mode.grad = mode.forward = True
     mode.inference = debug.at_once = False
-    observers.active = watchers.active = ()
+    watchers.active = watchers.sweeps = ()
     running.sweep = None
     WATCHED.clear()
     if "gradlab.core.tangents" in sys.modules:

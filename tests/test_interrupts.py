@@ -1,4 +1,4 @@
-"""An interrupt leaves no mode, observer or watcher behind, wherever it strikes.
+"""An interrupt leaves no mode or watcher behind, wherever it strikes.
 
 One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
 here.
@@ -14,7 +14,6 @@ from leftovers import clear, left_behind
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
-from gradlab.core.observing import observing
 from gradlab.core.watching import Watcher, watching
 from gradlab.utils.checkpoint import checkpoint
 
@@ -34,7 +33,7 @@ class Doubled(gl.autograd.Function):
         return t * 2
 
 
-class Onlooker:
+class Onlooker(Watcher):
     def begin(self, sweep):
         pass
 
@@ -77,7 +76,7 @@ def twice():
 
 
 def seen():
-    with observing(Onlooker()):
+    with watching(Onlooker()):
         x_of().sin().sum().backward()
 
 
@@ -105,13 +104,13 @@ SITUATIONS = {
     "no_grad as decorator": decorated(gl.no_grad), "inference_mode as decorator": decorated(gl.inference_mode),
     "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)), "generator": generated,
     "record_sites": entered(gl.record_sites), "watching": entered(lambda: watching(Watcher())),
-    "observing": entered(lambda: observing(Onlooker())),
+    "watching a sweep": entered(lambda: watching(Onlooker())),
     "saved_tensors_hooks": entered(lambda: graph.saved_tensors_hooks(the_same, the_same)),
     "save_on_cpu": entered(graph.save_on_cpu),
     "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),
     "allow_mutation_on_saved_tensors": entered(graph.allow_mutation_on_saved_tensors),
     "detect_anomaly": entered(gl.autograd.detect_anomaly), "dual_level": entered(forward_ad.dual_level),
-    "backward": backward, "grad, twice": twice, "backward, observed": seen, "dual numbers": dual,
+    "backward": backward, "grad, twice": twice, "backward, watched": seen, "dual numbers": dual,
     "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),
     "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=True).sum().backward(),
     "func.grad": lambda: gl.func.grad(lambda x: x.sin().sum())(x_of()),

@@ -11,7 +11,7 @@ uncopied. One that is the incoming cotangent itself, a view, what a hook or a ru
 A node has one cotangent; those with several outputs have it in a `Bundle` (core.ports). Sweeps nest: a hook or a user's rule may
 start another; deep down it gets a thread with a stack of its own.
 
-A sweep can be watched: see `core.observing`. Unwatched it costs nothing more.
+A sweep can be watched: see `core.watching`. Unwatched it costs nothing more.
 """
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, overwritten, weight_shape
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
-from gradlab.core.observing import Observer, Sweep, observers
 from gradlab.core.ports import Bundle, Own
 from gradlab.core.storage import clock, wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, swept, watchers
+from gradlab.core.watching import WATCHED, Sweep, Watcher, swept, watchers
 
 LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
@@ -56,7 +55,7 @@ class _Running(threading.local):
 
 
 running = _Running()
-LOCALS: list[Any] = [mode, observers, watchers]               # what is set for a thread
+LOCALS: list[Any] = [mode, watchers]               # what is set for a thread
 DEEP = 40                                                     # sweeps inside of sweeps that one thread's stack is good for
 
 
@@ -107,11 +106,11 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
-    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
+    saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for watchers alone: whether `.grad` will
     be written, and the tensors swept from.
     """
     __tracebackhide__ = True
-    before, outer, watching = mode.grad, running.sweep, observers.active
+    before, outer, watching = mode.grad, running.sweep, watchers.sweeps
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
                                                  accumulates=accumulates, outputs=outputs))
@@ -123,16 +122,16 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
             return _reverse(roots, lead, wanted, traced, retain, hooks, ())
         sweep = Sweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
-        for observer in watching:
-            observer.begin(sweep)
+        for watcher in watching:
+            watcher.begin(sweep)
         try:
             return _reverse(roots, lead, wanted, traced, retain, hooks, watching)
         except BaseException as raised:
             error = raised
             raise
         finally:
-            for observer in watching:
-                observer.end(sweep, error)
+            for watcher in watching:
+                watcher.end(sweep, error)
     except MemoryError as error:
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
@@ -144,7 +143,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
 
 
 def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
-             retain: bool, hooks: bool, watching: tuple[Observer, ...]) -> dict[Node, Any]:
+             retain: bool, hooks: bool, watching: tuple[Watcher, ...]) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []                                   # older than what leads to them, they wait for the end
@@ -211,8 +210,8 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
             borrowed.update(edges)                            # type: ignore[arg-type]
             cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
         if watching:
-            for observer in watching:
-                observer.visit(node, g, cotangents)
+            for watcher in watching:
+                watcher.visit(node, g, cotangents)
         if odd and type(kept) is Own:
             borrowed.update(edges)                            # type: ignore[arg-type]  # rules of a user's: so may they
         at = -1

@@ -1,25 +1,46 @@
-"""Seeing operations as they are recorded, and tensors as they are written to or cut off.
+"""Seeing operations as they are recorded, tensors as they are written to or cut off, and reverse sweeps.
 
 Source lines, hooks on saved tensors, forward-mode tangents and inference mode all need to know of every operation, and none of
 them may cost anything while nobody asks. So a recording function ends with `if WATCHED:`, a global list that is empty unless
 some thread watches: 5 ns. What then follows asks for the watchers of the thread at hand, outermost first.
 
-A watcher sees the finished result and may change what it holds: its node, what the node saved, its storage. It is the twin of
-the engine's observer, which sees the reverse sweeps.
+A watcher sees the finished result and may change what it holds: its node, what the node saved, its storage. Of a sweep it sees
+the beginning, each node, and the end; the engine asks once a sweep who wants to. A watcher is told what its class overrides: one
+that sees sweeps alone costs operations nothing, and the other way round.
 """
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gradlab.core.extent import extent
 
 WATCHED: list[Watcher] = []                                # one entry for each watcher at work in any thread
 
 
+class Sweep(NamedTuple):
+    """What a watcher is told of a reverse sweep: the (node, cotangent) pairs it starts from, the batch axes, the wanted
+    nodes (None: all leaves), whether it writes `.grad`, and the tensors that `backward` was called on, where it was."""
+
+    roots: tuple[tuple[Any, Any], ...]
+    lead: tuple[int, ...]
+    wanted: frozenset[Any] | None
+    accumulates: bool
+    outputs: tuple[Any, ...] = ()
+
+
 class Watcher:
     """What may be seen; each method does nothing unless a subclass says otherwise."""
+
+    sees_operations: ClassVar[bool] = False
+    sees_sweeps: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = {name for name, value in vars(Watcher).items() if callable(value) and getattr(cls, name) is not value}
+        cls.sees_sweeps, cls.sees_operations = bool(own & OF_SWEEPS), bool(own - OF_SWEEPS)
 
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """The primitive `op` made the tensor `made` of the tensors `args` and the metadata; with `made.node`, if recorded."""
@@ -60,9 +81,22 @@ class Watcher:
     def swept(self) -> Any:
         """A reverse sweep starts: what it shall leave in the nodes that it frees, or None."""
 
+    def begin(self, sweep: Sweep) -> None:
+        """A reverse sweep starts."""
+
+    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+        """`node` turned the cotangent `g` into one cotangent for each of its edges. Arrays are the sweep's own: copy what is
+        kept."""
+
+    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+        """The sweep is over; `error` is what stopped it, if anything did."""
+
+
+OF_SWEEPS = {"begin", "visit", "end"}
 
 class _Watchers(threading.local):
-    active: tuple[Watcher, ...] = ()
+    active: tuple[Watcher, ...] = ()                       # outermost first
+    sweeps: tuple[Watcher, ...] = ()                       # those of them that see sweeps
 
 
 watchers = _Watchers()
@@ -72,26 +106,41 @@ W = TypeVar("W", bound=Watcher)
 
 def watch(watcher: W) -> W:
     """Let `watcher` see what this thread does from here on."""
-    watchers.active = (*watchers.active, watcher)
-    WATCHED.append(watcher)
+    active: tuple[Watcher, ...] = (*watchers.active, watcher)
+    sweeps = (*watchers.sweeps, watcher) if watcher.sees_sweeps else watchers.sweeps
+    watchers.active, watchers.sweeps = active, sweeps
+    if watcher.sees_operations:
+        WATCHED.append(watcher)                            # an interrupt comes before all three steps or after all: see `extent`
     return watcher
 
 
 def unwatch(watcher: Watcher) -> None:
     """Let it see no more, if it does. Others may have come since."""
-    active = watchers.active
-    last = max([i for i, other in enumerate(active) if other is watcher], default=None)
-    if last is not None:
-        watchers.active = (*active[:last], *active[last + 1:])
-        WATCHED.remove(watcher)                            # an interrupt comes before both steps or after both: see `extent`
+    if times(watcher) == 0:
+        return
+    active, sweeps = without_last(watchers.active, watcher), without_last(watchers.sweeps, watcher)
+    watchers.active, watchers.sweeps = active, sweeps
+    if watcher.sees_operations:
+        WATCHED.remove(watcher)                            # likewise
+
+
+def times(watcher: Watcher) -> int:
+    """How many times over it watches this thread."""
+    return sum([other is watcher for other in watchers.active])
+
+
+def without_last(active: tuple[Watcher, ...], watcher: Watcher) -> tuple[Watcher, ...]:
+    """All but the last that is `watcher`."""
+    last = max([i for i, other in enumerate(active) if other is watcher], default=len(active))
+    return (*active[:last], *active[last + 1:])
 
 
 def watching(watcher: W) -> AbstractContextManager[W]:
     """Let `watcher` see what this thread does inside the block. An interrupt finds it at work or not, never in between."""
-    outer = watchers.active.count(watcher)
+    outer = times(watcher)
 
     def end() -> None:
-        if watchers.active.count(watcher) > outer:
+        if times(watcher) > outer:
             unwatch(watcher)
     return extent(lambda: watch(watcher), end)
 

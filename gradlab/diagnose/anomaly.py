@@ -1,8 +1,8 @@
 """Anomaly mode: what went wrong in a backward pass, and in which line of the forward pass it began.
 
 A watcher that notes, with each recorded operation, the stack it was called from (code objects and offsets, which cost little and
-are formatted when they are shown) and the node of whose backward it is part; and an observer of the sweeps, which looks for nan
-in what each node returns and tells where a node that raised was recorded. Source sites are recorded as well, so that all errors
+are formatted when they are shown) and the node of whose backward it is part. In a sweep it looks for nan in what
+each node returns, and tells where a node that raised was recorded. Source sites are recorded as well, so that all errors
 can name lines. While the mode is off nothing is done and nothing is kept.
 
 The mode belongs to a thread.
@@ -24,11 +24,10 @@ from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core import engine
 from gradlab.core.engine import reachable
 from gradlab.core.extent import extent
-from gradlab.core.observing import Sweep, observe, unobserve
 from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import Watcher, unwatch, watch, watchers
+from gradlab.core.watching import Sweep, Watcher, unwatch, watch, watchers
 from gradlab.diagnose.places import CELL, place_of
 from gradlab.diagnose.sites import HOME, Sites
 from gradlab.diagnose.sites import present as recorded_already
@@ -108,9 +107,6 @@ class Anomaly(Watcher):
             node.metadata["parent_"] = parent
 
     # ------------------------------------------------------------------------------------------------------ in a sweep
-    def begin(self, sweep: Sweep) -> None:
-        """Nothing: each node is looked at as it comes."""
-
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Look for nan in what a node returns."""
         if not self.check_nan:
@@ -236,7 +232,6 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def _switch_off(mode: Anomaly) -> None:
     """Leave nothing of the mode; what an interrupt has left undone is done when it is called again."""
-    unobserve(mode)
     if mode.sites is not None:
         unwatch(mode.sites)
     unwatch(mode)
@@ -257,7 +252,6 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
             if mode.sites is not None:
                 watch(mode.sites)
             watch(mode)
-            observe(mode)
         except KeyboardInterrupt:
             _switch_off(mode)
             raise

@@ -2,7 +2,7 @@
 
 The graph is drawn once, folded if it is large; a sweep then lights nodes and edges of that drawing. What counts is what is
 seen: a node is lit if something that is not zero arrives there in this very sweep, so two rows that take different paths
-light different ones. In gradlab's graphs an observer sees the sweep; in PyTorch's, hooks that are taken away again.
+light different ones. In gradlab's graphs a watcher sees the sweep; in PyTorch's, hooks that are taken away again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core.watching import Watcher, watching
 from gradlab.explore.folding import fold
 from gradlab.explore.libraries import GRADLAB, Library
 from gradlab.explore.painting import figure
@@ -123,9 +124,7 @@ def _something(cotangent: Any) -> bool:
 def _watching(library: Library, nodes: Sequence[Any], see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> Iterator[None]:
     """See(node, the nodes of its arguments, their cotangents) for each node that the sweeps inside run."""
     if library is GRADLAB:
-        from gradlab.core.observing import observing
-
-        with observing(_Observer(see)):
+        with watching(_Seeing(see)):
             yield
         return
     handles = [
@@ -140,18 +139,12 @@ def _watching(library: Library, nodes: Sequence[Any], see: Callable[[Any, Sequen
             handle.remove()
 
 
-class _Observer:
-    """An engine's observer that hands on what it sees."""
+class _Seeing(Watcher):
+    """Hands on what it sees of sweeps."""
 
     def __init__(self, see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> None:
         self._see = see
 
-    def begin(self, sweep: Any) -> None:
-        """Nothing."""
-
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Hand on."""
         self._see(node, node.edges, cotangents)
-
-    def end(self, sweep: Any, error: BaseException | None) -> None:
-        """Nothing."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import mode
-from gradlab.core.observing import Sweep, observing
+from gradlab.core.watching import Sweep, Watcher, watching
 from gradlab.homework.diagnosis import diagnosis
 from gradlab.homework.reading import NoSource, forbidden_uses, function_globals
 from gradlab.homework.verdicts import Finding, Verdict, compared, described
@@ -27,7 +27,7 @@ class Stopped(Exception):  # noqa: N818  (the way out of an exercise, not an err
 
 
 @dataclass
-class Sweeps:
+class Sweeps(Watcher):
     """How many sweeps a piece of code has made: by `backward`, and by `autograd.grad` and its like."""
 
     backward: int = 0
@@ -35,18 +35,12 @@ class Sweeps:
     batched: int = 0
 
     def begin(self, sweep: Sweep) -> None:
-        """A sweep starts (see `gradlab.core.observing.Observer`)."""
+        """A sweep starts."""
         if sweep.accumulates:
             self.backward += 1
         else:
             self.grad += 1
         self.batched += bool(sweep.lead)
-
-    def visit(self, node: Any, g: Any, cotangents: Any) -> None:
-        """Nothing to note."""
-
-    def end(self, sweep: Sweep, error: BaseException | None) -> None:
-        """Nothing to note."""
 
 
 class Student:
@@ -143,7 +137,7 @@ class Student:
     def counted(self) -> Iterator[Sweeps]:
         """Count the reverse sweeps inside the block."""
         sweeps = Sweeps()
-        with observing(sweeps):
+        with watching(sweeps):
             yield sweeps
 
 

@@ -24,13 +24,12 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
-from gradlab.core.observing import observe, unobserve
 from gradlab.core.watching import unwatch, watch
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import Sites, present, recording
 from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
-from gradlab.notebook.watching import Watcher
+from gradlab.notebook.watching import CellWatcher
 
 
 @dataclass
@@ -47,13 +46,13 @@ class Cell:
 
     def open(self) -> None:
         """Watch what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
-        observe(self.watcher)
+        watch(self.watcher)
         if self.sites is not None:
             watch(self.sites)
 
     def close(self) -> None:
         """Watch no more; to be called again if an interrupt comes."""
-        unobserve(self.watcher)
+        unwatch(self.watcher)
         if self.sites is not None:
             unwatch(self.sites)
 
@@ -151,7 +150,7 @@ class GradMagics(Magics):
         cells.current = sys._getframe(1).f_code.co_filename
         sites = Sites() if present() is None else None  # errors and the graph name the lines
         ending = Ending(kind, text, mentions)
-        running.cells.append(Cell(request, ending, running.infos[-1], Watcher(), sites, _last_shown()))
+        running.cells.append(Cell(request, ending, running.infos[-1], CellWatcher(), sites, _last_shown()))
         running.cells[-1].open()
 
     def value(self, value: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a cell does with `backward` itself: how often it is called, and what the last call left in `.grad`.
 
-An observer of the reverse sweeps of gradlab's engine. A cell that trains zeroes `.grad` between its calls, so the gradients are
+A watcher of the reverse sweeps of gradlab's engine. A cell that trains zeroes `.grad` between its calls, so the gradients are
 copied when a call ends; only the last call's copies are kept.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+
+from gradlab.core.watching import Watcher
 
 
 @dataclass
@@ -30,8 +32,8 @@ class Leaf:
     gradient: Any = None  # a copy of `.grad`'s array after the call
 
 
-class Watcher:
-    """Observer of the sweeps of one cell (see `gradlab.core.observing.Observer`)."""
+class CellWatcher(Watcher):
+    """Sees the sweeps of one cell."""
 
     def __init__(self) -> None:
         self.calls = 0

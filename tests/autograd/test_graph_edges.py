@@ -139,20 +139,17 @@ def test_errors_come_out_of_inner_sweeps(t):
 
 def test_inner_sweeps_of_other_threads_see_the_modes():
     """Deep sweeps are continued in a fresh thread: what is set for this thread must hold there."""
+    from gradlab.core.watching import Watcher, watching
+
     seen = []
 
-    class Observer:
+    class Observer(Watcher):
         def begin(self, sweep):
             seen.append(threading.current_thread())
 
-        def visit(self, node, g, cotangents):
-            pass
-
         def end(self, sweep, error):
             seen.append(error)
-    from gradlab.core.observing import observing
-
-    with observing(Observer()):
+    with watching(Observer()):
         assert nested(gl, 100) == [101]
     assert len(seen) == 202 and seen[101:] == [None] * 101 and len(set(seen[:101])) > 1
 

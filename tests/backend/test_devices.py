@@ -14,11 +14,11 @@ from strict import COPIED, READS, GPUs, Namespace, StrictArray, install_as_gpus
 
 import gradlab as gl
 from gradlab.backend import streams
-from gradlab.core.observing import observing
+from gradlab.core.watching import watching
 from gradlab.explore.heat import heatmap
 from gradlab.explore.reduced import reduced
 from gradlab.nn import functional
-from gradlab.notebook.watching import Watcher
+from gradlab.notebook.watching import CellWatcher
 from gradlab.utils.checkpoint import checkpoint
 
 MIXED = "Expected all tensors to be on the same device, but found at least two devices, "
@@ -271,9 +271,9 @@ def test_a_report_copies_what_it_shows_and_no_more():
 
 
 def test_a_cell_that_calls_backward_keeps_its_gradients_there():
-    watcher, x = Watcher(), gl.ones(50, 40, device="cuda", requires_grad=True)
+    watcher, x = CellWatcher(), gl.ones(50, 40, device="cuda", requires_grad=True)
     COPIED.clear()
-    with observing(watcher):
+    with watching(watcher):
         (x * x).backward(gl.ones(50, 40, device="cuda"))
     leaf, = watcher.last.leaves.values()
     assert not COPIED and type(leaf.gradient) is type(watcher.last.weights[0]) is StrictArray

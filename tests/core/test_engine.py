@@ -1,4 +1,4 @@
-"""The sweeps, the graph's life, hooks and observers."""
+"""The sweeps, the graph's life, hooks and watchers."""
 from __future__ import annotations
 
 import gc
@@ -10,8 +10,8 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.errors import RuleError
-from gradlab.core.observing import observing
 from gradlab.core.primitive import elementwise
+from gradlab.core.watching import Watcher, watching
 
 
 def test_gradients_accumulate_and_share_no_memory():
@@ -142,8 +142,8 @@ def test_a_hook_that_keeps_the_gradient_keeps_it():
     assert kept[0].array[0] == 2
 
 
-def test_an_observer_sees_each_node_and_is_gone_after():
-    class Watch:
+def test_a_watcher_sees_each_node_and_is_gone_after():
+    class Watch(Watcher):
         def __init__(self):
             self.seen = []
 
@@ -157,12 +157,12 @@ def test_an_observer_sees_each_node_and_is_gone_after():
             self.seen.append(("end", error))
 
     x = gl.tensor(3.0, requires_grad=True)
-    with observing(Watch()) as watch:
+    with watching(Watch()) as watch:
         (x * x + x).backward()
     assert watch.seen == [("begin", True), ("AddBackward0", 1.0), ("MulBackward0", 1.0), ("end", None)]
     y = x.exp()
     y.backward()
-    with pytest.raises(RuntimeError), observing(Watch()) as watch:
+    with pytest.raises(RuntimeError), watching(Watch()) as watch:
         y.backward()
     assert isinstance(watch.seen[-1][1], RuntimeError)
 

@@ -7,7 +7,7 @@ import pytest
 import gradlab as gl
 from gradlab.autograd import grad
 from gradlab.core.engine import LARGE
-from gradlab.core.observing import observing
+from gradlab.core.watching import Watcher, watching
 
 SHAPE = (80, 100)
 INDICES = [(3,), (slice(10, 40),), (Ellipsis, slice(None, None, 3)), (slice(5, 60, 7), 4), (None, 5), (Ellipsis, -1),
@@ -15,17 +15,12 @@ INDICES = [(3,), (slice(10, 40),), (Ellipsis, slice(None, None, 3)), (slice(5, 6
            (np.array([[5, -1], [5, 5]]), np.array([0, 99])), (slice(3, 70), np.array([4, 4, 90])), (np.arange(80).repeat(3) % 7,)]
 
 
-class Onlooker:
+class Onlooker(Watcher):
     """While somebody looks on, every cotangent is made: the plain way."""
-
-    def begin(self, sweep):
-        pass
 
     def visit(self, node, g, cotangents):
         assert all(c is not None for c, edge in zip(cotangents, node.edges, strict=True) if edge is not None)
 
-    def end(self, sweep, error):
-        pass
 
 
 def leaf(rng, shape=SHAPE):
@@ -54,7 +49,7 @@ def test_gradients_of_slices_are_what_numpy_adds_up(seed, inner):
     expected = expected * np.cos(x.array) if inner else expected
     found, = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-12)
-    with observing(Onlooker()):
+    with watching(Onlooker()):
         plain, = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), plain.numpy(), rtol=1e-14, atol=1e-14)
     again, = grad(total, [x])

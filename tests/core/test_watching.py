@@ -79,3 +79,27 @@ def test_an_error_in_a_watcher_is_the_callers():
         gl.ones(1) * 2
     assert not WATCHED
     np.testing.assert_array_equal((gl.ones(1) * 2).numpy(), [2])
+
+
+def test_a_watcher_is_told_what_it_overrides():
+    """One of sweeps costs operations nothing, one of operations costs sweeps nothing."""
+    class OfSweeps(Watcher):
+        visited = 0
+
+        def visit(self, node, g, cotangents):
+            self.visited += 1
+
+    class Both(Log, OfSweeps):
+        pass
+
+    x = gl.ones(1, requires_grad=True)
+    with watching(OfSweeps()) as of_sweeps:
+        assert not WATCHED and watchers.sweeps == (of_sweeps,)
+        (x * 2).backward()
+    with watching(Log()) as log:
+        assert [log] == WATCHED and watchers.sweeps == ()
+    with watching(Both()) as both, watching(both):
+        assert [both, both] == WATCHED and watchers.sweeps == (both, both)
+        (x * 2).backward()
+    assert (of_sweeps.visited, both.visited, both.seen) == (1, 2, ["mul", "mul", "wrote", "wrote"])
+    assert not WATCHED and watchers.active == watchers.sweeps == ()

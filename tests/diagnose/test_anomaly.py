@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.core.observing import observers, observing
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, Watcher, watchers, watching
 
 HERE = Path(__file__).name
 ON = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
@@ -275,13 +274,10 @@ def test_writes_are_recorded():
         assert "test_writes_are_recorded" in node.metadata["traceback_"][-1]
 
 
-def test_beside_other_observers_and_watchers():
-    """As in a `%%grad` cell, whose observers are there; and in hooks on saved tensors."""
-    class Counting:
+def test_beside_other_watchers():
+    """As in a `%%grad` cell, whose watchers are there; and in hooks on saved tensors."""
+    class Counting(Watcher):
         visits = ends = 0
-
-        def begin(self, sweep):
-            pass
 
         def visit(self, node, g, cotangents):
             self.visits += 1
@@ -292,7 +288,7 @@ def test_beside_other_observers_and_watchers():
     counting, x = Counting(), leaf(gl, 0.0, 1.0)
 
     def run():
-        with observing(counting), gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
+        with watching(counting), gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
             gl.autograd.set_detect_anomaly(True)
             (x.sqrt() * 0).sum().backward()
     try:
@@ -302,7 +298,7 @@ def test_beside_other_observers_and_watchers():
         assert gl.is_anomaly_enabled()                                         # switched on for good, not for the block
     finally:
         gl.autograd.set_detect_anomaly(False)
-    assert not WATCHED and not observers.active
+    assert not WATCHED and not watchers.active
 
 
 def test_it_belongs_to_a_thread():

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from gradlab.core.modes import mode
-from gradlab.core.observing import observers
+from gradlab.core.watching import watchers
 from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
 from gradlab.notebook.transform import CELL_MARK, VALUE_MARK
 
@@ -108,7 +108,7 @@ def shell(interactive, capsys):
     shell = Shell(ip, capsys)
     shell.ok("import gradlab as gl")
     yield shell
-    assert observers.active == (), "an observer was left behind"
+    assert watchers.active == (), "a watcher was left behind"
     assert mode.grad, "a grad mode was left behind"
     unload_ipython_extension(ip)
     assert traces(ip) == before
