@@ -107,7 +107,7 @@ W = TypeVar("W", bound=Watcher)
 def watch(watcher: W) -> W:
     """Let `watcher` see what this thread does from here on."""
     active: tuple[Watcher, ...] = (*watchers.active, watcher)
-    sweeps = (*watchers.sweeps, watcher) if watcher.sees_sweeps else watchers.sweeps
+    sweeps: tuple[Watcher, ...] = (*watchers.sweeps, watcher) if watcher.sees_sweeps else watchers.sweeps
     watchers.active, watchers.sweeps = active, sweeps
     if watcher.sees_operations:
         WATCHED.append(watcher)                            # an interrupt comes before all three steps or after all: see `extent`
