@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from gradlab.autograd import graph
 from gradlab.autograd.outputs import Results
 from gradlab.autograd.user_rules import FunctionNode, UserRules, grad_mode
 from gradlab.core.modes import mode
@@ -131,6 +132,9 @@ class BackwardCFunction(FunctionCtx):
     def __call__(self, *cotangents: Any) -> Any:
         """Run the node alone: see Node."""
         return self._node(*cotangents)
+
+
+graph.Node.register(BackwardCFunction)
 
 
 class FunctionMeta(type):

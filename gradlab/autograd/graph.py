@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gradlab.autograd.function import BackwardCFunction
 from gradlab.autograd.saved import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -40,7 +39,6 @@ class Node(abc.ABC):  # noqa: B024  (nodes are registered: they are made elsewhe
 
 
 Node.register(nodes.Node)
-Node.register(BackwardCFunction)
 
 
 class GradientEdge(NamedTuple):
@@ -63,7 +61,7 @@ def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
     if isinstance(x, Tensor):
         return x.node
     node, number = x.node, x.output_nr
-    node = node._node if isinstance(node, BackwardCFunction) else node
+    node = getattr(node, "_node", node)                              # of the ctx of a custom Function
     if not isinstance(node, nodes.Node):
         raise TypeError(f"GradientEdge: the node is {type(node).__name__}, and should be what `grad_fn` gives.")
     count = getattr(node, "outputs", 1)

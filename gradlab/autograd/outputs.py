@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradlab.autograd.user_rules import FunctionNode, grad_mode, jvp_of, tensor_or_zeros
 from gradlab.core.errors import leaf_used_in_place
@@ -16,9 +16,6 @@ from gradlab.core.tangents import opened, set_tangent, tangent_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, recorded
 
-if TYPE_CHECKING:
-    from gradlab.autograd.function import BackwardCFunction, Function
-
 VIEW_OF_FUNCTION = (
     "{}" + OF_FUNCTION + "was created inside a custom Function (or because an input was "
     "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom "
@@ -29,7 +26,7 @@ VIEW_OF_FUNCTION = (
 class Results:
     """What becomes of what a forward returned."""
 
-    def __init__(self, function: type[Function], node: FunctionNode, ctx: BackwardCFunction, inputs: list[Tensor],
+    def __init__(self, function: Any, node: FunctionNode, ctx: Any, inputs: list[Tensor],
                  outputs: list[Any], wanted: bool) -> None:
         self.function, self.node, self.ctx, self.inputs, self.outputs, self.wanted = function, node, ctx, inputs, outputs, wanted
         said = node.attributes

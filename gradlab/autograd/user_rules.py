@@ -9,8 +9,9 @@ import inspect
 import weakref
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from gradlab.autograd.functions import grad
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.dtypes import known_dtype
 from gradlab.core.engine import fit
@@ -21,9 +22,6 @@ from gradlab.core.node import Error, InputMetadata, Node
 from gradlab.core.ports import Bundle, Several
 from gradlab.core.tangents import opened
 from gradlab.core.tensor import Tensor, constant
-
-if TYPE_CHECKING:
-    from gradlab.autograd.function import BackwardCFunction, Function
 
 
 class grad_mode:  # noqa: N801  (as no_grad)
@@ -61,7 +59,7 @@ class FunctionNode(Several):
     places: tuple[int | None, ...]
     seen: weakref.ref[Any] | None
 
-    def ctx(self) -> BackwardCFunction:
+    def ctx(self) -> Any:
         """The node as users see it."""
         ctx = self.seen() if self.seen is not None else None
         if ctx is None:
@@ -87,7 +85,7 @@ class UserRules:
     saves: tuple[str, ...] = ()
     args = ("inputs",)
 
-    def __init__(self, function: type[Function]) -> None:
+    def __init__(self, function: Any) -> None:
         self.function, self.name = function, function.__name__
 
     def vjp(self, node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
@@ -235,8 +233,6 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
 
 def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, traced: bool) -> list[Any]:
     """The tangents of a Function without `jvp`: its backward is linear in the cotangents, and the transpose of that is asked."""
-    from gradlab.autograd.functions import grad
-
     xp = namespace_of[type(getattr(like, "array", like))]
     with grad_mode(on=True):
         # Which they are does not matter, but zeros would hide an answer that is not recorded.

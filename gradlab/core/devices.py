@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradlab.backend.namespaces import CPU, current_gpu, device, device_of, is_array
+from gradlab.core.table import used
 from gradlab.core.tensor import Tensor
 
 
@@ -25,8 +26,6 @@ def arrays_in(value: Any) -> Iterator[Any]:
 def together(op: Any, operands: tuple[Tensor, ...], meta: tuple[Any, ...] = ()) -> list[Tensor] | None:
     """After a forward has failed: the operands on one device, if some lay elsewhere and may be moved; None if all lay on the
     same, so that something else is wrong; else raises. Of what is in the metadata (an index, a mask) nothing is moved."""
-    from gradlab.core.primitive import PRIMITIVES
-
     arrays = [x.array for x in operands]
     fixed = [a for a in (*arrays, *arrays_in(meta)) if a.ndim or device_of(a) != CPU]
     homes = dict.fromkeys(device_of(a) for a in fixed)
@@ -37,8 +36,7 @@ def together(op: Any, operands: tuple[Tensor, ...], meta: tuple[Any, ...] = ()) 
         if where != CPU and where.index != current_gpu():
             raise another_gpu(op.name, where) from None
         return None
-    transfer = PRIMITIVES["transfer"]
-    return [x if device_of(x.array) == where else transfer.record(x, where=where, back=CPU, waits=True) for x in operands]
+    return [x if device_of(x.array) == where else used.transfer.record(x, where=where, back=CPU, waits=True) for x in operands]
 
 
 def different_devices(name: str, arrays: Any) -> RuntimeError:

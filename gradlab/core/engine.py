@@ -428,6 +428,9 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
     return results[0] if len(results) == 1 else results
 
 
+Node.alone = staticmethod(run_alone)
+
+
 def retain_grad(tensor: Tensor) -> None:
     """Let the sweep write the cotangent that reaches this non-leaf to its `.grad`."""
     assert tensor.node is not None

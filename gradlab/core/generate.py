@@ -23,24 +23,14 @@ from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.promotion import GUARDS, PROMOTIONS
 from gradlab.core.storage import FRESH, NUMBER, forget_dead, own_storage, tick
-from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, recorded, remade
+from gradlab.core.table import used
+from gradlab.core.tensor import Tensor, as_output
+from gradlab.core.watching import WATCHED, recorded
 
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
 GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
-
-
-def as_output(array: Any, node: Any) -> Tensor:
-    """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
-    if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
-        return array
-    out = constant(array)
-    out.node, out.storage = node, node.storage
-    if WATCHED:
-        remade(out)
-    return out
 
 
 def number(value: float, like: Any) -> Tensor:
@@ -81,11 +71,9 @@ def still_of(result: Any, *saved: Any) -> Any:
     """A recorded cotangent; where it has no history although what it was computed from has, with the history that its
     derivative is 0 (see rules.unmoved)."""
     if result.node is None:
-        from gradlab.core.primitive import PRIMITIVES
-
         for x in saved:
             if x is not None and x.node is not None:
-                return PRIMITIVES["unmoved"].record(result, x)
+                return used.unmoved.record(result, x)
     return result
 
 
@@ -278,6 +266,17 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
 """
 
 
+VARIADIC = 0x04                                                         # CO_VARARGS, as inspect calls it
+
+
+def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
+    """The names of a function's positional parameters, of its keyword-only ones, and of its `*args`. (From its code object:
+    `inspect.signature` takes 30 times as long, and this runs at import.)"""
+    code = function.__code__
+    names, n, m = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
+    return list(names[:n]), list(names[n:n + m]), names[n + m] if code.co_flags & VARIADIC else None
+
+
 def returns_its_argument(rule: Callable[..., Any]) -> bool:
     """Whether a rule is `lambda b: b`, which need not be called."""
     code = rule.__code__
@@ -297,8 +296,6 @@ def rule_caller(op: Primitive, name: str) -> Callable[..., Any]:
 def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
     """`f(node, edges, g, lead)`, one result per edge; for a jvp the "edges" are the tangents. Saves are unpacked to arrays;
     to NumPy scalars if the output is 0-d, whose arithmetic is ten times quicker; or, traced, stay the Tensors they are."""
-    from gradlab.core.primitive import parameters
-
     traced, scalar, tangent = name.startswith("traced"), name.startswith("scalar"), "jvp" in name
     calls = []
     for i, (arg, rule) in enumerate(rules.items()):
@@ -333,8 +330,6 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
 
 
 def variadic_caller_source(op: Primitive, name: str) -> str:
-    from gradlab.core.primitive import parameters
-
     xs = op.variadic or ""
     unpack = f"shapes, {''.join(f'{k}, ' for k in op.meta)}= node.meta"
     if "jvp" in name:

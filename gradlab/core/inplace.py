@@ -16,8 +16,8 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
-from gradlab.core.primitive import PRIMITIVES
 from gradlab.core.storage import FRESH, Storage, own_storage, tick, view_of, wrote
+from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
 
@@ -174,7 +174,7 @@ def commit(target: Tensor, region: tuple[tuple[Any, dict[str, Any]], ...], value
     base, steps = (target, region) if view is None else (view.base, (*view.steps, *region))
     if value.node is None and base.node is None:
         return
-    node = overwriting_node(base, steps, value, PRIMITIVES["overwrite"] if op is None or view is not None else op)
+    node = overwriting_node(base, steps, value, used.overwrite if op is None or view is not None else op)
     own_history(base, node)
     if WATCHED:
         rebased(node)

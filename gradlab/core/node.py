@@ -63,6 +63,7 @@ class Node:
 
     __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "order", "saved", "shape", "site", "storage")
     op: ClassVar[Any] = None                                            # the Primitive; None where a sweep ends
+    alone: ClassVar[Callable[..., Any]]                                 # how the engine runs one node
 
     edges: tuple[Node | None, ...]
     hooks: Hooks | None
@@ -124,9 +125,7 @@ class Node:
 
         A single result is not packed into a tuple. Recorded where the grad mode is on; what the node saved is kept.
         """
-        from gradlab.core.engine import run_alone
-
-        return run_alone(self, cotangents)
+        return self.alone(self, cotangents)
 
 
 class AccumulateGrad(Node):

@@ -32,27 +32,19 @@ import numpy as np
 
 from gradlab.core import generate
 from gradlab.core.errors import RuleError
+from gradlab.core.generate import parameters
 from gradlab.core.node import Node
 from gradlab.core.promotion import GUARDS
 from gradlab.core.saved_names import properties
+from gradlab.core.table import PRIMITIVES
 
 Rule = Callable[..., Any]
 Rules = Mapping[str, Rule]
 
-PRIMITIVES: dict[str, Primitive] = {}
 KINDS = ("elementwise", "linear", "bilinear", "primitive")
-VARIADIC = 0x04                                                         # CO_VARARGS, as inspect calls it
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
 READS = ("own", "index", "into", "axes", "all")
 PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
-
-
-def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
-    """The names of a function's positional parameters, of its keyword-only ones, and of its `*args`. (From its code object:
-    `inspect.signature` takes 30 times as long, and this runs at import.)"""
-    code = function.__code__
-    names, n, m = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
-    return list(names[:n]), list(names[n:n + m]), names[n + m] if code.co_flags & VARIADIC else None
 
 
 class Primitive:

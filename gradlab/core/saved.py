@@ -20,12 +20,11 @@ from typing import Any
 
 from gradlab.core.engine import check_unwritten, unpacked
 from gradlab.core.errors import overwritten
-from gradlab.core.generate import as_output
 from gradlab.core.inference import refuse_saving
 from gradlab.core.modes import mode
 from gradlab.core.ports import Own
 from gradlab.core.storage import NUMBER, own_storage
-from gradlab.core.tensor import Tensor, constant
+from gradlab.core.tensor import Tensor, as_output, constant
 from gradlab.core.watching import WATCHED, Watcher, watchers
 
 Hook = Callable[[Any], Any]

@@ -21,8 +21,8 @@ from gradlab.core.engine import LOCALS
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
-from gradlab.core.primitive import PRIMITIVES
 from gradlab.core.storage import FRESH, view_of
+from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import Watcher, unwatch, watch
 
@@ -79,13 +79,13 @@ class Level(Watcher):
         t = None if self.resting or not mode.forward or made.array.dtype.kind != "f" else tangent_of(source)
         if t is not None:
             with self:
-                self.hand(made, PRIMITIVES["astype"].record(t, dtype=made.array.dtype))
+                self.hand(made, used.astype.record(t, dtype=made.array.dtype))
 
     def shadowed(self, made: Tensor, source: Tensor) -> None:
         t = None if self.resting or not mode.forward else tangent_of(source)
         if t is not None:
             with self:
-                self.hand(made, PRIMITIVES["clone"].record(t) if mode.grad else t)
+                self.hand(made, used.clone.record(t) if mode.grad else t)
 
     def stored(self, target: Tensor, region: Steps, value: Tensor) -> None:
         if self.resting or not mode.forward or target.array.dtype.kind != "f":
@@ -170,7 +170,7 @@ def laid_out(t: Tensor, like: Any, shared: bool = False) -> Tensor:
     made = constant(namespace_of[type(like)].empty_like(like, dtype=array.dtype))
     made.array[...] = array
     if t.node is not None and mode.grad:
-        made.node = PRIMITIVES["clone"].record(t).node
+        made.node = used.clone.record(t).node
     return made
 
 
@@ -186,7 +186,7 @@ def write(t: Tensor, region: Steps, value: Tensor) -> None:
         at = meta["index"]
     part[at] = value.array
     if value.array.dtype != t.array.dtype:
-        value = PRIMITIVES["astype"].record(value, dtype=t.array.dtype)
+        value = used.astype.record(value, dtype=t.array.dtype)
     commit(t, region, value)
     if mode.grad and not region and value.node is None and view_of(t) is None:                    # all of it is a constant
         t.node = None

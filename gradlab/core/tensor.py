@@ -16,7 +16,7 @@ from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
-from gradlab.core.watching import WATCHED, born, cut
+from gradlab.core.watching import WATCHED, born, cut, remade
 
 if TYPE_CHECKING:
     from gradlab.methods.tensor import Methods
@@ -216,3 +216,14 @@ def constant(array: Any) -> Tensor:
     tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
     return born(tensor) if WATCHED else tensor
+
+
+def as_output(array: Any, node: Any) -> Tensor:
+    """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
+    if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
+        return array
+    out = constant(array)
+    out.node, out.storage = node, node.storage
+    if WATCHED:
+        remade(out)
+    return out

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.node import Node
-from gradlab.core.primitive import PRIMITIVES, Primitive
+from gradlab.core.primitive import Primitive
+from gradlab.core.table import PRIMITIVES
 from gradlab.explore.libraries import Gradlab
 
 SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9

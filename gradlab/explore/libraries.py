@@ -143,7 +143,7 @@ class Gradlab(Library):
             tensor.node.hooks.retain = None
 
     def tensor(self, array: np.ndarray, like: Any) -> Any:
-        from gradlab import tensor
+        from gradlab.creation.data import tensor
 
         return tensor(array, dtype=like.dtype, device=like.device)
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
-from gradlab.core.primitive import PRIMITIVES, Primitive, elementwise
+from gradlab.core.primitive import Primitive, elementwise
+from gradlab.core.table import PRIMITIVES, used
 
 LN2 = log_of(2)
 BITS = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -293,6 +294,7 @@ def copied(x):
 
 
 clone = elementwise("clone", copied, x=lambda g: g, tex="{x}")
+used.clone = clone
 fill = elementwise("fill", lambda xp, x, *, value: xp.full_like(x, value), x=zero_slope, tex="{value}", node="FillBackward2")
 zero = fill.named("ZeroBackward0")
 replace = elementwise("replace", lambda x, *, value: value.astype(x.dtype), x=zero_slope, tex="{value}", formula=r"\bar{x} = 0")

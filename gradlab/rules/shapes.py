@@ -11,6 +11,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import moved, namespace_of, writable
 from gradlab.core.primitive import Primitive, elementwise, linear
+from gradlab.core.table import used
 from gradlab.rules.indexing import namespace_under, scatter
 
 
@@ -224,3 +225,4 @@ astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, re
 transfer: Primitive = linear("transfer", lambda x, *, where, back, waits: moved(x, where, waits), reads="own",
                              node="ToCopyBackward0", tex="{x}",
                              x=lambda g, where, back: transfer(g, where=back, back=where, waits=True))
+used.astype, used.transfer = astype, transfer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradlab.core.primitive import primitive
+from gradlab.core.table import used
 
 
 def reads(arg, shape, out_shape, meta):
@@ -24,3 +25,4 @@ unmoved = primitive("unmoved", lambda value, source: value, reads=reads, tex="{v
                     formula=r"\bar{v} = \bar{y}, \quad \bar{s} = 0",
                     vjp={"value": lambda g: g, "source": lambda xp, g, lead, source_shape: still(xp, g, lead + source_shape)},
                     jvp={"value": lambda t: t, "source": lambda xp, t, lead, out_shape: still(xp, t, lead + out_shape)})
+used.unmoved = unmoved

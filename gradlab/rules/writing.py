@@ -11,6 +11,7 @@ import numpy as np
 
 from gradlab.core.engine import fit
 from gradlab.core.primitive import primitive
+from gradlab.core.table import used
 from gradlab.rules.indexing import namespace_under
 
 
@@ -63,3 +64,4 @@ overwrite = primitive(
          "patch": lambda g, lead, steps: pick(g, steps, lead)},
     jvp={"base": lambda xp, t, base_shape, steps: outside(xp, t, steps, base_shape),
          "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead)})
+used.overwrite = overwrite

@@ -1,7 +1,6 @@
 """How a Jacobian is shown: as a sentence, as a heat map, on matplotlib axes, live."""
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradlab.explore.jacobian.memory import SMALL
+from gradlab.explore.views import opened
 
 if TYPE_CHECKING:
     from gradlab.explore.cells import Cells
@@ -131,8 +131,7 @@ class Showing:
 
     def widget(self) -> Any:
         """A live view for a notebook: step through the rows, or mix them with sliders."""
-        # explore lies below notebook, so this is the one reference upwards, made by name when a user asks for a widget.
-        return importlib.import_module("gradlab.notebook.jacobian_widget").JacobianWidget(self)
+        return opened("jacobian", self)
 
 
 def times(shape: tuple[int, ...]) -> str:

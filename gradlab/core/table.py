@@ -1,0 +1,22 @@
+"""The declared primitives by name, and those of them that the core records by itself.
+
+The core knows no rule. What it needs one for, it asks of `used`, where the module that declares it puts it.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+PRIMITIVES: dict[str, Any] = {}
+
+
+class Used:
+    """What the core records where no function of the user's did."""
+
+    astype: Any                           # a tangent, written into one of another dtype
+    clone: Any                            # a tangent, laid out anew
+    overwrite: Any                        # a write in place
+    transfer: Any                         # a 0-d operand, sent to where the others are
+    unmoved: Any                          # a recorded cotangent that does not move with what it was computed from
+
+
+used = Used()

@@ -1,0 +1,16 @@
+"""On import, the explorers know how their live views are opened; what these need is loaded when the first one is."""
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.explore.views import VIEWS
+
+
+def jacobian(shown: Any) -> Any:
+    """The live view of a Jacobian."""
+    from gradlab.notebook.jacobian_widget import JacobianWidget
+
+    return JacobianWidget(shown)
+
+
+VIEWS["jacobian"] = jacobian
