@@ -16,7 +16,7 @@ import numpy as np
 from gradlab.core.node import Node
 from gradlab.core.primitive import Primitive
 from gradlab.core.table import PRIMITIVES
-from gradlab.explore.libraries import Gradlab
+from gradlab.explore.libraries import GRADLAB
 
 SUM, PRODUCT, PREFIX, POWER, ATOM = 1, 2, 3, 4, 9
 
@@ -146,7 +146,7 @@ def formula(what: Primitive | Any) -> Rules:
     elements about, or is a formula from a text), the declared formula stands in, else nothing but the notation.
     """
     if isinstance(what, Node):
-        what = Gradlab().whole(what)
+        what = GRADLAB.whole(what)
     written = getattr(what, "_forward_cls", None)
     if written is not None:
         raise ValueError(f"formula(): the rule of {written.__name__} is its own backward, which is code and not a formula: read "

@@ -20,7 +20,6 @@ from gradlab.explore.cells import NAN, Cells, Window
 from gradlab.explore.column_code import column_by_hand
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.graph import split
-from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.mishaps import Trial
 from gradlab.explore.path import Path, path_of
 
@@ -81,7 +80,7 @@ class Lab:
             "coloured": jacobian.plan.by if jacobian.plan.colours is not None else "",
             "groups": int(jacobian.plan.sweeps) if jacobian.plan.colours is not None else 0,
             "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
-            "forward": jacobian._library is GRADLAB,  # whether a tangent's path is seen, or what it may reach
+            "forward": jacobian._library.has_forward,  # whether a tangent's path is seen, or what it may reach
             "graph": self._path.figure if self._path is not None else None,
         }
 

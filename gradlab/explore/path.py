@@ -2,21 +2,19 @@
 
 The graph is drawn once, folded if it is large; a sweep then lights nodes and edges of that drawing. What counts is what is
 seen: a node is lit if something that is not zero arrives there in this very sweep, so two rows that take different paths
-light different ones. In gradlab's graphs a watcher sees the sweep; in PyTorch's, hooks that are taken away again.
+light different ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gradlab.core.watching import Watcher, watching
 from gradlab.explore.folding import fold
-from gradlab.explore.libraries import GRADLAB, Library
+from gradlab.explore.libraries import Library
 from gradlab.explore.painting import figure
 from gradlab.explore.reading import read, spine_first
 
@@ -64,17 +62,17 @@ class Path:
 
         used = [(y, v) for y, v in zip(self._outputs, weights, strict=True) if id(y) in self._roots and np.any(v)]
         if used:
-            with _watching(library, list(self._number), see):
+            with library.watching(list(self._number), see):
                 library.grad([y for y, _ in used], self._inputs, [library.tensor(v, like=y) for y, v in used])
         return self._lit(reached | {(self._at(library.node(y)), self._roots[id(y)]) for y, _ in used})
 
     def of_column(self, tangents: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:
         """Those that carry the tangent of Ju, for u in parts of the inputs' shapes.
 
-        PyTorch has no forward sweep over a recorded graph; there it is what is computed from the inputs with u not zero.
+        A library without a forward sweep over a recorded graph (PyTorch) shows what is computed from the inputs with u not zero.
         """
         library = self._library
-        reached = self._with_tangent(tangents) if library is GRADLAB else None
+        reached = self._with_tangent(tangents) if library.has_forward else None
         live = {self._at(library.node(x)) for x, u in zip(self._inputs, tangents, strict=True) if u.any()}
         pairs: set[tuple[int, int]] = set()
         for node, number in self._number.items():  # each after what it is computed from
@@ -86,12 +84,10 @@ class Path:
         return self._lit(pairs | {(node, end) for node, end in ends if node in live})
 
     def _with_tangent(self, tangents: Sequence[np.ndarray]) -> set[int]:
-        """The nodes of gradlab's graph whose tangent is not zero, by one forward sweep to all of them."""
-        from gradlab.core.engine import jvp_sweep
-
-        given = {x.node: self._library.tensor(u, x).array for x, u in zip(self._inputs, tangents, strict=True)}
+        """The nodes whose tangent is not zero, by one forward sweep to all of them."""
         nodes = list(self._number)
-        return {self._number[node] for node, t in zip(nodes, jvp_sweep(nodes, given), strict=True) if _something(t)}
+        found = self._library.tangents(nodes, self._inputs, tangents)
+        return {self._number[node] for node, t in zip(nodes, found, strict=True) if _something(t)}
 
     def _at(self, node: Any) -> int:
         return -1 if node is None else self._number.get(self._library.whole(node), -1)
@@ -118,33 +114,3 @@ def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], nam
 def _something(cotangent: Any) -> bool:
     """Whether a cotangent is there and not zero everywhere."""
     return cotangent is not None and bool((cotangent != 0).any() if hasattr(cotangent, "any") else cotangent != 0)
-
-
-@contextmanager
-def _watching(library: Library, nodes: Sequence[Any], see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> Iterator[None]:
-    """See(node, the nodes of its arguments, their cotangents) for each node that the sweeps inside run."""
-    if library is GRADLAB:
-        with watching(_Seeing(see)):
-            yield
-        return
-    handles = [
-        node.register_hook(lambda cotangents, _, node=node: see(node, library.inputs(node), cotangents))
-        for node in nodes
-        if library.variable(node) is None
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-class _Seeing(Watcher):
-    """Hands on what it sees of sweeps."""
-
-    def __init__(self, see: Callable[[Any, Sequence[Any], Sequence[Any]], None]) -> None:
-        self._see = see
-
-    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
-        """Hand on."""
-        self._see(node, node.edges, cotangents)

@@ -6,6 +6,7 @@ from, and of its inputs the deepest first. Equal programs give equal numbers.
 """
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -191,7 +192,7 @@ def _settings(library: Library, node: Any) -> dict[str, Any]:
 def _value(library: Library, output: Any) -> str:
     """"scalar −0.2749" of a tensor with one element, "3 elements" of a vector, "6×4" of others."""
     shape = tuple(output.shape)
-    if output.numel() != 1:
+    if math.prod(shape) != 1:
         return shape_text(shape) if len(shape) > 1 else count(shape[0], "element")
     value = library.array(output).reshape(-1)[0]
     said = f"{complex(value):.4g}" if value.dtype.kind == "c" else number(float(value))

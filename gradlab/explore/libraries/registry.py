@@ -1,0 +1,61 @@
+"""Which tensor library a value belongs to.
+
+A library is registered by the name of its module, with a function that makes its adapter. The function is called once the user
+has imported that module, and never before: an explorer loads nothing that the user does not use.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gradlab.explore.libraries.of_gradlab import GRADLAB
+from gradlab.explore.libraries.protocol import Library
+
+_MAKERS: dict[str, Callable[[], Library]] = {}
+_ADAPTERS: dict[str, Library] = {}
+
+
+def register(module: str, adapter: Callable[[], Library]) -> None:
+    """Let the explorers read the tensors of another library.
+
+    Parameters
+    ----------
+    module : str
+        The name of the library's module: the adapter is made when it has been imported.
+    adapter : callable
+        Makes the `Library`, and may import what it needs for it. Called once.
+
+    Raises
+    ------
+    TypeError
+        `adapter` cannot be called: it is to be the class, not an instance.
+    """
+    if not callable(adapter):
+        raise TypeError(f"register({module!r}, …): the adapter is {type(adapter).__name__}, and should be a function or a class "
+                        "that makes a Library.")
+    _MAKERS[module] = adapter
+    _ADAPTERS.pop(module, None)
+
+
+def library_of(value: Any) -> Library | None:
+    """The library whose tensor `value` is, or None."""
+    if GRADLAB.is_tensor(value):
+        return GRADLAB
+    for module, make in _MAKERS.items():
+        if module in sys.modules:
+            library = _ADAPTERS.get(module)
+            if library is None:
+                library = _ADAPTERS[module] = make()
+            if library.is_tensor(value):
+                return library
+    return None
+
+
+def _torch() -> Library:
+    from gradlab.explore.libraries.of_torch import TORCH
+
+    return TORCH
+
+
+register("torch", _torch)
