@@ -2,16 +2,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recorded import rows
 
 from gradlab.backend.mersenne import CHUNK, MersenneTwister, multiply_add
 
-RECORDED = json.loads((Path(__file__).parents[1] / "expected" / "random.json").read_text())["cases"]
+RECORDED = rows("random")
 ULP = 8        # NumPy and torch each compute log, sin and cos within a few units in the last place, by machine
 
 

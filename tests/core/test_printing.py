@@ -1,18 +1,17 @@
 """A tensor is written as PyTorch writes it, to the character."""
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from recorded import rows
 
 from gradlab.core.printing import format_array, get_printoptions, printoptions, set_printoptions, tensor_repr
 
-RECORDED = json.loads((Path(__file__).parents[1] / "expected" / "printing.json").read_text())["cases"]
+RECORDED = rows("printing")
 
 
 @pytest.fixture(autouse=True)

@@ -2,20 +2,14 @@
 
 A line of `LAYERS` is a constructor and the arguments of a call, and `eval` if the call is one in evaluation, after one in
 training; or `still` if it is not recorded either. In arguments R draws normal numbers that require gradients, P positive
-ones, U numbers between 0 and 1, I indices below its first argument, S signs; T is `tensor`. Run by hand to record, with torch
-installed:
-
-    python tests/nn/layers_cases.py
+ones, U numbers between 0 and 1, I indices below its first argument, S signs; T is `tensor`.
 """
 from __future__ import annotations
 
 import contextlib
-import json
 import warnings
-from pathlib import Path
+from functools import partial
 from typing import Any
-
-EXPECTED = Path(__file__).parent / "layers_expected.json"
 
 LAYERS = """
 Linear(3, 4) ; R(2, 3)
@@ -468,20 +462,5 @@ def lines(table: str) -> list[str]:
     return table.strip().splitlines()
 
 
-CASES = {"layers": (layer, lines(LAYERS)), "errors": (error, lines(ERRORS))}
-
-
-def record() -> None:
-    """Write what torch does."""
-    import torch
-
-    warnings.simplefilter("ignore")
-    topics = []
-    for topic, (case, rows) in CASES.items():
-        cases = [f"  {json.dumps(line)}: {json.dumps(case(torch, line))}" for line in rows]
-        topics.append(f' "{topic}": {{\n' + ",\n".join(cases) + "\n }")
-    EXPECTED.write_text(f'{{"torch": "{torch.__version__}",\n' + ",\n".join(topics) + "\n}\n")
-
-
-if __name__ == "__main__":
-    record()
+TOPICS = {topic: {line: partial(case, line=line) for line in lines(table)}
+          for topic, case, table in (("layers", layer, LAYERS), ("layer_errors", error, ERRORS))}

@@ -1,6 +1,6 @@
 """Modules, containers, initial values and nn.utils as a user writes them, run alike on torch (to record) and on gradlab.
 
-A case is a function of `lib`, the library, that returns plain data. Record with `python tests/nn/module_record.py`.
+A case is a function of `lib`, the library, that returns plain data.
 """
 from __future__ import annotations
 
@@ -596,3 +596,6 @@ def padded_sequences(lib: Any) -> Any:
     return [pad(parts).tolist(), pad(parts, batch_first=True).tolist(), pad(parts, True, -1.0).tolist(),
             pad(parts, batch_first=True, padding_side="left").tolist(), pad(wide).tolist(), pad(wide, True).tolist(),
             [x.tolist() for x in lib.nn.utils.rnn.unpad_sequence(pad(parts), lib.tensor([2, 3, 1]))]]
+
+
+TOPICS = {"modules": CASES}

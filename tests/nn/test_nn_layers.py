@@ -1,6 +1,6 @@
-"""Layers do what torch 2.13 was recorded to do: text, initial values, outputs, gradients, errors and warnings.
+"""Layers do what torch was recorded to do: text, initial values, outputs, gradients, errors and warnings.
 
-The lines are in `layers_cases.py`, what torch made of them in `layers_expected.json`.
+The lines are in `layers_cases.py`, what torch made of them in `expected/`.
 """
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import warnings
 from typing import Any
 
 import pytest
-from layers_cases import CASES, EXPECTED
+from layers_cases import TOPICS
+from recorded import recorded_by, rows
 
 import gradlab
 
-RECORDED = json.loads(EXPECTED.read_text())
+RECORDED = {topic: rows(f"nn/{topic}") for topic in TOPICS}
 
 
 def agree(found: Any, expected: Any, at: str = "") -> None:
@@ -52,26 +53,20 @@ def same_error(found: list[str], expected: list[str]) -> None:
 def test_layers(line: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        agree(CASES["layers"][0](gradlab, line), RECORDED["layers"][line])
+        agree(TOPICS["layers"][line](gradlab), RECORDED["layers"][line])
 
 
-@pytest.mark.parametrize("line", RECORDED["errors"])
+@pytest.mark.parametrize("line", RECORDED["layer_errors"])
 def test_errors(line: str) -> None:
-    same_error(CASES["errors"][0](gradlab, line), RECORDED["errors"][line])
-
-
-def test_every_line_is_recorded() -> None:
-    for topic, (_, rows) in CASES.items():
-        assert list(RECORDED[topic]) == rows
+    same_error(TOPICS["layer_errors"][line](gradlab), RECORDED["layer_errors"][line])
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("topic", CASES)
+@pytest.mark.parametrize("topic", TOPICS)
 def test_the_recording_is_torchs(topic: str) -> None:
     torch = pytest.importorskip("torch")
-    case, rows = CASES[topic]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for line in rows:
-            agree(json.loads(json.dumps(case(torch, line)).replace("torch.", "gradlab.")),
+        for line in recorded_by(f"nn/{topic}", torch):
+            agree(json.loads(json.dumps(TOPICS[topic][line](torch)).replace("torch.", "gradlab.")),
                   json.loads(json.dumps(RECORDED[topic][line]).replace("torch.", "gradlab.")), line)
