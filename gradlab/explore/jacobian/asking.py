@@ -39,9 +39,10 @@ def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_si
         How many rows, columns or colours are swept at once. By default as many as keep the sweep's memory at a share of
         what is free.
     sparsity : scipy.sparse array, boolean array, or (rows, columns), optional
-        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by one more sweep in a
-        random direction, and a warning says which rows or columns are wrong if it leaves something out. torch's graphs do not
-        say what their operations read, so for torch "sparse" needs it.
+        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by sweeps in
+        random directions, each row or column by itself, and a warning says which are wrong if it leaves something out (each time,
+        and which cannot be told because they hold inf or NaN). torch's graphs do not say what their operations read, so for torch
+        "sparse" needs it.
     plan : Plan, optional
         The `plan` of another Jacobian of the same shape: its method, pattern and colours are used and not searched for again.
         If the graph is another (other operations, shapes, indices or axes), the pattern is checked as a given one is.

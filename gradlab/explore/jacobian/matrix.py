@@ -7,13 +7,13 @@ Products need none of them: vᵀJ is a backward sweep and Ju a forward one. When
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradlab.explore.cells import Cells
+from gradlab.explore.jacobian.checked import compare
 from gradlab.explore.jacobian.code import Labels, RowByHand
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room, needs_room
@@ -23,6 +23,7 @@ from gradlab.explore.jacobian.runs import Run, run
 from gradlab.explore.jacobian.showing import Showing, times
 from gradlab.explore.jacobian.transposed import Transposed
 from gradlab.explore.libraries import library_of
+from gradlab.explore.warned import warn_at_the_caller
 
 Shape = tuple[int, ...]
 
@@ -244,7 +245,7 @@ class Jacobian(Showing):
     def _finish(self) -> None:
         """All is known: the graph is let go."""
         assert self._graph is not None
-        if self._plan is not None and self._plan.given:
+        if self._plan is not None and self._plan.given and self._done:
             self._check_given()
         self._unused = self._graph.unused
         self.complete, self._graph, self._rows = True, None, {}
@@ -253,19 +254,20 @@ class Jacobian(Showing):
                 kept.setflags(write=False)
 
     def _check_given(self) -> None:
-        """Say so if the pattern that was given leaves out what is not zero: compare with one sweep in a random direction."""
-        plan, draw = self.plan, np.random.default_rng(0)
-        forward = plan.by == "columns"
-        vector = draw.uniform(0.5, 1.0, self.shape[forward]).astype(self.dtype)
-        swept = self._push(vector) if forward else self._sweep(vector)
+        """Say so if the pattern that was given leaves out what is not zero."""
+        forward = self.plan.by == "columns"
         whole = self._known_whole()
-        made, size = (whole @ vector, abs(whole) @ vector) if forward else (whole.T @ vector, abs(whole).T @ vector)
-        eps = np.finfo(self.dtype).eps
-        wrong = np.abs(swept - made) > eps ** 0.5 * (size + np.abs(swept)) + 100 * eps * np.abs(swept).max(initial=0)
+        sweep, lines, across = (self._push, "rows", whole) if forward else (self._sweep, "columns", whole.T)
+        wrong, unknown = compare(sweep, across, self.dtype, self.plan.chunk)
         if wrong.any():
-            warnings.warn(
-                f"the pattern that was given leaves out entries that are not zero: {int(wrong.sum())} of {wrong.size} "
-                f"{'rows' if forward else 'columns'} are wrong, the first of them {int(np.argmax(wrong))}", stacklevel=2)
+            warn_at_the_caller(
+                f"the pattern that was given leaves out entries that are not zero: {int(wrong.sum())} of {wrong.size} {lines} "
+                f"are wrong, the first of them {int(np.argmax(wrong))}. Compute this one without plan= and sparsity=, or give a "
+                "pattern that has all of its entries")
+        elif unknown.any():
+            warn_at_the_caller(
+                f"whether the pattern that was given has all entries that are not zero can be told of all {lines} but "
+                f"{int(unknown.sum())} of {unknown.size}, which hold inf or NaN; the first of them is {int(np.argmax(unknown))}")
 
     def row(self, i: int) -> np.ndarray:
         """Row `i`, 0 <= i < len(J), computed by one weighted backward if it is not known yet. Read only."""

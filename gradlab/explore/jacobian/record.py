@@ -17,7 +17,6 @@ import hashlib
 import json
 import mmap
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradlab.explore.jacobian.digests import Part
+from gradlab.explore.warned import warn_at_the_caller
 
 WHAT, VERSION = "the record of a Jacobian that gradlab computes", 1
 NAMED = 4  # differences that a message names
@@ -113,10 +113,9 @@ class Record:
         if lost and all_or_none:
             lost, self.stretches = lost + len(self.done), []
         if lost:
-            warnings.warn(
+            warn_at_the_caller(
                 f"{lost} of the {self.blocks} blocks that {self.path} has are not in {self.out.filename} as they were written, "
-                "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)",
-                stacklevel=2,
+                "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)"
             )
 
 
