@@ -54,11 +54,12 @@ def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dty
     with np.errstate(all="ignore"):
         first = vectors(1 if limits.eps < 1e-10 else 2)         # of few digits, two weights may be as good as alike
         distance, rounding = apart(first, swept(first))
-        unknown, wrong = np.isnan(distance).any(0), (distance > rounding).any(0)
+        unknown: Any = np.isnan(distance).any(0)
+        wrong: Any = (distance > rounding).any(0)
         if wrong.any():
             v = vectors(AGAIN)
             a = (v * draw.uniform(0.5, 0.9, v.shape).astype(dtype)).astype(dtype)      # so v − a is exact
             whole_v, some, rest = np.split(swept(np.concatenate([v, a, v - a])), 3)
             distance, rounding = (part.mean(0) for part in apart(v, whole_v))
-            wrong &= ~(distance <= NOISE * np.abs(whole_v - some - rest).mean(0) + rounding)
+            wrong = wrong & ~(distance <= NOISE * np.abs(whole_v - some - rest).mean(0) + rounding)
     return wrong, unknown & ~wrong

@@ -56,9 +56,11 @@ def run(jacobian: Any, blocks: Iterable[Block], progress: Any = None) -> None:
     with _told(asked.progress if progress is None else progress, done, total, plan.kind) as tell:
         try:
             for block in blocks:
-                jacobian._store(block, jacobian._values(block))
-                if asked.record is not None:
-                    asked.record.mark(block.number, held(plan, asked.out, block))
+                with jacobian._lock:
+                    if not jacobian.complete and block.number not in jacobian._done:           # by another thread meanwhile
+                        jacobian._store(block, jacobian._values(block))
+                        if asked.record is not None:
+                            asked.record.mark(block.number, held(plan, asked.out, block))
                 done += _size(block)
                 tell(done)
         except BaseException as error:
