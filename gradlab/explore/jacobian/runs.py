@@ -140,7 +140,16 @@ def _told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable
 
 # ----------------------------------------------------------------------------------------------------------- before and after
 def prepare(
-    verb: str, target: Any, inputs: Sequence[Any], names: Sequence[str], library: Library, *, out: Any, progress: Any, resume: Any
+    verb: str,
+    target: Any,
+    inputs: Sequence[Any],
+    names: Sequence[str],
+    library: Library,
+    *,
+    out: Any,
+    progress: Any,
+    resume: Any,
+    key: Any,
 ) -> Run:
     """The run that is asked for, its function and inputs digested if it is to be gone on with."""
     check_progress(progress)
@@ -148,6 +157,10 @@ def prepare(
         raise TypeError(f"out= takes a NumPy array or np.memmap that the Jacobian is written into; got {type(out).__name__}")
     if not isinstance(resume, bool):
         raise TypeError(f"resume={resume!r}: it takes True or False")
+    if key is not None and not (isinstance(key, (str, bytes)) and key):
+        raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
+    if key is not None and not resume:
+        raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
     made = Run(out, progress)
     if not resume:
         return made
@@ -163,7 +176,8 @@ def prepare(
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one; "
             f"out is {got}"
         )
-    from gradlab.explore.jacobian.digests import Part, array_digest, parts_of
+    from gradlab import __version__
+    from gradlab.explore.jacobian.digests import CannotDigestError, Part, array_digest, part_of, parts_of
     from gradlab.explore.jacobian.record import compare, path_beside, read
 
     made.facts = {"what is computed": Part(verb, verb)}
@@ -173,7 +187,14 @@ def prepare(
         made.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
         made.called[f"inputs[{k}]"] = f"the input {name}"
     own = getattr(target, "__name__", None)
-    made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
+    if key is not None:
+        made.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": Part(__version__, __version__)}
+    else:
+        try:
+            made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
+        except CannotDigestError as error:
+            raise CannotDigestError(f"{error}. Give the function a name of your own, key=\"...\", and another one whenever it "
+                                    "changes: then that is compared, and not what it is made of") from error
     path = path_beside(out)
     made.found = read(path)
     if made.found is not None:
@@ -234,8 +255,10 @@ def begin(jacobian: Any, inputs: Sequence[Any]) -> None:
             f"{plan.sweeps} colours",
         )
     blocks = plan.blocks()
-    output = summary(np.concatenate([jacobian._library.array(y).reshape(-1) for y in graph.outputs]))
-    record = Record(asked.out, asked.facts, asked.called, output, len(blocks))
+    output = np.concatenate([jacobian._library.array(y).reshape(-1) for y in graph.outputs])
+    weights = np.random.default_rng(0).uniform(0.5, 1.0, jacobian.shape[0]).astype(jacobian.dtype)
+    values = {"output": summary(output), "derivative": summary(graph.vjp(weights))}
+    record = Record(asked.out, asked.facts, asked.called, values, len(blocks))
     if found is not None:
         record.go_on(found, lambda number: held(plan, asked.out, blocks[number]), all_or_none=plan.colours is not None)
     record.write()
