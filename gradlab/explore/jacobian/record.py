@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradlab.explore.jacobian.digests import Part
+from gradlab.explore.jacobian.memory import first_byte
 from gradlab.explore.warned import warn_at_the_caller
 
 WHAT, VERSION = "the record of a Jacobian that gradlab computes", 2
@@ -85,11 +85,15 @@ class Record:
             ensure_ascii=False,
         )
         beside = self.path.with_name(self.path.name + ".new")
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.path)
+        try:
+            with beside.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self.path)
+        except OSError:  # a full disk, say: the record that was there stays
+            beside.unlink(missing_ok=True)
+            raise
 
     def go_on(self, found: dict[str, Any], values_of: Callable[[int], np.ndarray], *, all_or_none: bool = False) -> None:
         """Take over the blocks of a record `found`, if it is of this work and the file still holds them.
@@ -223,11 +227,8 @@ def _to_start_anew(path: Path) -> str:
 
 
 def mapped_at(out: np.memmap) -> str:
-    """Where in its file an array lies: views have the whole map's own `offset`, so it is told by the addresses."""
-    whole = np.frombuffer(out._mmap, np.uint8)  # type: ignore[attr-defined]
-    begins = out.offset - out.offset % mmap.ALLOCATIONGRANULARITY
-    at = begins + out.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return f"byte {at}, strides {out.strides}"
+    """Where in its file an array lies."""
+    return f"byte {first_byte(out, out)}, strides {out.strides}"
 
 
 def summary(array: np.ndarray) -> list[float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradlab.explore.jacobian.memory import needs_disk
 from gradlab.explore.jacobian.methods import scatter
 from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.libraries import Library, library_of
@@ -212,6 +213,8 @@ def begin(jacobian: Any, inputs: Sequence[Any]) -> None:
     if graph is not None:
         shared += [(f"the output {name}", y) for name, y in zip(jacobian.output_names, graph.outputs, strict=True)]
     check_out(asked.out, jacobian.shape, jacobian.dtype, [(name, jacobian._library.array(one)) for name, one in shared])
+    if not jacobian.complete:
+        needs_disk(asked.out)
     if not (isinstance(asked.out, np.memmap) and asked.out.filename) or jacobian.complete:
         return
     from gradlab.explore.jacobian.digests import Part, array_digest
