@@ -11,10 +11,10 @@ that occurs twice is one object. Torch's own files are read by `gradlab.torch_fi
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import os
+import re
 import secrets
 import zipfile
 from collections import Counter, OrderedDict
@@ -29,10 +29,14 @@ from gradlab.backend.namespaces import address, cuda, device
 from gradlab.core.dtypes import DTYPES, dtype, known_dtype
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
+from gradlab.zips import content, opened
 
 __all__ = ["load", "save"]
 
 STRUCTURE, VERSION = "gradlab.json", 1
+SAVED = "biufSU"                                                      # kinds of arrays
+NPY = re.compile(rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + SAVED.encode() + rb"]\d{1,9})', "
+                 rb"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n", re.DOTALL)
 KNOWN_DTYPES = {d.name: d for d in DTYPES}
 GROUPS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}
 DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
@@ -64,7 +68,7 @@ class _Writer:
             return {"device": str(x)}
         if kind is bytes:
             return {"bytes": base64.b64encode(x).decode()}
-        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufSU":
+        if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in SAVED:
             self.arrays.append(np.asarray(x))
             return {"array" if isinstance(x, np.ndarray) else "scalar": len(self.arrays) - 1}
         return self.container(x, where)
@@ -182,60 +186,54 @@ def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool | N
 
 
 def _read(file: BinaryIO, map_location: Any) -> Any:
-    try:
-        archive = zipfile.ZipFile(file)
-    except zipfile.BadZipFile:
-        raise RuntimeError("gradlab.load: the file is neither one that gradlab.save wrote nor a zip file of torch.save's (it may "
-                           "be damaged, or of torch older than 1.6: load and save it there again).") from None
-    with archive:
+    target = target_of(map_location)
+    with opened(file) as archive:
         names = archive.namelist()
         if STRUCTURE in names:
-            return _Reader(archive, map_location).read()
+            return _Reader(archive, target).read()
         if pickles := [n for n in names if n.endswith("data.pkl")]:
             from gradlab.torch_files import read
 
-            return read(archive, pickles[0], lambda where: target(where, map_location))
+            return read(archive, pickles[0], target)
         raise RuntimeError("gradlab.load: the zip file holds neither gradlab's data nor torch's.")
 
 
-def target(saved: str, map_location: Any) -> device:
-    """The device that what was saved on another is loaded to."""
-    if map_location is None:
-        where = device(saved)
-        if where.type == "cuda" and not cuda.probe():
-            raise RuntimeError("Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If "
-                               "you are running on a CPU-only machine, please use gradlab.load with "
-                               "map_location=gradlab.device('cpu') to map your storages to the CPU.")
-        return where
-    if callable(map_location):
-        return device("cpu")
-    if isinstance(map_location, dict):
-        return device(map_location.get(saved, saved))
-    return device(map_location)
+def target_of(map_location: Any) -> Callable[[str], device]:
+    """A function of the device that something was saved on: the one that it is loaded to."""
+    if map_location is None or isinstance(map_location, dict):
+        given = {str(saved): device(where) for saved, where in (map_location or {}).items()}
+        return lambda saved: given[saved] if saved in given else _there(device(saved))
+    where = device("cpu") if callable(map_location) else device(map_location)
+    return lambda saved: where
+
+
+def _there(where: device) -> device:
+    if where.type == "cuda" and not cuda.probe():
+        raise RuntimeError("Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If you "
+                           "are running on a CPU-only machine, please use gradlab.load with map_location=gradlab.device('cpu') "
+                           "to map your storages to the CPU.")
+    return where
 
 
 class _Reader:
     """The object of a file."""
 
-    def __init__(self, archive: zipfile.ZipFile, map_location: Any) -> None:
-        self.archive, self.map_location = archive, map_location
+    def __init__(self, archive: zipfile.ZipFile, target: Callable[[str], device]) -> None:
+        self.archive, self.target = archive, target
         self.arrays: dict[int, np.ndarray] = {}
         self.tensors: list[Tensor] = []
 
     def read(self) -> Any:
-        try:
-            structure = json.loads(self.archive.read(STRUCTURE))
-            if structure["version"] > VERSION:
-                raise RuntimeError(f"gradlab.load: the file has format {structure['version']}, this gradlab reads up to "
-                                   f"{VERSION}: update gradlab.")
-            self.tensors = [self.tensor(spec) for spec in structure["tensors"]]
-            return self.object(structure["object"])
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-            raise RuntimeError(f"gradlab.load: the file is damaged ({type(error).__name__}: {error}).") from error
+        structure = json.loads(content(self.archive, STRUCTURE))
+        if structure["version"] > VERSION:
+            raise RuntimeError(f"gradlab.load: the file has format {structure['version']}, this gradlab reads up to {VERSION}: "
+                               "update gradlab.")
+        self.tensors = [self.tensor(spec) for spec in structure["tensors"]]
+        return self.object(structure["object"])
 
     def array(self, n: int) -> np.ndarray:
         if n not in self.arrays:
-            self.arrays[n] = np.lib.format.read_array(io.BytesIO(self.archive.read(f"arrays/{int(n)}.npy")), allow_pickle=False)
+            self.arrays[n] = _npy(content(self.archive, f"arrays/{int(n)}.npy"))
         return self.arrays[n]
 
     def tensor(self, spec: dict[str, Any]) -> Tensor:
@@ -244,7 +242,7 @@ class _Reader:
         if "offset" in spec:                                                        # np.ndarray raises if it leaves the memory
             array = np.ndarray(tuple(spec["shape"]), array.dtype, array, spec["offset"] * array.itemsize,
                                [s * array.itemsize for s in spec["stride"]])
-        made = constant(array).to(target(spec.get("device", "cpu"), self.map_location))
+        made = constant(array).to(self.target(spec.get("device", "cpu")))
         if spec.get("class") == "Parameter":
             from gradlab import nn
 
@@ -262,6 +260,18 @@ class _Reader:
         if kind in GROUPS:
             return GROUPS[kind](self.object(x) for x in value)
         return LEAVES[kind](self, value)
+
+
+def _npy(data: bytes) -> np.ndarray:
+    """The array of a .npy file as `save` writes it; one that says that it is larger than the file is not tried."""
+    found = NPY.match(data)
+    if found is None:
+        raise ValueError("no array in NumPy's format")
+    descr, fortran, sizes = (part.decode() for part in found.groups())
+    kind, shape = np.dtype(descr), tuple(int(n) for n in sizes.replace(",", " ").split())
+    if math.prod(shape) * kind.itemsize != len(data) - found.end():
+        raise ValueError(f"{len(data) - found.end()} bytes for an array of shape {shape}, {kind}")
+    return np.ndarray(shape, kind, data, found.end(), order="F" if fortran == "True" else "C").copy("K")
 
 
 LEAVES: dict[str, Callable[[_Reader, Any], Any]] = {

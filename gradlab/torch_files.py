@@ -3,6 +3,8 @@
 Such a file is a zip: `data.pkl` is a pickle of the object, in which each tensor is a call of `_rebuild_tensor_v2` on a storage
 that is named by a persistent id; `data/KEY` is the memory of a storage. A pickle may name any function of any module; this reader
 knows the few that rebuild tensors and plain data, as functions of its own, and refuses every other name.
+
+It is the standard library's unpickler in Python: the one in C makes room for whatever number of objects a damaged file names.
 """
 from __future__ import annotations
 
@@ -21,20 +23,25 @@ from gradlab.core.dtypes import DTYPES, dtype
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.parameter import Parameter
+from gradlab.zips import content, told_if_damaged
 
 STORAGES = {f"{d.word}Storage": d for d in DTYPES}
 OF_NAME = {d.name: d for d in DTYPES}
 ABSENT = {"BFloat16Storage": "bfloat16", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128"}
 
 
-class _Unpickler(pickle.Unpickler):
+InPython: Any = pickle._Unpickler  # type: ignore[attr-defined]
+
+
+class _Unpickler(InPython):  # type: ignore[misc]
     """Knows tensors, storages, parameters and plain data."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str, target: Callable[[str], device]) -> None:
-        super().__init__(io.BytesIO(archive.read(name)), encoding="utf-8")
-        self.archive, self.folder, self.target = archive, name.removesuffix("data.pkl"), target
+        pickled = content(archive, name)
+        super().__init__(io.BytesIO(pickled), encoding="utf-8")
+        self.archive, self.folder, self.target, self.length = archive, name.removesuffix("data.pkl"), target, len(pickled)
         order = f"{self.folder}byteorder"
-        self.big = order in archive.namelist() and archive.read(order) == b"big"
+        self.big = order in archive.namelist() and content(archive, order) == b"big"
         self.storages: dict[str, Any] = {}
 
         def rebuild(storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool = False, *ignored: Any) -> Tensor:
@@ -45,6 +52,8 @@ class _Unpickler(pickle.Unpickler):
             return Parameter(data, bool(requires_grad))
 
         def encode(text: str, how: str) -> bytes:
+            if how != "latin1":                                     # as bytes are written in the pickles of Python 2
+                raise ValueError(f"bytes that are encoded as {how!r:.100}")
             return text.encode(how)
 
         # The pickle may set attributes on what it names: classes of Python's refuse, and the functions are this reader's own.
@@ -73,9 +82,25 @@ class _Unpickler(pickle.Unpickler):
             raise TypeError(f"gradlab.load: the file refers to {pid!r:.100}, which is no storage that gradlab knows.")
         if key not in self.storages:
             written = typed.numpy.newbyteorder(">" if self.big else "<")
-            memory = np.frombuffer(self.archive.read(f"{self.folder}data/{key}"), written).astype(typed.numpy)
+            memory = np.frombuffer(content(self.archive, f"{self.folder}data/{key}"), written).astype(typed.numpy)
             self.storages[key] = moved(memory, self.target(str(location)))
         return self.storages[key]
+
+    def build(self) -> None:
+        """Attributes of a dict, as a state_dict's `_metadata`; nothing else may be given any."""
+        state, made = self.stack[-1], self.stack[-2]
+        if not isinstance(made, OrderedDict) or type(state) is not dict:
+            raise ValueError(f"a state for a {type(made).__name__}")
+        super().load_build()
+
+    def bytes_in_place(self) -> None:
+        """A bytearray, for which the standard library makes room before it reads."""
+        length = int.from_bytes(self.read(8), "little")
+        if length > self.length:
+            raise EOFError("a bytearray that is longer than the file")
+        self.stack.append(bytearray(self.read(length)))
+
+    dispatch = InPython.dispatch | {pickle.BUILD[0]: build, pickle.BYTEARRAY8[0]: bytes_in_place}
 
 
 def strided(storage: Any, offset: int, size: Any, stride: Any) -> Any:
@@ -89,10 +114,5 @@ def strided(storage: Any, offset: int, size: Any, stride: Any) -> Any:
 
 def read(archive: zipfile.ZipFile, name: str, target: Callable[[str], device]) -> Any:
     """The object whose pickle is `name` in the zip file; `target` gives the device for the one it was saved on."""
-    try:
+    with told_if_damaged("the file is damaged, or holds what gradlab cannot read"):
         return _Unpickler(archive, name, target).load()
-    except (pickle.UnpicklingError, KeyError, ValueError, IndexError, AttributeError, EOFError, TypeError) as error:
-        if str(error).startswith("gradlab.load"):
-            raise
-        raise RuntimeError(f"gradlab.load: the file is damaged, or holds what gradlab cannot read ({type(error).__name__}: "
-                           f"{error}).") from error

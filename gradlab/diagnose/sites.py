@@ -67,14 +67,14 @@ class Freed(NamedTuple):
 def site_here(depth: int = 1) -> Site | None:
     """The nearest frame outside gradlab, from `depth` frames above the caller on; None where Python itself called us."""
     frame: Any = _getframe(depth)
-    while (name := frame.f_code.co_filename) in OURS or _is_ours(name):
+    while (name := frame.f_code.co_filename) in OURS or is_ours(name):
         frame = frame.f_back
         if frame is None:
             return None
     return frame.f_code, frame.f_lasti
 
 
-def _is_ours(filename: str) -> bool:
+def is_ours(filename: str) -> bool:
     if filename.startswith(HOME):
         OURS.add(filename)
         return True
@@ -92,7 +92,7 @@ class Sites(Watcher):
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
         frame: Any = _getframe(2)
-        while (code := frame.f_code).co_filename in OURS or _is_ours(code.co_filename):
+        while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
             frame = frame.f_back
             if frame is None:
                 return

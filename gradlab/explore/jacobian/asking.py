@@ -19,7 +19,7 @@ from gradlab.explore.libraries import Library, library_of
 
 def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_size: int | str | None = None,
              sparsity: Any = None, plan: Plan | None = None, out: Any = None, progress: Any = None, resume: bool = False,
-             names: Mapping[str, Any] | None = None) -> Jacobian:
+             key: str | bytes | None = None, names: Mapping[str, Any] | None = None) -> Jacobian:
     """The Jacobian of a tensor, or of a function, by one or several input tensors.
 
     Parameters
@@ -39,9 +39,10 @@ def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_si
         How many rows, columns or colours are swept at once. By default as many as keep the sweep's memory at a share of
         what is free.
     sparsity : scipy.sparse array, boolean array, or (rows, columns), optional
-        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by one more sweep in a
-        random direction, and a warning says which rows or columns are wrong if it leaves something out. torch's graphs do not
-        say what their operations read, so for torch "sparse" needs it.
+        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by sweeps in
+        random directions, each row or column by itself, and a warning says which are wrong if it leaves something out (each time,
+        and which cannot be told because they hold inf or NaN). torch's graphs do not say what their operations read, so for torch
+        "sparse" needs it.
     plan : Plan, optional
         The `plan` of another Jacobian of the same shape: its method, pattern and colours are used and not searched for again.
         If the graph is another (other operations, shapes, indices or axes), the pattern is checked as a given one is.
@@ -60,6 +61,9 @@ def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_si
         the record is damaged, that is said and nothing is overwritten. At most one chunk is computed twice (of twenty or more,
         if `chunk_size` does not say). What is not in the file as it was written is computed again. Move the record away to
         start anew.
+    key : str or bytes, optional
+        With `resume`: what to know the function by, instead of digests of what it is made of, where it holds what two processes
+        cannot compare. That functions of one key are the same is then for you to see to: change the key with the function.
     names : mapping of str to Tensor, optional
         What to call the output (the tensor, or the function that makes it) and the inputs, as in `graph`. By default
         the names that the caller's variables have; an output without one is called "y", an input "x".
@@ -86,13 +90,13 @@ def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_si
     torch's tensors and nodes, and what they return counts.
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
-    return _asked("jacobian", func_or_output, inputs, names, request, {"out": out, "progress": progress, "resume": resume},
-                  sys._getframe(1))
+    long = {"out": out, "progress": progress, "resume": resume, "key": key}
+    return _asked("jacobian", func_or_output, inputs, names, request, long, sys._getframe(1))
 
 
 def hessian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_size: int | str | None = None,
             sparsity: Any = None, plan: Plan | None = None, out: Any = None, progress: Any = None, resume: bool = False,
-            names: Mapping[str, Any] | None = None) -> Hessian:
+            key: str | bytes | None = None, names: Mapping[str, Any] | None = None) -> Hessian:
     """The Hessian of a scalar, or of a function that returns one, by one or several input tensors.
 
     Parameters
@@ -101,7 +105,7 @@ def hessian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_siz
         A tensor of one element that was computed from `inputs`, or a function that computes it, as in `jacobian`.
     inputs : Tensor or sequence of Tensor
         What to differentiate by. Several inputs become blocks of rows and columns.
-    method, chunk_size, sparsity, plan, out, progress, resume, names
+    method, chunk_size, sparsity, plan, out, progress, resume, key, names
         As in `jacobian`. The colours of "sparse" use that the matrix is symmetric, and a given `sparsity` is made symmetric.
 
     Returns
@@ -120,8 +124,8 @@ def hessian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_siz
     H[i, j] = ∂²output / ∂input[i] ∂input[j].
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
-    made = _asked("hessian", func_or_output, inputs, names, request, {"out": out, "progress": progress, "resume": resume},
-                  sys._getframe(1))
+    long = {"out": out, "progress": progress, "resume": resume, "key": key}
+    made = _asked("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
     assert isinstance(made, Hessian)
     return made
 

@@ -4,22 +4,31 @@ A function is its code, its constants, its defaults, the values of its closure a
 same again for every function among these. Arrays and tensors count by their bytes. What lies in the standard library or in
 an installed package counts by its name and the package's version; a module of the user's by the bytes of its source and by
 what the function takes from it. Any other object is taken apart by the protocol by which it says what it is made of
-(`__reduce_ex__`, of which nothing is ever called or written). What cannot be taken apart, an open file say, is refused
-by the name under which the function reaches it.
+(`__reduce_ex__`, of which nothing is ever called or written), and, where a class of the user's says this itself, by its
+attributes too: what an object leaves out of its pickle may still be what it computes with. What cannot be taken apart, an open
+file say, is refused by the name under which the function reaches it; the user can name such work by `key=` instead.
 
 Digests do not see what a function looks up by a computed name, reads from files or draws at random. For these the values
-of the output are compared as well (see `record`).
+of the output and of the derivative are compared as well (see `record`).
+
+Pickles would not do, neither cloudpickle's nor joblib's hash of one: they leave out what `__getstate__` drops and the source of
+modules that can be imported, their bytes depend on which strings are one object, and one digest of all cannot say what changed.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import copyreg
 import dis
 import functools
 import hashlib
+import importlib
 import importlib.metadata
+import importlib.util
+import os
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
@@ -40,6 +49,7 @@ PASSED_OVER = frozenset(
         "__qualname__",
         "__firstlineno__",
         "__static_attributes__",
+        "__slotnames__",
         "__annotations__",
         "__annotate__",
         "__annotate_func__",
@@ -48,6 +58,9 @@ PASSED_OVER = frozenset(
         "__abstractmethods__",
     }
 )
+OF_A_MAP = frozenset({"_mmap", "filename", "offset", "mode"})  # what np.memmap itself notes: where the values came from
+STANDARD = os.path.dirname(os.__file__), sysconfig.get_path("platstdlib")
+REDUCERS = ("__reduce__", "__reduce_ex__", "__getstate__")
 DESCRIPTORS = ("wrapper_descriptor", "method_descriptor", "member_descriptor", "getset_descriptor", "classmethod_descriptor")
 
 
@@ -99,7 +112,8 @@ def _hash(kind: str, *pieces: bytes) -> bytes:
 def array_digest(array: np.ndarray) -> bytes:
     """The type, shape and bytes of an array of numbers."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    hasher = hashlib.blake2b(f"array {array.dtype.str} {array.shape} ".encode(), digest_size=16)
+    kind = repr(array.dtype) if array.dtype.names else array.dtype.str
+    hasher = hashlib.blake2b(f"array {kind} {array.shape} ".encode(), digest_size=16)
     if flat.size:
         hasher.update(flat.view(np.uint8).data)
     return hasher.digest()
@@ -158,6 +172,10 @@ class _Taking:
             digest = self._named(value, attributes)
         except RecursionError:
             raise self._refusal(value, "it is nested too deeply") from None
+        except CannotDigestError:
+            raise
+        except Exception as error:  # of the user's code: properties, `__reduce__`
+            raise self._refusal(value, f"{type(error).__name__}: {error}") from error
         return Part(digest.hex(), _said(value))
 
     def _refusal(self, value: Any, why: object = "") -> CannotDigestError:
@@ -198,8 +216,9 @@ class _Taking:
             return _hash(kind.__name__, *sorted(map(self.digest, value)))
         if kind in (slice, range):
             return self._all(kind.__name__, (value.start, value.stop, value.step))
-        if isinstance(value, np.generic) or kind in (np.ndarray, np.memmap):
-            return self._array(np.asarray(value))
+        if kind in (np.ndarray, np.memmap) or (issubclass(kind, np.generic) and self._by_name(kind) is not None):
+            array, own = self._array(np.asarray(value)), self._own(value, OF_A_MAP) if kind is np.memmap else []
+            return _hash("map", array, *own) if own else array
         library = library_of(value)
         if library is not None:
             self._version(type(value).__module__)
@@ -228,9 +247,9 @@ class _Taking:
             return self._all("property", (value.fget, value.fset, value.fdel))
         if kind is functools.cached_property:
             return self._all("cached_property", (value.func,))
-        if isinstance(value, type):
+        if issubclass(kind, type):
             return self._class(value)
-        if isinstance(value, ModuleType):
+        if issubclass(kind, ModuleType):
             return self._module(value, frozenset())
         return self._reduced(value)
 
@@ -246,15 +265,16 @@ class _Taking:
             array = library.array(tensor)
         except Exception as error:  # sparse or quantized tensors of torch
             raise self._refusal(tensor, error) from error
-        return _hash(f"tensor {library.name} {library.dtype_name(tensor)} {tensor.requires_grad}", array_digest(array))
+        said = f"tensor {library.name} {library.dtype_name(tensor)} {tensor.requires_grad}"
+        return _hash(said, array_digest(array), *self._own(tensor))
 
     def _class(self, cls: type) -> bytes:
         own = [(name, value) for name, value in vars(cls).items() if name not in PASSED_OVER]
         values = [
-            _hash(name, type(value).__name__.encode() if type(value).__name__ in DESCRIPTORS else self.digest(value))
-            for name, value in own
+            _hash(name, type(value).__name__.encode() if _made_by(cls, value) else self.digest(value)) for name, value in own
         ]
-        return _hash(f"class {cls.__qualname__}", *map(self.digest, cls.__bases__), *values)
+        above = [] if type(cls) is type else [self.digest(type(cls))]
+        return _hash(f"class {cls.__qualname__}", *map(self.digest, cls.__bases__), *above, *values)
 
     def _named(self, value: Any, attributes: frozenset[str]) -> bytes:
         """A value that code names; `attributes` are the names that the same code could take from it if it is a module."""
@@ -302,12 +322,12 @@ class _Taking:
 
     def _reduced(self, value: Any) -> bytes:
         """Any other object, by what it says that it is made of."""
-        wrapped = getattr(value, "__wrapped__", None)
-        if wrapped is not None and callable(value):
-            return self._all(f"wrapped {type(value).__name__}", (wrapped,))
+        kind = type(value)
+        if kind is functools._lru_cache_wrapper:  # pickled by its name alone
+            return self._all("cached", (value.__wrapped__, value.cache_parameters(), vars(value)))
         try:
-            reduce = copyreg.dispatch_table.get(type(value))
-            made = reduce(value) if reduce else value.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(kind)
+            made = reduce(value) if reduce else kind.__reduce_ex__(value, 4)  # type: ignore[call-arg]
         except Exception as error:
             raise self._refusal(value) from error
         if isinstance(made, str):
@@ -315,13 +335,48 @@ class _Taking:
             if named is None:
                 raise self._refusal(value)
             return named
-        function, arguments, state, items, pairs = (*made, None, None, None)[:5]
-        return self._all("object", (function, arguments, state, list(items or ()), list(pairs or ())))
+        function, arguments, state, items, pairs, setter = (*made, None, None, None, None)[:6]
+        parts = [function, arguments, state, list(items or ()), list(pairs or ()), setter]
+        return _hash("object", self._all("parts", parts), *(self._own(value) if _leaves_out(kind, self) else ()))
+
+    def _own(self, value: Any, beside: frozenset[str] = frozenset()) -> list[bytes]:
+        """The class of an object, if it is the user's, and the attributes, whatever it says that it is made of."""
+        kind, found = type(value), []
+        for base in kind.__mro__:
+            if self._by_name(base) is None:
+                slots = vars(base).get("__slots__", ())
+                found += [f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+                          for name in ([slots] if isinstance(slots, str) else slots)]
+        held = {}
+        for name in found:
+            with contextlib.suppress(AttributeError):  # never set
+                held[name] = object.__getattribute__(value, name)
+        with contextlib.suppress(AttributeError):
+            held |= object.__getattribute__(value, "__dict__")
+        held = {name: one for name, one in held.items() if name not in beside | {"__dict__", "__weakref__"}}
+        return [self.digest(kind)] * (self._by_name(kind) is None) + ([self.digest(held)] if held else [])
 
     def _version(self, module: str) -> None:
         top = module.partition(".")[0]
         if top not in sys.stdlib_module_names:
             self.versions.setdefault(top, _version(top))
+
+
+def _made_by(cls: type, value: Any) -> bool:
+    """Whether a class made this descriptor itself, for a slot or `__dict__`."""
+    return type(value).__name__ in DESCRIPTORS and getattr(value, "__objclass__", cls) is cls
+
+
+def _leaves_out(kind: type, taking: _Taking) -> bool:
+    """Whether objects of a class may hold more than they say that they are made of.
+
+    The default says all. A package's own way is trusted, and goes by its version. What C says, of an array's subclass, leaves the
+    attributes out.
+    """
+    ways = [vars(base)[name] for base in kind.__mro__[:-1] for name in REDUCERS if name in vars(base)]
+    if not ways and kind not in copyreg.dispatch_table and kind.__getattribute__ is object.__getattribute__:
+        return False
+    return taking._by_name(kind) is None or not any(isinstance(way, FunctionType) for way in ways)
 
 
 # ------------------------------------------------------------------------------------------------------ what functions hold
@@ -340,8 +395,7 @@ def _held_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
         except ValueError:  # an empty cell: a call would fail
             yield f"{called}'s closure variable {name}", None
     for name, value in vars(function).items():
-        if name != "__wrapped__":
-            yield f"{called}.{name}", value
+        yield f"{called}.{name}", value
 
 
 def _named_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
@@ -351,6 +405,9 @@ def _named_by(function: FunctionType, called: str) -> Iterator[tuple[str, Any]]:
             yield f"the global {name} in {called}", function.__globals__[name]
         elif hasattr(builtins, name):
             yield f"the builtin {name} in {called}", getattr(builtins, name)
+    for name in _imports(function):
+        if (module := _to_import(name)) is not None:
+            yield f"the module {name} in {called}", module
 
 
 def _defaulted(function: FunctionType, i: int) -> str:
@@ -380,9 +437,37 @@ def _globals(code: CodeType) -> list[str]:
             step.argval
             for one in _codes(code)
             for step in dis.get_instructions(one)
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
         )
     )
+
+
+def _imports(function: FunctionType) -> list[str]:
+    """The modules that the function's code imports when it runs, packages before what is in them."""
+    found: dict[str, None] = {}
+    for code in _codes(function.__code__):
+        steps = list(dis.get_instructions(code))
+        for level, _, step in zip(steps, steps[1:], steps[2:], strict=False):
+            if step.opname == "IMPORT_NAME":
+                name, up = step.argval, level.argval if isinstance(level.argval, int) else 0
+                with contextlib.suppress(ImportError, TypeError):  # no package to be relative to: a call would fail
+                    name = importlib.util.resolve_name("." * up + name, function.__globals__.get("__package__"))
+                    parts = name.split(".")
+                    found |= {".".join(parts[:k]): None for k in range(1, len(parts) + 1)}
+    return list(found)
+
+
+def _to_import(name: str) -> ModuleType | None:
+    """The module that an import statement will find; None for what is installed and not loaded, and what cannot be."""
+    if name not in sys.modules:
+        try:
+            spec = importlib.util.find_spec(name)
+            if spec is None or _installed(name, spec.origin or ""):
+                return None
+            importlib.import_module(name)
+        except Exception:  # noqa: BLE001  (the function's own affair, if it gets there)
+            return None
+    return sys.modules[name]
 
 
 def _attributes(code: CodeType) -> frozenset[str]:
@@ -397,9 +482,17 @@ def _library(module: str | None) -> bool:
     if not module:
         return False
     top = module.partition(".")[0]
-    if top == "gradlab" or top in sys.stdlib_module_names:
-        return True
     file = getattr(sys.modules.get(top), "__file__", None) or getattr(sys.modules.get(module), "__file__", None) or ""
+    return _installed(top, file)
+
+
+def _installed(module: str, file: str) -> bool:
+    """Whether a module, from this file, is not the user's: a file of the user's may have the name of a standard module."""
+    top = module.partition(".")[0]
+    if top == "gradlab":
+        return True
+    if top in sys.stdlib_module_names:
+        return not os.path.isabs(file) or Path(file).is_relative_to(STANDARD[0]) or Path(file).is_relative_to(STANDARD[1])
     return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
 
 

@@ -3,17 +3,22 @@
 A row that is asked for alone is one weighted backward; the whole is computed by the plan, block after block. What is known
 is kept in one of three forms: single rows, a whole matrix that blocks are written into, or the numbers of a sparse pattern.
 Products need none of them: vᵀJ is a backward sweep and Ju a forward one. When all is known the graph is let go.
+
+Threads may share one. A lock is held for one row, product or block at a time, so that a view can show what a long run of another
+thread has so far, and two that ask for the whole share the work.
 """
 from __future__ import annotations
 
+import functools
 import math
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradlab.explore.cells import Cells
+from gradlab.explore.jacobian.checked import compare
 from gradlab.explore.jacobian.code import Labels, RowByHand
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room, needs_room
@@ -23,8 +28,19 @@ from gradlab.explore.jacobian.runs import Run, run
 from gradlab.explore.jacobian.showing import Showing, times
 from gradlab.explore.jacobian.transposed import Transposed
 from gradlab.explore.libraries import library_of
+from gradlab.explore.warned import warn_at_the_caller
 
 Shape = tuple[int, ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_turn(method: Method) -> Method:
+    """A method of a Jacobian that one thread at a time is in."""
+    @functools.wraps(method)
+    def held(self: Jacobian, *args: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **options)
+    return held  # type: ignore[return-value]
 
 
 class Jacobian(Showing):
@@ -48,6 +64,7 @@ class Jacobian(Showing):
     def __init__(self, graph: Graph, *, output_names: Sequence[str] = ("y",), input_names: Sequence[str] = ("x",),
                  single: tuple[bool, bool] = (True, True), remark: str = "", opening: str = "",
                  ask: dict[str, Any] | None = None, long: Run | None = None, spare: str = "y") -> None:
+        self._lock = threading.RLock()
         self._graph: Graph | None = graph
         self._library, self._single = graph.library, single
         self._ask = ask or {}                                   # method, chunk_size, sparsity, plan: what the plan is made from
@@ -88,6 +105,7 @@ class Jacobian(Showing):
         return self.output_shapes[0] if len(self.output_shapes) == 1 else (self.shape[0],)
 
     @property
+    @in_turn
     def plan(self) -> Plan:
         """How the whole is computed; found when first asked for."""
         if self._plan is None:
@@ -140,6 +158,12 @@ class Jacobian(Showing):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
     # ------------------------------------------------------------------------------------------ computing
     def _sweep(self, weights: np.ndarray) -> np.ndarray:
         """vᵀJ by one weighted backward over the kept graph: (columns,) for (rows,), (k, columns) for (k, rows)."""
@@ -161,8 +185,9 @@ class Jacobian(Showing):
         if self.complete:
             return
         if self.plan.sweeps == 0:                               # an empty pattern: all is zero
-            self._allocate()
-            self._finish()
+            with self._lock:
+                self._allocate()
+                self._finish()
             return
         self._run([block for block in self.plan.blocks() if block.number not in self._done])
 
@@ -212,6 +237,7 @@ class Jacobian(Showing):
                 self._rows.pop(i, None)
         self._done.add(block.number)
 
+    @in_turn
     def _settle(self) -> None:
         if not self.complete and len(self._done) * self.plan.chunk >= self.plan.sweeps:
             self._finish()
@@ -243,8 +269,10 @@ class Jacobian(Showing):
 
     def _finish(self) -> None:
         """All is known: the graph is let go."""
+        if self.complete:
+            return
         assert self._graph is not None
-        if self._plan is not None and self._plan.given:
+        if self._plan is not None and self._plan.given and self._done:
             self._check_given()
         self._unused = self._graph.unused
         self.complete, self._graph, self._rows = True, None, {}
@@ -253,20 +281,22 @@ class Jacobian(Showing):
                 kept.setflags(write=False)
 
     def _check_given(self) -> None:
-        """Say so if the pattern that was given leaves out what is not zero: compare with one sweep in a random direction."""
-        plan, draw = self.plan, np.random.default_rng(0)
-        forward = plan.by == "columns"
-        vector = draw.uniform(0.5, 1.0, self.shape[forward]).astype(self.dtype)
-        swept = self._push(vector) if forward else self._sweep(vector)
+        """Say so if the pattern that was given leaves out what is not zero."""
+        forward = self.plan.by == "columns"
         whole = self._known_whole()
-        made, size = (whole @ vector, abs(whole) @ vector) if forward else (whole.T @ vector, abs(whole).T @ vector)
-        eps = np.finfo(self.dtype).eps
-        wrong = np.abs(swept - made) > eps ** 0.5 * (size + np.abs(swept)) + 100 * eps * np.abs(swept).max(initial=0)
+        sweep, lines, across = (self._push, "rows", whole) if forward else (self._sweep, "columns", whole.T)
+        wrong, unknown = compare(sweep, across, self.dtype, self.plan.chunk)
         if wrong.any():
-            warnings.warn(
-                f"the pattern that was given leaves out entries that are not zero: {int(wrong.sum())} of {wrong.size} "
-                f"{'rows' if forward else 'columns'} are wrong, the first of them {int(np.argmax(wrong))}", stacklevel=2)
+            warn_at_the_caller(
+                f"the pattern that was given leaves out entries that are not zero: {int(wrong.sum())} of {wrong.size} {lines} "
+                f"are wrong, the first of them {int(np.argmax(wrong))}. Compute this one without plan= and sparsity=, or give a "
+                "pattern that has all of its entries")
+        elif unknown.any():
+            warn_at_the_caller(
+                f"whether the pattern that was given has all entries that are not zero can be told of all {lines} but "
+                f"{int(unknown.sum())} of {unknown.size}, which hold inf or NaN; the first of them is {int(np.argmax(unknown))}")
 
+    @in_turn
     def row(self, i: int) -> np.ndarray:
         """Row `i`, 0 <= i < len(J), computed by one weighted backward if it is not known yet. Read only."""
         if self._matrix is not None and (self.complete or self._filled[0][i]):
@@ -305,6 +335,7 @@ class Jacobian(Showing):
         return columns[inside], self._data[inside]
 
     # ------------------------------------------------------------------------------------------ products
+    @in_turn
     def vjp(self, v: Any) -> np.ndarray:
         """vᵀJ, the mix of rows with weights `v`, by one weighted backward (by the matrix, once it is known).
 
@@ -322,6 +353,7 @@ class Jacobian(Showing):
             return weights @ self._known_whole()
         return self._sweep(weights)
 
+    @in_turn
     def jvp(self, u: Any) -> np.ndarray:
         """Ju, the mix of columns with weights `u`, by one forward sweep (by the matrix, once it is known).
 
@@ -360,6 +392,7 @@ class Jacobian(Showing):
         v = _array(v)
         return self._product(v.T if v.ndim == 2 else v, self.shape[0], "v @ J", 0)
 
+    @in_turn
     def _product(self, vectors: np.ndarray, size: int, call: str, side: int) -> np.ndarray:
         """J @ u (side 1) or v @ J (side 0) for vectors (size,) or (size, k): sweeps in chunks, or the matrix once known."""
         if vectors.dtype.kind not in "fiub":
@@ -395,9 +428,12 @@ class Jacobian(Showing):
         chunk = max(1, self.plan.chunk)
         for start in range(0, self.shape[0], chunk):
             numbers = range(start, min(start + chunk, self.shape[0]))
-            known = self.complete or self._filled[0][start:numbers.stop].all()
-            yield from map(self.row, numbers) if known else self._sweep(_unit(np.array(numbers), self.shape[0], self.dtype))
+            with self._lock:
+                known = self.complete or self._filled[0][start:numbers.stop].all()
+                some = None if known else self._sweep(_unit(np.array(numbers), self.shape[0], self.dtype))
+            yield from map(self.row, numbers) if some is None else some
 
+    @in_turn
     def column(self, j: int) -> np.ndarray:
         """Column `j`, 0 <= j < J.shape[1]: by one forward sweep, unless it is known."""
         if self.complete or self._filled[1][j]:
@@ -439,11 +475,13 @@ class Jacobian(Showing):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._compute()
-        matrix = self._matrix
-        if matrix is None:
-            needs_room(self.shape, self.dtype)
-            matrix = self._matrix = self.sparse().toarray()
-            matrix.setflags(write=False)
+        with self._lock:
+            matrix = self._matrix
+            if matrix is None:
+                needs_room(self.shape, self.dtype)
+                matrix = self.sparse().toarray()
+                matrix.setflags(write=False)
+                self._matrix = matrix
         if dtype is not None and np.dtype(dtype) != matrix.dtype:
             if copy is False:
                 raise ValueError(f"a Jacobian of {matrix.dtype} cannot be seen as {np.dtype(dtype)} without a copy")
@@ -458,9 +496,10 @@ class Jacobian(Showing):
         """The whole as a scipy.sparse.csr_array; its entries are the pattern's, or else what is not zero."""
         from scipy.sparse import csr_array, hstack, vstack
 
-        if not self.complete and self.plan.colours is None and not has_room(self.shape, self.dtype):
-            stack = hstack if self.plan.kind == "columns" else vstack
-            return stack([csr_array(self._values(block)) for block in self.plan.blocks()], format="csr")
+        with self._lock:
+            if not self.complete and self.plan.colours is None and not has_room(self.shape, self.dtype):
+                stack = hstack if self.plan.kind == "columns" else vstack
+                return stack([csr_array(self._values(block)) for block in self.plan.blocks()], format="csr")
         self._compute()
         return self._csr()
 
@@ -505,6 +544,7 @@ class Jacobian(Showing):
         """
         return self._hand.code(weights, self._unused or (False,) * len(self.input_shapes))
 
+    @in_turn
     def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
         """What is known of a part of the matrix, in `cells` along its sides at most: see `Cells`. Computes nothing."""
         (first, end, step), (left, right, across) = rows.indices(self.shape[0]), columns.indices(self.shape[1])

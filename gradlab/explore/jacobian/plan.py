@@ -59,8 +59,8 @@ class Plan:
     why : str
         Why this method.
     given : bool
-        Whether the pattern is the caller's, or another graph's, and not read off this one: then it is checked with one more
-        sweep in a random direction.
+        Whether the pattern is the caller's, or another graph's, and not read off this one: then it is checked with sweeps in
+        random directions.
     graph : int
         The fingerprint of the graph that the pattern was read off.
     """

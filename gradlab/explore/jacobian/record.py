@@ -2,8 +2,8 @@
 
 `<file>.json` says which blocks the file holds, what these hold (a digest for each run of neighbouring blocks), and by
 digests what they are the derivatives of: the inputs' bytes, the function (see `digests`), the plan. A process that goes on
-compares all of it; what differs is named, and nothing is overwritten. The output is compared too, as numbers to rounding:
-that finds what digests cannot see, a function that draws random numbers or reads a file.
+compares all of it; what differs is named, and nothing is overwritten. The output and one weighted backward are compared too, as
+numbers to rounding: that finds what digests cannot see, a function that draws random numbers or reads a file.
 
 The order makes it safe to be killed anywhere: a block's values are written and flushed; then the record that has the block
 is written beside the old one, flushed, and put in its place by one rename. So the record never promises what the
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +24,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradlab.explore.jacobian.digests import Part
+from gradlab.explore.jacobian.memory import first_byte
+from gradlab.explore.warned import warn_at_the_caller
 
-WHAT, VERSION = "the record of a Jacobian that gradlab computes", 1
+WHAT, VERSION = "the record of a Jacobian that gradlab computes", 2
 NAMED = 4  # differences that a message names
+STRETCHES = 64  # of an output, each of which is compared by itself
 
 
 @dataclass
@@ -47,10 +48,10 @@ class Record:
     """What is done of one file. Made by `begin`."""
 
     def __init__(
-        self, out: np.memmap, facts: Mapping[str, Part], called: Mapping[str, str], output: list[float], blocks: int
+        self, out: np.memmap, facts: Mapping[str, Part], called: Mapping[str, str], values: Mapping[str, list[float]], blocks: int
     ) -> None:
         self.path, self.out = path_beside(out), out
-        self.facts, self.called, self.output, self.blocks = facts, called, output, blocks
+        self.facts, self.called, self.values, self.blocks = facts, called, values, blocks
         self.stretches: list[Stretch] = []
 
     @property
@@ -76,7 +77,7 @@ class Record:
                 "what": WHAT,
                 "version": VERSION,
                 "facts": self.facts,
-                "output": self.output,
+                "values": self.values,
                 "blocks": self.blocks,
                 "done": [{"from": one.start, "to": one.stop, "digest": one.digest()} for one in self.stretches],
             },
@@ -84,11 +85,15 @@ class Record:
             ensure_ascii=False,
         )
         beside = self.path.with_name(self.path.name + ".new")
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.path)
+        try:
+            with beside.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self.path)
+        except OSError:  # a full disk, say: the record that was there stays
+            beside.unlink(missing_ok=True)
+            raise
 
     def go_on(self, found: dict[str, Any], values_of: Callable[[int], np.ndarray], *, all_or_none: bool = False) -> None:
         """Take over the blocks of a record `found`, if it is of this work and the file still holds them.
@@ -98,9 +103,11 @@ class Record:
         compare(self.path, found, self.facts, self.called)
         if found["blocks"] != self.blocks:
             _refuse(self.path, [f"the number of blocks differs: {self.blocks}, and it was {found['blocks']}"])
-        if not _close(self.output, found["output"]):
-            why = "it depends on something else, random numbers or a file, say"
-            _refuse(self.path, [f"the output of the function differs, although inputs and code are the same: {why}"])
+        for what, numbers in self.values.items():
+            if not _close(numbers, found["values"][what]):
+                why = "it depends on something else, random numbers or a file, say"
+                by = "its key is" if "the key" in self.facts else "inputs and code are"
+                _refuse(self.path, [f"the {what} of the function differs, although {by} the same: {why}"])
         lost = 0
         for one in found["done"]:
             stretch = Stretch(one["from"], one["to"], hashlib.blake2b(digest_size=16))
@@ -113,10 +120,9 @@ class Record:
         if lost and all_or_none:
             lost, self.stretches = lost + len(self.done), []
         if lost:
-            warnings.warn(
+            warn_at_the_caller(
                 f"{lost} of the {self.blocks} blocks that {self.path} has are not in {self.out.filename} as they were written, "
-                "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)",
-                stacklevel=2,
+                "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)"
             )
 
 
@@ -197,7 +203,9 @@ def theirs(path: Path) -> bool:
 
 def _check(found: dict[str, Any]) -> None:
     assert all(len(part) == 2 and all(type(one) is str for one in part) for part in found["facts"].values()), "facts"
-    assert all(type(one) in (int, float) for one in found["output"]), "output"
+    assert found["values"].keys() == {"output", "derivative"}, "values"
+    assert all(type(one) in (int, float) for part in found["values"].values() for one in part), "values"
+    assert all(len(part) >= 3 and len(part) % 3 == 0 for part in found["values"].values()), "values"
     assert type(found["blocks"]) is int, "blocks"
     assert found["facts"]["the chunk size"][1].isdecimal(), "facts"
     assert found["facts"]["the method"], "facts"
@@ -219,29 +227,33 @@ def _to_start_anew(path: Path) -> str:
 
 
 def mapped_at(out: np.memmap) -> str:
-    """Where in its file an array lies: views have the whole map's own `offset`, so it is told by the addresses."""
-    whole = np.frombuffer(out._mmap, np.uint8)  # type: ignore[attr-defined]
-    begins = out.offset - out.offset % mmap.ALLOCATIONGRANULARITY
-    at = begins + out.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return f"byte {at}, strides {out.strides}"
+    """Where in its file an array lies."""
+    return f"byte {first_byte(out, out)}, strides {out.strides}"
 
 
 def summary(array: np.ndarray) -> list[float]:
-    """A few numbers that tell one output from another, to be compared to rounding: how many are finite, and three sums."""
+    """A few numbers that tell one output from another, to be compared to rounding: its size, precision and greatest magnitude,
+    and of each stretch how many are finite, the sum of the magnitudes, and a sum with changing weights."""
+    eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
     flat = np.asarray(array, np.float64).reshape(-1)
     finite = np.isfinite(flat)
     flat = np.where(finite, flat, 0.0)
-    wave = np.cos(np.arange(flat.size) * 0.7390851332151607)
-    return [float(flat.size), float(finite.sum()), float(np.abs(flat).sum()), float(flat.sum()), float(wave @ flat)]
+    wave = np.cos(np.arange(flat.size) * 0.7390851332151607) * flat
+    starts = np.unique(np.linspace(0, flat.size, STRETCHES, endpoint=False).astype(int)) if flat.size else np.zeros(0, int)
+    parts = [np.add.reduceat(one, starts) if flat.size else one for one in (finite.astype(float), np.abs(flat), wave)]
+    return [float(flat.size), eps, float(np.abs(flat).max(initial=0)), *np.concatenate(parts).tolist()]
 
 
 def _close(new: list[float], old: list[float]) -> bool:
-    """Within 1e-5 of the sum of the absolute values: threads may sum in another order, single precision too."""
-    return (
-        len(new) == len(old)
-        and new[:2] == old[:2]
-        and all(abs(one - other) <= 1e-5 * max(abs(new[2]), abs(old[2])) for one, other in zip(new[2:], old[2:], strict=True))
-    )
+    """Within 1e-5 of a stretch's magnitudes, and 1e-7 of the greatest for each element, which may cancel: threads may sum in
+    another order, single precision too; more of half precision."""
+    if len(new) != len(old) or new[:2] != old[:2]:
+        return False
+    eps, most = new[1], max(new[2], old[2])
+    (finite, sizes, waves), (finite_then, sizes_then, waves_then) = (np.reshape(one[3:], (3, -1)) for one in (new, old))
+    near = max(1e-5, 16 * eps) * np.maximum(sizes, sizes_then) + max(1e-7, eps) * most * finite
+    return bool((finite == finite_then).all() and (np.abs(sizes - sizes_then) <= near).all()
+                and (np.abs(waves - waves_then) <= near).all())
 
 
 def _bytes(values: np.ndarray) -> Any:

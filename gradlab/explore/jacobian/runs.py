@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradlab.explore.jacobian.memory import needs_disk
 from gradlab.explore.jacobian.methods import scatter
 from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.libraries import Library, library_of
@@ -56,9 +57,11 @@ def run(jacobian: Any, blocks: Iterable[Block], progress: Any = None) -> None:
     with _told(asked.progress if progress is None else progress, done, total, plan.kind) as tell:
         try:
             for block in blocks:
-                jacobian._store(block, jacobian._values(block))
-                if asked.record is not None:
-                    asked.record.mark(block.number, held(plan, asked.out, block))
+                with jacobian._lock:
+                    if not jacobian.complete and block.number not in jacobian._done:           # by another thread meanwhile
+                        jacobian._store(block, jacobian._values(block))
+                        if asked.record is not None:
+                            asked.record.mark(block.number, held(plan, asked.out, block))
                 done += _size(block)
                 tell(done)
         except BaseException as error:
@@ -138,7 +141,16 @@ def _told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable
 
 # ----------------------------------------------------------------------------------------------------------- before and after
 def prepare(
-    verb: str, target: Any, inputs: Sequence[Any], names: Sequence[str], library: Library, *, out: Any, progress: Any, resume: Any
+    verb: str,
+    target: Any,
+    inputs: Sequence[Any],
+    names: Sequence[str],
+    library: Library,
+    *,
+    out: Any,
+    progress: Any,
+    resume: Any,
+    key: Any,
 ) -> Run:
     """The run that is asked for, its function and inputs digested if it is to be gone on with."""
     check_progress(progress)
@@ -146,6 +158,10 @@ def prepare(
         raise TypeError(f"out= takes a NumPy array or np.memmap that the Jacobian is written into; got {type(out).__name__}")
     if not isinstance(resume, bool):
         raise TypeError(f"resume={resume!r}: it takes True or False")
+    if key is not None and not (isinstance(key, (str, bytes)) and key):
+        raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
+    if key is not None and not resume:
+        raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
     made = Run(out, progress)
     if not resume:
         return made
@@ -161,7 +177,8 @@ def prepare(
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one; "
             f"out is {got}"
         )
-    from gradlab.explore.jacobian.digests import Part, array_digest, parts_of
+    from gradlab import __version__
+    from gradlab.explore.jacobian.digests import CannotDigestError, Part, array_digest, part_of, parts_of
     from gradlab.explore.jacobian.record import compare, path_beside, read
 
     made.facts = {"what is computed": Part(verb, verb)}
@@ -171,7 +188,14 @@ def prepare(
         made.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
         made.called[f"inputs[{k}]"] = f"the input {name}"
     own = getattr(target, "__name__", None)
-    made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
+    if key is not None:
+        made.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": Part(__version__, __version__)}
+    else:
+        try:
+            made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
+        except CannotDigestError as error:
+            raise CannotDigestError(f"{error}. Give the function a name of your own, key=\"...\", and another one whenever it "
+                                    "changes: then that is compared, and not what it is made of") from error
     path = path_beside(out)
     made.found = read(path)
     if made.found is not None:
@@ -189,6 +213,8 @@ def begin(jacobian: Any, inputs: Sequence[Any]) -> None:
     if graph is not None:
         shared += [(f"the output {name}", y) for name, y in zip(jacobian.output_names, graph.outputs, strict=True)]
     check_out(asked.out, jacobian.shape, jacobian.dtype, [(name, jacobian._library.array(one)) for name, one in shared])
+    if not jacobian.complete:
+        needs_disk(asked.out)
     if not (isinstance(asked.out, np.memmap) and asked.out.filename) or jacobian.complete:
         return
     from gradlab.explore.jacobian.digests import Part, array_digest
@@ -232,8 +258,10 @@ def begin(jacobian: Any, inputs: Sequence[Any]) -> None:
             f"{plan.sweeps} colours",
         )
     blocks = plan.blocks()
-    output = summary(np.concatenate([jacobian._library.array(y).reshape(-1) for y in graph.outputs]))
-    record = Record(asked.out, asked.facts, asked.called, output, len(blocks))
+    output = np.concatenate([jacobian._library.array(y).reshape(-1) for y in graph.outputs])
+    weights = np.random.default_rng(0).uniform(0.5, 1.0, jacobian.shape[0]).astype(jacobian.dtype)
+    values = {"output": summary(output), "derivative": summary(graph.vjp(weights))}
+    record = Record(asked.out, asked.facts, asked.called, values, len(blocks))
     if found is not None:
         record.go_on(found, lambda number: held(plan, asked.out, blocks[number]), all_or_none=plan.colours is not None)
     record.write()

@@ -1,0 +1,127 @@
+"""A pattern that is not this graph's: each line that is wrong is told, by itself, each time; rounding is not."""
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.jacobian import jacobian
+
+TYPES = [gl.float16, gl.float32, gl.float64]
+
+
+def told(J):
+    """(the matrix, what the warnings say, their files) as a script's default filters show them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
+        matrix = np.asarray(J)
+    return matrix, [str(one.message) for one in caught], [one.filename for one in caught]
+
+
+def sorted_and_rooted(t):
+    return gl.cat([t[:4].sort().values, t[4:].sqrt()])
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("last", [1.0, 1e-4, 0.0], ids=["like", "large", "infinite"])
+def test_permuted_rows_are_told_whatever_else_the_matrix_holds(dtype, last):
+    """d sqrt(t) / dt = 1 / (2 sqrt(t)): 0.5, 50 or inf beside the ones of the sort."""
+    plan = jacobian(sorted_and_rooted, gl.tensor([3.0, 1, 4, 2, 1, 1, 1, 1], dtype=dtype), method="sparse").plan
+    for order in ([1.0, 2, 3, 4], [2.0, 1, 4, 3], [4.0, 3, 2, 1], [3.0, 1, 4, 2]):
+        x = gl.tensor([*order, 1, last, 1, 1], dtype=dtype)
+        matrix, said, files = told(jacobian(sorted_and_rooted, x, plan=plan))
+        right = np.zeros((4, 4))
+        right[np.arange(4), np.argsort(order)] = 1
+        wrong = (matrix[:4, :4] != right).any(0)
+        if wrong.any():
+            assert files == [__file__], "at the user's line, for each matrix"
+            assert f"{wrong.sum()} of 8 columns are wrong, the first of them {np.argmax(wrong)}." in said[0]
+        else:
+            assert said == [] and order == [3.0, 1, 4, 2]
+        assert matrix[5, 5] == pytest.approx(np.inf if not last else 0.5 * last**-0.5, rel=1e-2)
+
+
+def test_each_wrong_matrix_of_a_loop_is_told_at_the_users_line():
+    plan = jacobian(sorted_and_rooted, gl.tensor([3.0, 1, 4, 2, 1, 1, 1, 1]), method="sparse").plan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        for _ in range(3):
+            J = jacobian(sorted_and_rooted, gl.arange(1.0, 9.0), plan=plan)
+            np.asarray(J)
+    lines = Path(__file__).read_text().splitlines()
+    assert [lines[one.lineno - 1].strip() for one in caught] == ["np.asarray(J)"] * 3
+
+
+def test_a_small_wrong_entry_beside_a_large_one():
+    """In single precision: 1e6 and 1 in different columns, then in different rows."""
+    n = 8
+    scale = gl.ones(n)
+    scale[0] = 1e6
+    x = gl.linspace(1, 2, n)
+    for method in ("rows", "columns"):
+        for change in (1.0, 1e-3):
+            plan = jacobian(lambda u: u * scale, x, method="sparse").plan
+            assert plan.by == "rows"
+            if method == "columns":
+                plan = type(plan)(**{**plan.__dict__, "by": "columns"})
+            J = jacobian(lambda u, c=change: (u * scale).index_add(0, gl.tensor([5]), u[2:3] * c), x, plan=plan)
+            _, said, _ = told(J)
+            of = "columns are wrong, the first of them 2" if method == "rows" else "rows are wrong, the first of them 5"
+            assert len(said) == 1 and f"of 8 {of}" in said[0], (method, change)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_rounding_is_no_wrong_entry(dtype):
+    """A x − A x + x has the Jacobian 1 and what rounding leaves of the cancelled A, which a given pattern may well leave out."""
+    rng, n = np.random.default_rng(0), 60
+    for size in (1, 100, 1e4):
+        if size == 1e4 and dtype is gl.float16:
+            continue
+        A = gl.tensor(rng.normal(size=(n, n)) * size, dtype=dtype)
+        order = gl.tensor(rng.permutation(n))
+        x = gl.tensor(rng.uniform(1, 2, n), dtype=dtype)
+
+        def f(u, A=A, order=order):
+            return A @ u - A[:, order] @ u[order] + u
+
+        for method in ({"sparsity": np.eye(n)}, {"sparsity": np.eye(n), "method": "sparse", "chunk_size": 1}):
+            _, said, _ = told(jacobian(f, x, **method))
+            assert said == [], (size, method)
+        if dtype is gl.float64:
+            _, said, _ = told(jacobian(lambda u, f=f: f(u) + u.roll(1) * 1e-3, x, sparsity=np.eye(n)))
+            assert "60 of 60" in said[0], "and a small entry beside that rounding is"
+
+
+def test_lines_that_are_not_finite_are_said_to_be_unknown():
+    x = gl.tensor([1.0, 0.0, 1.0, 1.0])
+    _, said, _ = told(jacobian(lambda u: u.sqrt(), x, sparsity=np.eye(4)))
+    assert len(said) == 1 and "can be told of all columns but 1 of 4, which hold inf or NaN; the first of them is 1" in said[0]
+
+
+def test_what_is_infinite_elsewhere_than_the_pattern_says():
+    x = gl.tensor([1.0, 0.0, 1.0, 1.0], dtype=gl.float64)
+    _, said, _ = told(jacobian(lambda u: u.flip(0).sqrt(), x, sparsity=np.eye(4)))
+    assert "3 of 4 columns are wrong" in said[0], "of the one that is infinite in both nobody can tell"
+
+
+def test_a_check_that_is_an_error_stays_one():
+    J = jacobian(lambda u: u.flip(0), gl.arange(4.0), sparsity=np.eye(4))
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="leaves out entries"):
+                np.asarray(J)
+
+
+@pytest.mark.oracle
+def test_torch_in_half_precision_of_its_own():
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(1, 2, 8, dtype=torch.bfloat16)
+    right, wrong = (np.eye(8), np.eye(8)[::-1])
+    assert told(jacobian(lambda u: u * u, x, sparsity=right))[1] == []
+    assert "leaves out" in told(jacobian(lambda u: u * u, x, sparsity=wrong))[1][0]
+    assert told(jacobian(lambda u: (u * 3 + u.sin()).exp() * 0.3, x, sparsity=right))[1] == []

@@ -1,0 +1,75 @@
+"""One Jacobian that several threads ask at once."""
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from explore.banded import METHODS, ROWS, asked, the_matrix
+from threads import in_threads
+
+WANTED = the_matrix()
+WAYS = [
+    lambda J, i: (J[i], WANTED[i]),
+    lambda J, i: (J[:, i], WANTED[:, i]),
+    lambda J, i: (J[i:i + 3], WANTED[i:i + 3]),
+    lambda J, i: (J @ WANTED[i], WANTED @ WANTED[i]),
+    lambda J, i: (WANTED[:, :i + 1].T @ J, WANTED[:, :i + 1].T @ WANTED),
+    lambda J, i: (list(J.rows()), WANTED),
+    lambda J, i: (J.sparse().toarray(), WANTED),
+    lambda J, i: (np.asarray(J), WANTED),
+    lambda J, i: (list(J), WANTED),
+    lambda J, i: (J.tensor().numpy(), WANTED),
+    lambda J, i: (J.reduced(cells=(4, 4)).known.shape, (4, 4)),
+    lambda J, i: (len(repr(J)) > 20 and len(J.labels), ROWS),
+]
+
+
+@pytest.mark.parametrize("with_out", [False, True], ids=["kept", "out"])
+@pytest.mark.parametrize("method", METHODS)
+def test_four_threads_that_ask_for_rows_products_and_the_whole(method, with_out):
+    for round_ in range(6):
+        J = asked(method, out=np.zeros((ROWS, ROWS)) if with_out else None)
+        start = threading.Barrier(4)
+
+        def work(k, J=J, start=start, seed=10 * round_):
+            draw = np.random.default_rng(seed + k)
+            start.wait()
+            for _ in range(12):
+                got, expected = WAYS[draw.integers(len(WAYS) if k else 3)](J, int(draw.integers(ROWS - 3)))
+                np.testing.assert_allclose(got, expected, atol=1e-13)
+
+        in_threads(work)
+        np.testing.assert_allclose(np.asarray(J), WANTED, atol=1e-13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_that_ask_for_the_whole_share_its_sweeps(method):
+    J = asked(method)
+    in_threads(lambda _: np.asarray(J), 4)
+    assert J.sweeps == J.plan.sweeps
+
+
+def test_a_view_sees_what_a_long_run_has_so_far():
+    """The lock is free between blocks: another thread's row does not wait for the whole."""
+    seen = []
+
+    def progress(done, total):
+        if done == 3:
+            thread = threading.Thread(target=lambda: seen.append((J.rows_known, J[2], bool(J.reduced().known.any()))))
+            thread.start()
+            thread.join(20)
+
+    J = asked("rows", progress=progress)
+    np.asarray(J)
+    assert [(known, some) for known, _, some in seen] == [(3, True)]
+    np.testing.assert_allclose(seen[0][1], WANTED[2])
+
+
+def test_it_is_still_copied_and_pickled():
+    J = asked("rows")
+    np.asarray(J)
+    for other in (copy.copy(J), copy.deepcopy(J), pickle.loads(pickle.dumps(J))):
+        np.testing.assert_array_equal(other[3], J[3])
