@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from gradlab.core.sites import is_ours
+from gradlab.diagnose.sites import is_ours
 
 
 def warn_at_the_caller(message: str) -> None:
