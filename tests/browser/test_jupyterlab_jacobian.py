@@ -180,7 +180,7 @@ y = gl.sin(x)
 J = gl.jacobian(y, x, method="batched")
 matrix = np.zeros((10_000, 10_000), np.float32)
 matrix[1234, 8765], matrix[9999, 0] = -7.25, 3.5
-J._matrix, J.complete = matrix, True        # computed, as if by a long run
+J.store.fill(matrix)                        # computed, as if by a long run
 widgets = []"""
 
 

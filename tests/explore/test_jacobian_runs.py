@@ -12,7 +12,7 @@ import pytest
 from explore.banded import METHODS, ROWS, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
-from gradlab.explore.jacobian import runs
+from gradlab.explore.jacobian import progress as progress_of
 
 
 # -------------------------------------------------------------------------------------------------------------- progress
@@ -40,8 +40,8 @@ def test_a_bar_with_rows_a_second_and_time_left(capsys):
 def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
     np.asarray(asked())
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(runs, "LONG_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress_of, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(progress_of, "FIRST_SECONDS", 0.0)
     np.asarray(asked())
     assert " 12/12 rows" in capsys.readouterr().err
     np.asarray(asked(progress=False))
@@ -51,13 +51,13 @@ def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
 def test_the_expectation_is_that_the_rest_takes_as_long(monkeypatch, capsys):
     """A second after a third of the rows: three seconds in all."""
     clock = iter([100.0, 101.0, 102.0, 103.0])
-    monkeypatch.setattr(runs.time, "perf_counter", lambda: next(clock))
-    with runs._told(None, 0, 12, "rows") as tell:
+    monkeypatch.setattr(progress_of.time, "perf_counter", lambda: next(clock))
+    with progress_of.told(None, 0, 12, "rows") as tell:
         tell(4)
         tell(8)
     assert " 8/12 rows" in capsys.readouterr().err
     clock = iter([100.0, 100.1, 100.2])
-    with runs._told(None, 0, 12, "rows") as tell:
+    with progress_of.told(None, 0, 12, "rows") as tell:
         tell(4)
         tell(8)
     assert capsys.readouterr().err == ""
@@ -84,7 +84,7 @@ def test_stopped_at_any_block_and_gone_on_with(method, out):
         computed = stopping(J, k, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt) as caught:
             np.asarray(J)
-        assert len(J._done) == k and not J.complete
+        assert len(J.store.done) == k and not J.complete
         kind = {"columns": "columns", "sparse": "colours"}.get(method, "rows")
         done = min(J.plan.chunk * k, J.plan.sweeps)
         assert f"{done} of {J.plan.sweeps} {kind} of the Jacobian are known and kept." in str(caught.value)
@@ -132,7 +132,7 @@ def test_a_progress_function_that_raises_loses_nothing():
     J = asked(progress=stop)
     with pytest.raises(RuntimeError, match="enough"):
         np.asarray(J)
-    assert len(J._done) == 2
+    assert len(J.store.done) == 2
     np.testing.assert_allclose(np.asarray(J), the_matrix())
 
 
