@@ -26,7 +26,7 @@ class Gradlab(Library):
         return isinstance(value, Tensor)
 
     def array(self, tensor: Any) -> np.ndarray:
-        return tensor.detach().cpu().numpy()
+        return np.asarray(tensor.detach().cpu().numpy())
 
     def node(self, tensor: Any) -> Any:
         return tensor.node
