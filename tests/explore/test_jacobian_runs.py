@@ -9,7 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, a_file, asked, banded, stopping, the_matrix, x_of
+from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
 from gradlab.explore.jacobian import progress as progress_of
@@ -247,3 +247,44 @@ def test_a_file_larger_than_is_kept(tmp_path):
     tracemalloc.stop()
     assert peak < n * n * 8 / 4
     assert out[7, 7] == pytest.approx(np.tanh(7 / 1499) + (1 - np.tanh(7 / 1499) ** 2) * n / 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_the_rows_one_by_one_after_a_run_that_stopped(method, blocks):
+    """Every form of the whole, where some of it came by blocks and each row by itself."""
+    J = asked(method)
+    computed = stopping(J, blocks, RuntimeError("stop"))
+    with pytest.raises(RuntimeError, match="stop"):
+        np.asarray(J)
+    assert len(J.store.done) == blocks and computed.pop() is None
+    for i in range(ROWS):
+        np.testing.assert_allclose(J[i], the_matrix()[i])
+    assert J.complete
+    np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
+    np.testing.assert_allclose(J.reduced(cells=(ROWS, ROWS)).values, the_matrix())
+    np.testing.assert_allclose(J @ np.ones(ROWS), the_matrix().sum(1))
+    np.testing.assert_allclose(J[:, 3], the_matrix()[:, 3])
+    np.testing.assert_allclose(np.asarray(J), the_matrix())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("method", METHODS)
+def test_all_that_is_found_has_the_dtype_of_the_inputs(method, dtype):
+    J = gl.jacobian(banded, gl.tensor(START, dtype=getattr(gl, dtype)), method=method)
+    for _ in range(2):
+        found = J[3], J[:, 3], J.vjp(np.ones(ROWS)), J.jvp(np.ones(ROWS)), J @ np.ones((ROWS, 2)), np.ones((2, ROWS)) @ J
+        assert {str(one.dtype) for one in found} == {dtype}
+        J.sparse()
+    assert J.complete and np.asarray(J).dtype == dtype == J.tensor().numpy().dtype
+
+
+def test_rows_and_columns_that_are_known_are_read_only():
+    for method in METHODS:
+        J = asked(method)
+        first = J.plan.block(0)
+        J.runner.run([first])
+        line = J[:, 0] if first.kind == "columns" else J[0]
+        assert not line.flags.writeable
+        np.asarray(J)
+        assert not J[0].flags.writeable and not J[:, 0].flags.writeable
