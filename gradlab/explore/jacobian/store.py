@@ -75,11 +75,6 @@ class Store:
         return self.complete or (self._numbers is None and not self._filled[1].any())
 
     @property
-    def has_matrix(self) -> bool:
-        """Whether there is a matrix with all its entries, and not only rows or the numbers of a pattern."""
-        return self._matrix is not None
-
-    @property
     def swept(self) -> int:
         """How many rows, columns or colours the stored blocks have."""
         if self.plan is None:
@@ -242,11 +237,6 @@ class Store:
         for i, row in self._rows.items():
             matrix[i] = row
         self._matrix, self._numbers = matrix, None  # whole at once: Ctrl-C leaves no half of it
-
-    def fill(self, matrix: np.ndarray) -> None:
-        """Take a whole matrix that somebody has computed."""
-        self._matrix, self._numbers = matrix, None
-        self.close()
 
     def close(self) -> None:
         """All is known."""
