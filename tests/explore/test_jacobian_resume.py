@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -364,3 +366,13 @@ def test_torch_functions_are_resumed_too(tmp_path):
     np.testing.assert_allclose(np.asarray(J), torch.autograd.functional.jacobian(of(weight), x), atol=1e-14)
     with pytest.raises(ValueError, match=r"<lambda>'s closure variable weight differs \(a torch tensor of "):
         resumed(weight + 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_that_is_done_is_copied_and_pickled(tmp_path, method):
+    """It needs neither its graph nor its record any more."""
+    J = asked(method, out=a_file(tmp_path), resume=True)
+    np.asarray(J)
+    for other in (copy.deepcopy(J), pickle.loads(pickle.dumps(J))):
+        np.testing.assert_array_equal(other, J)
+        np.testing.assert_array_equal(other.sparse().toarray(), J)

@@ -13,7 +13,7 @@ from gradlab.explore.jacobian.code import Called, HandCode, gradient_code
 from gradlab.explore.jacobian.graph import graph_of, recorded_gradient, recording
 from gradlab.explore.jacobian.matrix import Hessian, Jacobian, Like
 from gradlab.explore.jacobian.plan import Plan, check_request
-from gradlab.explore.jacobian.resuming import begin, prepare
+from gradlab.explore.jacobian.progress import check_progress
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.store import Store
 from gradlab.explore.libraries import Library, library_of
@@ -143,7 +143,12 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
     given = (inputs,) if single else tuple(inputs)
     library = _one_library(verb, given)
     called = Called(target, given, names, frame)
-    asked = prepare(verb, target, given, called.inputs, library, **long)
+    progress, asked = long.pop("progress"), None
+    check_progress(progress)
+    if long["out"] is not None or long["resume"] is not False or long["key"] is not None:
+        from gradlab.explore.jacobian import resuming  # late: most do without it, and it loads much
+
+        asked = resuming.prepare(verb, target, given, called.inputs, library, **long)
     outputs, leaves, alone = _outputs(verb, target, given, library, called)
     outputs_called = called.outputs(len(outputs), alone)
     opening, spare = called.opening(outputs_called, alone), "y"
@@ -154,7 +159,7 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
         outputs_called, alone = tuple(f"∂{y}/∂{x}" for x in called.inputs), single
     graph = graph_of(library, outputs, leaves, symmetric=verb == "hessian")
     check_request(graph, **request)
-    runner = Runner(graph, Store(graph.shape, graph.dtype, asked.out), request, asked.progress)
+    runner = Runner(graph, Store(graph.shape, graph.dtype, long["out"]), request, progress)
     code = HandCode(
         library.alias,
         list(zip(outputs_called, graph.output_shapes, strict=True)),
@@ -163,9 +168,9 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
         plain=all(library.dtype_name(y) == "float32" for y in graph.outputs),
         remark=called.remark, opening=opening, spare=spare)
     made = (Hessian if verb == "hessian" else Jacobian)(runner, code, library, [Like(x) for x in graph.inputs], (alone, single))
-    if asked.out is not None:
+    if asked is not None:
         named = [("input", zip(called.inputs, given, strict=True)), ("output", zip(outputs_called, graph.outputs, strict=True))]
-        begin(asked, runner, [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some])
+        resuming.begin(asked, runner, [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some])
     return made
 
 

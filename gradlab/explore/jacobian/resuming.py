@@ -16,7 +16,6 @@ import numpy as np
 from gradlab.explore.jacobian.digests import CannotDigestError, Part, array_digest, part_of, parts_of, version_of
 from gradlab.explore.jacobian.memory import needs_disk
 from gradlab.explore.jacobian.methods import held
-from gradlab.explore.jacobian.progress import check_progress
 from gradlab.explore.jacobian.record import Record, compare, mapped_at, path_beside, read, summary, theirs
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.libraries import Library, library_of
@@ -26,10 +25,9 @@ CHUNKS = 20  # a run that can be resumed has at least so many, if the size of a 
 
 @dataclass
 class Prepared:
-    """What is asked of a long run: where its blocks are written, who is told, and what it is the work of."""
+    """What is asked of a run: where its blocks are written, and what it is the work of."""
 
-    out: np.ndarray | None = None
-    progress: Any = None
+    out: np.ndarray
     facts: dict[str, Part] | None = None  # what must be the same to go on; None: not to be gone on with
     called: dict[str, str] = field(default_factory=dict)  # what messages call the facts
     found: dict[str, Any] | None = None  # what an earlier run has recorded
@@ -43,12 +41,10 @@ def prepare(
     library: Library,
     *,
     out: Any,
-    progress: Any,
     resume: Any,
     key: Any,
 ) -> Prepared:
     """The run that is asked for, its function and inputs digested if it is to be gone on with."""
-    check_progress(progress)
     if out is not None and not isinstance(out, np.ndarray):
         raise TypeError(f"out= takes a NumPy array or np.memmap that the Jacobian is written into; got {type(out).__name__}")
     if not isinstance(resume, bool):
@@ -57,7 +53,7 @@ def prepare(
         raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
     if key is not None and not resume:
         raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
-    made = Prepared(out, progress)
+    made = Prepared(out)
     if not resume:
         return made
     if library_of(target) is not None or not callable(target):
@@ -101,8 +97,6 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
     `tensors` are the arrays of the inputs and the outputs, which `out` must not share memory with, under their names.
     """
     out, store, graph = asked.out, runner.store, runner.graph
-    if out is None:
-        return
     check_out(out, store.shape, store.dtype, tensors)
     if graph is None:
         return
@@ -147,7 +141,7 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
     if asked.found is not None:
         record.go_on(asked.found, lambda number: held(plan, out, blocks[number]), all_or_none=plan.colours is not None)
     record.write()
-    runner.record = record
+    runner.noted = lambda block: record.mark(block.number, held(plan, out, block))
     runner.take_over(blocks[number] for number in sorted(record.done))
 
 

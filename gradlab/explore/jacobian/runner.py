@@ -19,10 +19,9 @@ import numpy as np
 from gradlab.explore.jacobian.checked import compare
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room
-from gradlab.explore.jacobian.methods import compute_block, held
+from gradlab.explore.jacobian.methods import compute_block
 from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.jacobian.progress import told
-from gradlab.explore.jacobian.record import Record
 from gradlab.explore.jacobian.store import Store
 from gradlab.explore.warned import warn_at_the_caller
 
@@ -52,8 +51,8 @@ class Runner:
         What the plan is made from: method, chunk_size, sparsity, plan, as `jacobian` takes them.
     progress
         Who is told how far a run is, as `jacobian` takes it.
-    record : Record or None
-        Where it is noted which blocks are done.
+    noted : callable or None
+        Called with each block that was stored, so that another process can go on.
     sweeps : int
         How many vectors have been swept through the graph so far, forward or backward.
     unused : tuple of bool or None
@@ -63,7 +62,7 @@ class Runner:
     def __init__(self, graph: Graph, store: Store, request: dict[str, Any] | None = None, progress: Any = None) -> None:
         self.graph: Graph | None = None if store.complete else graph
         self.store, self.request, self.progress = store, dict(request or {}), progress
-        self.record: Record | None = None
+        self.noted: Callable[[Block], None] | None = None
         self.sweeps, self.unused = 0, graph.unused
 
     # ------------------------------------------------------------------------------------------ the plan
@@ -227,8 +226,8 @@ class Runner:
                     with store.lock:
                         if not store.complete and block.number not in store.done:          # by another thread meanwhile
                             store.put(block, self.values(block))
-                            if self.record is not None:
-                                self.record.mark(block.number, held(plan, store.out, block))
+                            if self.noted is not None:
+                                self.noted(block)
                     done += block.size
                     tell(done)
             except BaseException as error:
@@ -265,7 +264,7 @@ class Runner:
             self._finish()
 
     def _finish(self) -> None:
-        """All is known: the graph is let go."""
+        """All is known: the graph is let go, and nobody has to go on."""
         store = self.store
         if store.complete:
             return
@@ -274,7 +273,7 @@ class Runner:
             self._check_given(store.plan)
         self.unused = self.graph.unused
         store.close()
-        self.graph = None
+        self.graph = self.noted = None
 
     def _check_given(self, plan: Plan) -> None:
         """Say so if the pattern that was given leaves out what is not zero."""
@@ -299,7 +298,7 @@ class Runner:
         text = (
             f"{self.store.swept} of {plan.sweeps} {name} of the Jacobian {'is' if one else 'are'} known and kept. "
             "Asking again, np.asarray(J) for example, goes on with the others"
-            + ("; so does resume=True in another process." if self.record is not None else ".")
+            + ("; so does resume=True in another process." if self.noted is not None else ".")
         )
         if isinstance(error, KeyboardInterrupt) and not error.args:
             error.args = (text,)  # where notes are not shown too
