@@ -166,6 +166,7 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
         list(zip(called.inputs, graph.input_shapes, strict=True)),
         leaves=all(value.is_leaf for value in graph.inputs),
         plain=all(library.dtype_name(y) == "float32" for y in graph.outputs),
+        forward=library.has_forward,
         remark=called.remark, opening=opening, spare=spare)
     made = (Hessian if verb == "hessian" else Jacobian)(runner, code, library, [Like(x) for x in graph.inputs], (alone, single))
     if asked is not None:

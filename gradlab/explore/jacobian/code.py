@@ -112,6 +112,7 @@ class HandCode:
     inputs: Sequence[tuple[str, Shape]]
     leaves: bool                                    # whether all inputs are leaves: others have no `.grad`
     plain: bool                                     # whether the output has the default dtype
+    forward: bool                                   # whether a recorded graph is swept forward, as gradlab's is
     remark: str = ""
     opening: str = ""
     spare: str = "y"                                # what an output is called whose name cannot stand in code
@@ -168,7 +169,7 @@ class HandCode:
             else:
                 lines += _entry_by_entry(gl, name, x, part, shape)
         z, x, u_ = (", ".join(some) for some in (zs, xs, names))
-        if gl == "gl":
+        if self.forward:
             lines.append(f"parts = {gl}.autograd.jvp_of_graph([{z}], [{x}], [{u_}])")
         else:
             vs = ["v"] if len(zs) == 1 else [f"v{k}" for k in range(len(zs))]

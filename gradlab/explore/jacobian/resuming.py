@@ -53,21 +53,23 @@ def prepare(
         raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
     if key is not None and not resume:
         raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
-    made = Prepared(out)
-    if not resume:
-        return made
-    if library_of(target) is not None or not callable(target):
+    if resume and (library_of(target) is not None or not callable(target)):
         raise TypeError(
             f"resume=True takes a function, which another process can call again; got {type(target).__name__}. "
             f"Give {verb} the function that computes it"
         )
-    if not (isinstance(out, np.memmap) and out.filename and out.mode != "c"):
+    if resume and not (isinstance(out, np.memmap) and out.filename and out.mode != "c"):
         in_memory = isinstance(out, np.memmap) and out.mode == "c"
         got = "a memmap that never reaches its file (mode='c')" if in_memory else type(out).__name__
         raise TypeError(
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one; "
             f"out is {got}"
         )
+    assert out is not None
+    made = Prepared(out)
+    if not resume:
+        return made
+    assert isinstance(out, np.memmap)
     made.facts = {"what is computed": Part(verb, verb)}
     for k, (x, name) in enumerate(zip(inputs, names, strict=True)):
         array = library.array(x)
