@@ -78,7 +78,7 @@ def test_what_is_in_the_wheel(wheel):
     notebooks = {f"gradlab/{path.relative_to(ROOT)}" for path in (ROOT / "notebooks").rglob("*")
                  if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts}
     assert "gradlab/py.typed" in names
-    assert "gradlab/notebook/static/jacobian.js" in names
+    assert {"gradlab/notebook/static/kit/kit.css", "gradlab/notebook/static/jacobian/view.js"} <= names
     assert {name for name in names if ".dist-info/" not in name} == package | notebooks
 
 
