@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -56,6 +57,17 @@ def test_torch_and_cupy_are_never_dependencies():
 
 def test_every_dependency_has_a_floor():
     assert all(">=" in requirement for requirement in PROJECT["dependencies"])
+
+
+def test_the_tools_for_javascript_are_pinned_and_come_from_no_named_host():
+    folder = ROOT / ".ci" / "js"
+    asked = json.loads((folder / "package.json").read_text())
+    locked = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert not {"dependencies", "bin", "main", "files"} & set(asked) and asked["private"], "they are no part of gradlab"
+    assert locked[""]["devDependencies"] == asked["devDependencies"]
+    for name, version in asked["devDependencies"].items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version) and locked[f"node_modules/{name}"]["version"] == version
+    assert all("integrity" in package and "resolved" not in package for name, package in locked.items() if name)
 
 
 @pytest.fixture(scope="module")
