@@ -70,6 +70,19 @@ def test_the_tools_for_javascript_are_pinned_and_come_from_no_named_host():
     assert all("integrity" in package and "resolved" not in package for name, package in locked.items() if name)
 
 
+def test_hooks_before_a_commit_fetch_nothing_and_check_what_ci_checks():
+    yaml = pytest.importorskip("yaml")
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in repos] == ["local"]
+    hooks = repos[0]["hooks"]
+    assert all(hook["language"] == "system" and {"id", "name", "entry"} <= set(hook) for hook in hooks)
+    assert not any({"additional_dependencies", "rev"} & set(hook) for hook in hooks)
+    ci = (ROOT / ".ci" / "run").read_text()
+    for hook in hooks:
+        command = hook["entry"].removesuffix(" --force-exclude")
+        assert command in ci or command == "ruff format --check", f"{command} is not what CI runs"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """A wheel of this checkout."""
