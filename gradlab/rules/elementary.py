@@ -4,23 +4,25 @@ What NumPy lacks (erf, lgamma …) is in `rules.special`.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan, pi
 from math import log as log_of
 
 import numpy as np
 
 from gradlab.core.primitive import elementwise
+from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import LN2, kept, sign_of, zero_slope
 
 LN10 = log_of(10)
 
 
-def in_single(forward, xp, x):
+def in_single(forward: Callable[[Namespace, Array], Array], xp: Namespace, x: Array) -> Array:
     """A forward of several steps on float16: in float32, and rounded once, as in PyTorch."""
     return forward(xp, x.astype(np.float32)).astype(np.float16)
 
 
-def inverse_root(xp, x):
+def inverse_root(xp: Namespace, x: Array) -> Array:
     return in_single(inverse_root, xp, x) if x.itemsize == 2 else 1 / xp.sqrt(x)
 
 
@@ -37,7 +39,7 @@ rsqrt = elementwise("rsqrt", inverse_root, x=lambda out: -0.5 * (out * out * out
                     tex=r"\frac{{1}}{{\sqrt{{{x}}}}}", promote="float")
 
 
-def stable_sigmoid(xp, x):
+def stable_sigmoid(xp: Namespace, x: Array) -> Array:
     """1 / (1 + e^-x), in one buffer. Where e^-x overflows, 1 / inf is the 0 it should be."""
     if x.itemsize == 2:
         return in_single(stable_sigmoid, xp, x)
@@ -51,14 +53,14 @@ def stable_sigmoid(xp, x):
 sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float")
 
 
-def log_odds(xp, x, *, eps):
+def log_odds(xp: Namespace, x: Array, *, eps: float | None) -> Array:
     """log(x / (1 - x)), of x kept eps away from 0 and 1 unless eps is None."""
     if eps is not None:
         x = xp.minimum(xp.maximum(x, eps), 1 - eps)
     return xp.log(x / (1 - x))
 
 
-def log_odds_slope(xp, g, x, eps):
+def log_odds_slope(xp: Namespace, g: Array, x: Array, eps: float | None) -> Array:
     slope = g / (x * (1 - x))
     return xp.where((x < 0) | (x > 1), nan, slope) if eps is None else xp.where((x < eps) | (x > 1 - eps), 0, slope)
 
@@ -87,7 +89,7 @@ rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda g: g * (180 / pi), tex=r"\
                       node="Rad2DegBackward0")
 
 
-def cardinal_sine(xp, x):
+def cardinal_sine(xp: Namespace, x: Array) -> Array:
     """sin(πx) / πx, and 1 at 0."""
     if x.itemsize == 2:
         return in_single(cardinal_sine, xp, x)
@@ -96,7 +98,7 @@ def cardinal_sine(xp, x):
     return xp.where(at_zero, 1, xp.sin(angle) / xp.where(at_zero, 1, angle))
 
 
-def cardinal_sine_slope(xp, g, x):
+def cardinal_sine_slope(xp: Namespace, g: Array, x: Array) -> Array:
     angle = x * pi
     square = angle * x
     return xp.where(square == 0, 0, g * ((angle * xp.cos(angle) - xp.sin(angle)) / square))
@@ -107,7 +109,7 @@ sinc = elementwise("sinc", cardinal_sine, x=cardinal_sine_slope, promote="float"
 
 
 # ------------------------------------------------------------------------------------------------------------- rounding
-def rounded(name):
+def rounded(name: str) -> Callable[[Namespace, Array], Array]:
     """NumPy's function on floats; integers stay as they are."""
     return lambda xp, x: getattr(xp, name)(x) if x.dtype.kind == "f" else x.copy()
 
@@ -127,7 +129,7 @@ angle = elementwise("angle", lambda xp, x: xp.where(x != x, x, xp.where(x < 0, p
                     tex=r"\arg {x}", promote="float")
 
 
-def finite(xp, x, *, nan, posinf, neginf):
+def finite(xp: Namespace, x: Array, *, nan: float, posinf: float, neginf: float) -> Array:
     """x, with numbers in place of NaN and the infinities."""
     x = xp.where(x != x, nan, x)
     return xp.where(x == inf, posinf, xp.where(x == -inf, neginf, x))

@@ -5,9 +5,11 @@ pass (div). Python numbers are the only constants. The functions of one number a
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 from math import log as log_of
 from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,12 +17,13 @@ from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.table import PRIMITIVES, used
+from gradlab.rules.arguments import Array, Namespace
 
 LN2 = log_of(2)
 BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def kept(xp, mask, g):
+def kept(xp: Namespace, mask: Array, g: Array) -> Array:
     """g where the mask holds, 0 elsewhere. On NumPy by masking bits: a fifth of `where`'s time, and unlike `g * mask` right
     where g is infinite."""
     if type(g) is not np.ndarray:
@@ -29,7 +32,7 @@ def kept(xp, mask, g):
     return (g.view(bits) & -mask.astype(bits)).view(g.dtype)
 
 
-def dropped(xp, mask, g):
+def dropped(xp: Namespace, mask: Array, g: Array) -> Array:
     """0 where the mask holds, g elsewhere."""
     if type(g) is not np.ndarray:
         return xp.where(mask, 0, g)
@@ -37,7 +40,7 @@ def dropped(xp, mask, g):
     return (g.view(bits) & (mask.astype(bits) - 1)).view(g.dtype)
 
 
-def sign_of(xp, x):
+def sign_of(xp: Namespace, x: Array) -> Array:
     """1, 0 or -1, and 0 of NaN, as in PyTorch; quicker than NumPy's `sign`. (Where rules are traced, `sign` means this.)"""
     if xp is np:
         return (x > 0).view(np.int8) - (x < 0).view(np.int8)
@@ -45,15 +48,15 @@ def sign_of(xp, x):
     return sign if isinstance(xp, SimpleNamespace) else xp.where(x != x, 0, sign)
 
 
-def zero_slope(xp, g):
+def zero_slope(xp: Namespace, g: Array) -> Array:
     """The derivative of what is constant piece by piece."""
     return xp.zeros_like(g)
 
 
-def undifferentiable(name, forward, **options):
+def undifferentiable(name: str, forward: Callable[..., Array], **options: Any) -> Any:
     """A primitive of two arguments that torch records without a derivative: asking for one is an error. Nothing that is
     checked of primitives holds for such a rule, so it is not listed among them."""
-    def refuse(g):
+    def refuse(g: Array) -> NoReturn:
         raise RuntimeError(f"derivative for aten::{name} is not implemented. Call detach() on what it is computed from.")
     elementwise(f"{name}_", forward, a=refuse, b=refuse, node="NotImplemented", formula=r"\text{no derivative}", **options)
     return PRIMITIVES.pop(f"{name}_")
@@ -87,7 +90,7 @@ addcdiv = elementwise(
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}")
 
 
-def between(xp, start, end, weight):
+def between(xp: Namespace, start: Array, end: Array, weight: Array) -> Array:
     """start + weight · (end - start), reckoned from the nearer end, so that both ends are met exactly."""
     step = end - start
     return xp.where(abs(weight) < 0.5, start + weight * step, end - step * (1 - weight))
@@ -103,7 +106,7 @@ lerp_scalar = elementwise(
 
 
 # ------------------------------------------------------------------------------------------------- quotients in whole steps
-def divisible(name, b):
+def divisible(name: str, b: Array) -> bool:
     """Whether b is floating point. If not, a 0 in it is an error, and so are bools."""
     if b.dtype.kind == "f":
         return True
@@ -114,12 +117,12 @@ def divisible(name, b):
     return False
 
 
-def floored_quotient(xp, a, b):
+def floored_quotient(xp: Namespace, a: Array, b: Array) -> Array:
     divisible("div_floor", b)
     return xp.floor_divide(a, b)
 
 
-def truncated_quotient(xp, a, b):
+def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
     """a / b rounded towards 0; of integers without a detour through floats."""
     if divisible("div_trunc", b):
         return xp.trunc(a / b)
@@ -127,14 +130,14 @@ def truncated_quotient(xp, a, b):
     return quotient + ((quotient < 0) & (quotient * b != a))
 
 
-def modulo(xp, a, b):
+def modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · floor(a / b). A result 0 has the sign of a, as C and torch have it; in Python and NumPy it has that of b."""
     floating = divisible("remainder", b)
     rest = xp.remainder(a, b)
     return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
 
 
-def truncated_modulo(xp, a, b):
+def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · trunc(a / b)."""
     divisible("fmod", b)
     return xp.fmod(a, b)
@@ -156,7 +159,7 @@ number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
 
 
 # --------------------------------------------------------------------------------------------------------------- powers
-def power(x, exponent):
+def power(x: Array, exponent: float) -> Array:
     """x ** exponent. Small whole powers are products, as exact as the multiplication and far quicker than `pow`."""
     if exponent == 2 and hasattr(x, "dtype"):                                  # (a formula keeps its square)
         return x * x
@@ -171,7 +174,7 @@ pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
                              x if exponent == 2 else pow_scalar(x, exponent=exponent - 1)),
                          tex="{x}^{{{exponent}}}")
-def raised(xp, a, b):
+def raised(xp: Namespace, a: Array, b: Array) -> Array:
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
     if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
         return a ** b
@@ -184,7 +187,7 @@ pow_ = elementwise("pow", raised, node="PowBackward1",
                    b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
 
 
-def base_power_slope(xp, g, x, out, base):
+def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float) -> Array:
     """d base^x / dx = base^x log(base); for base 0, where that is 0 · -∞, 0 as in PyTorch; NaN for a negative base."""
     if base == 0:
         return xp.where(x >= 0, 0, g * out * -inf)
@@ -203,7 +206,7 @@ atan2 = elementwise("atan2", np.arctan2, a=lambda xp, g, a, b: angle_slope(xp, g
                     b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b), tex=r"\mathrm{{atan2}}({a}, {b})")
 
 
-def angle_slope(xp, g, leg, square):
+def angle_slope(xp: Namespace, g: Array, leg: Array, square: Array) -> Array:
     """The angle's derivative by one leg: the other over the squared distance; 0 at the origin, as in PyTorch."""
     return xp.where(square == 0, 0, g * (leg / square))
 
@@ -229,7 +232,7 @@ where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, 
                     tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
 
 
-def chosen(xp, g, lost, tied):
+def chosen(xp: Namespace, g: Array, lost: Array, tied: Array) -> Array:
     """The cotangent of one of two numbers, of which one was chosen: half of it where they are equal."""
     return xp.where(tied, g * 0.5, xp.where(lost, 0, g))
 
@@ -246,14 +249,14 @@ fmin = elementwise("fmin", np.fmin, masks=True, a=lambda xp, g, a, b: kept(xp, (
                    formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}")
 
 
-def clamped(xp, x, *, min, max):
+def clamped(xp: Namespace, x: Array, *, min: float | None, max: float | None) -> Array:
     """x between two numbers, of which one may be None. Where min exceeds max, max."""
     if min is not None:
         x = xp.maximum(x, min)
     return x if max is None else xp.minimum(x, max)
 
 
-def clamp_slope(xp, g, x, min, max):
+def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float | None) -> Array:
     """The bounds belong to the inside, and NaN does not, as in PyTorch."""
     inside = x <= max if min is None else x >= min if max is None else (x >= min) & (x <= max)
     return kept(xp, inside, g)
@@ -288,7 +291,7 @@ heaviside = undifferentiable("heaviside", lambda xp, a, b: xp.where(a == 0, b, a
 # -------------------------------------------------------------------------------------------------------- other numbers
 
 
-def copied(x):
+def copied(x: Array) -> Array:
     """A copy in x's memory order, as torch's is; in the order of the indices where x was broadcast."""
     return x.copy() if x.flags.c_contiguous else x.copy(order="C" if 0 in x.strides else "K")
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradlab.core.primitive import Primitive, linear
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Meta, Shape
 
 ALL = slice(None)
 
@@ -130,7 +131,7 @@ def resampled(xp: Any, x: Any, *, maps: Maps, over: Any, first: bool, fill: floa
     return made.copy() if made is x or made.base is not None else made
 
 
-def resample_reads(arg, x_shape, out_shape, meta):
+def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """For each tap of each axis, the element that it reads."""
     flows = []
     for taps in product(*(range(1 if m is None else len(m.index)) for m in meta["maps"])):
@@ -230,10 +231,10 @@ def interpolation_map(length: int, out: int, mode: str, align_corners: bool, sca
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> np.ndarray:
     """The weights of the elements at -1, 0, 1 and 2 for a point t past 0."""
-    def near(x: np.ndarray) -> np.ndarray:
+    def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: np.ndarray) -> np.ndarray:
+    def far(x: np.ndarray) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     return np.stack([far(t + 1), near(t), near(1 - t), far(2 - t)])
