@@ -61,7 +61,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
     """The engine's node behind a tensor or an edge (see core.ports)."""
     if isinstance(x, Tensor):
-        return x.node
+        return None if x.node is None else x.node.proper
     node, number = x.node, x.output_nr
     node = node._node if isinstance(node, BackwardCFunction) else node
     if not isinstance(node, nodes.Node):

@@ -26,11 +26,12 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, overwritten, weight_shape
+from gradlab.core.gradients import add_to_grad, retained
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.observing import Observer, Sweep, observers
 from gradlab.core.ports import Bundle, Own
-from gradlab.core.storage import clock, wrote
+from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, swept, watchers
 
@@ -324,7 +325,7 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
         borrowed.add(node)                                                       # the hook may have kept what it saw
     tensor = attached.retain() if attached.retain is not None else None
     if tensor is not None:
-        add_to_grad(tensor, g, traced, borrowed=True)
+        retained(tensor, g, traced)
     return g
 
 
@@ -373,30 +374,6 @@ def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = T
             raise RuntimeError("Tensor post accumulate grad hooks should return None. Write to x.grad instead.")
     for hook in tuple(attached.post.values()):
         _answers(hook, hook((), _as_tensors((g,), traced)), ())
-
-
-_adding = threading.RLock()                                   # threads may sweep over graphs that share leaves
-
-
-def add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:
-    with _adding:
-        held = tensor.grad_slot
-        if held is None:
-            tensor.grad_slot = g if traced else constant(_laid_out(wrap(g), tensor.array, borrowed))
-        elif traced:
-            tensor.grad_slot = held + g
-        else:
-            held.array[...] += g
-            wrote(held)
-
-
-def _laid_out(g: Any, like: Any, borrowed: bool) -> Any:
-    """A first gradient, in memory of its own whose axes lie as its tensor's do."""
-    if g.ndim < 2 or (g.flags.c_contiguous and like.flags.c_contiguous):
-        return g.copy() if borrowed else g
-    made = namespace_of[type(g)].empty_like(like, dtype=g.dtype)
-    made[...] = g
-    return made
 
 
 def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
@@ -482,8 +459,11 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True) if type(c) is np.ndarray else xp.sum(
             c, axis=axes, keepdims=True)
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
-            raise RuleError(f"{node.op.name}: a rule returned a cotangent of shape {tuple(shape)} for an argument of shape "
-                            f"{edge.shape} with batch axes {lead}.")
+            if edge.op is None and extra <= 0 and all(n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
+                # a leaf that has got another shape since, under no_grad
+                return fit(xp.broadcast_to(c, want), edge, lead, node)
+            raise RuleError(f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
+                            f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}")
         c = total.reshape(want)
     return c if getattr(c, "array", c).dtype == edge.dtype else xp.astype(c, edge.dtype)
 

@@ -203,6 +203,7 @@ def own_history(target: Tensor, node: Any) -> None:
 
 def retain_on(tensor: Tensor, old: Any) -> None:
     """Let the tensor's node retain its gradient if `old`, which was it, did."""
+    old = None if old is None else old.proper
     if old is not None and old.hooks is not None and old.hooks.retain is not None and old.hooks.retain() is tensor:
         assert tensor.node is not None
         tensor.node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None

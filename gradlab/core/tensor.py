@@ -186,7 +186,7 @@ class Tensor(Methods):
     @property
     def retains_grad(self) -> bool:
         """Whether this non-leaf's `.grad` will be populated."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return hooks is not None and hooks.retain is not None and hooks.retain() is self
 
     @property

@@ -69,13 +69,13 @@ class Holding:
     @property
     def _backward_hooks(self) -> dict[int, Any] | None:
         """The hooks that register_hook made, by the number of their handle."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return None if hooks is None else hooks.tensor or None
 
     @property
     def _post_accumulate_grad_hooks(self) -> dict[int, Any] | None:
         """Those that register_post_accumulate_grad_hook made."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return None if hooks is None else hooks.accumulated or None
 
     def detach_(self) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from gradlab.core.inplace import check_writable
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
@@ -96,6 +97,8 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         renamed = op.named(node).record(old, **meta)
         self.node = renamed.node
         self.node.storage = self.storage
+    elif self.node is not None:
+        self.node = Reshaped(self.node, self)
     for v in others:
         v.base = old
     if noted is not None:
