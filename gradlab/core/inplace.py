@@ -131,11 +131,15 @@ def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
     `p -= …` in one pass instead of two. Whether it was done."""
     if type(forward) is not np.ufunc or array.dtype.kind != "f" or not is_writable(array):
         return False
-    operands = [x.array if type(x) is Tensor else x for x in others]
-    for x in operands:
-        if type(x) not in (float, int) and (getattr(x, "dtype", None) is not array.dtype or type(x) is not type(array)
-                                           or not fits(x.shape, array.shape)):
+    operands = []
+    for x in others:
+        if type(x) is Tensor:
+            x = x.array
+        if type(x) is not float and type(x) is not int and (
+                type(x) is not type(array) or x.dtype is not array.dtype or not (x.shape == array.shape or fits(
+                    x.shape, array.shape))):
             return False
+        operands.append(x)
     forward(array, *operands, out=array)
     return True
 

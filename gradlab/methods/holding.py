@@ -18,7 +18,7 @@ from gradlab.core.errors import size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, RemovableHandle
-from gradlab.core.storage import clock, tick
+from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut, left
 from gradlab.functions import shapes as functions
@@ -82,7 +82,8 @@ class Holding:
         """Forget the history of this tensor, in place."""
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-        self.node, clock.last_write = None, tick()                      # so that what saved this tensor is looked at again
+        self.node = None
+        look_again()                                                    # at what saved this tensor
         if WATCHED:
             cut(self, self, "detach_")
         return self
