@@ -23,7 +23,7 @@ def into(name: str, out: Any, made: Tensor) -> Tensor:
     if mode.grad and (made.node is not None or out.node is not None):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                            "arguments requires grad. Leave out= away, or compute inside `with no_grad():`.")
-    if WATCHED and any(getattr(x, "tangent", None) is not None for x in (made, out)):
+    if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (made, out)):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function. Leave out= away.")
     if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
