@@ -17,7 +17,7 @@ from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
 from gradlab.core.primitive import PRIMITIVES
-from gradlab.core.storage import FRESH, Storage, own_storage, tick, view_of, wrote
+from gradlab.core.storage import FRESH, Storage, View, own_storage, tick, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
 
@@ -213,6 +213,16 @@ def retain_on(tensor: Tensor, old: Any) -> None:
         tensor.node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None
 
 
+def invalidated(other: Tensor, view: View, node: Any) -> bool:
+    """Whether a view has no valid history once its base, whose node is given, was changed: it then says so if it is asked."""
+    if view.refusal not in UNRECORDED and OF_FUNCTION not in view.refusal:
+        return False
+    if node is not None:
+        other.node = Invalid((node,), other, refused(view.refusal).replace(
+            "is being modified", "its base or another view of its base has been modified", 1))
+    return True
+
+
 def refresh_views(base: Tensor) -> None:
     """Record every live view of `base` again from its present node; those that were not recorded then, or whose backward is a
     user's, have no valid history any more."""
@@ -224,10 +234,7 @@ def refresh_views(base: Tensor) -> None:
         if other is None or view is None or view.base is not base:
             continue
         old = other.node
-        if view.refusal in UNRECORDED or OF_FUNCTION in view.refusal:
-            if base.node is not None:
-                other.node = Invalid((base.node,), other, refused(view.refusal).replace(
-                    "is being modified", "its base or another view of its base has been modified", 1))
+        if invalidated(other, view, base.node):
             continue
         source = constant(base.array)
         source.node = base.node

@@ -216,11 +216,11 @@ class Tensor(Methods):
 
     @property
     def _base(self) -> Tensor | None:
-        view = view_of(self)
+        view = None if self.is_inference() else view_of(self)
         return None if view is None else view.base
 
     def _is_view(self) -> bool:
-        return view_of(self) is not None
+        return not self.is_inference() and view_of(self) is not None
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode, or is a view of one that was."""

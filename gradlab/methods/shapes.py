@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from gradlab.core.inplace import check_writable
+from gradlab.core.inplace import check_writable, invalidated
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.ports import Reshaped
@@ -85,7 +85,7 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     old.node, old.storage = self.node, self.storage
     noted = view_of(self)
     others = [] if self.storage is FRESH or noted is not None else [
-        v for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
+        (other, v) for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
     made = view(old)
     step = view_of(made)
     assert step is not None
@@ -99,8 +99,10 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         self.node.storage = self.storage
     elif self.node is not None:
         self.node = Reshaped(self.node, self)
-    for v in others:
+    for other, v in others:
         v.base = old
+        if mode.grad:
+            invalidated(other, v, old.node)
     if noted is not None:
         self.view_record = View(noted.base, (*noted.steps, (op, meta)), noted.refusal)
     elif others:
