@@ -11,7 +11,7 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +31,8 @@ def into(name: str, out: Any, made: Tensor) -> Tensor:
                            f"out= of dtype {made.dtype}.")
     if type(out.array) is not type(made.array):
         raise different_devices(name, (made.array, out.array))
+    if WATCHED:
+        writing(out)
     if out.array.shape == made.array.shape:
         out.array[...] = made.array
     else:

@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any
 
@@ -31,6 +32,7 @@ from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.observing import Observer, Sweep, observers
 from gradlab.core.ports import Bundle, Own
+from gradlab.core.silence import heard, silence
 from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, swept, watchers
@@ -112,6 +114,15 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     be written, and the tensors swept from.
     """
     __tracebackhide__ = True
+    if heard():
+        with silence():
+            return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
+    return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
+
+
+def _swept(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: Iterable[Node] | None, traced: bool, retain: bool,
+           hooks: bool, accumulates: bool, outputs: Sequence[Tensor]) -> dict[Node, Any]:
+    __tracebackhide__ = True
     before, outer, watching = mode.grad, running.sweep, observers.active
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
@@ -121,13 +132,13 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     mode.grad, running.sweep = traced, run                    # no call between here and `try`: an interrupt comes after one
     try:
         if not watching:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, ())
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
         sweep = Sweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
         for observer in watching:
             observer.begin(sweep)
         try:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, watching)
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, watching)
         except BaseException as raised:
             error = raised
             raise
@@ -147,7 +158,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
 
 
 def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
-             retain: bool, hooks: bool, watching: tuple[Observer, ...]) -> dict[Node, Any]:
+             retain: bool, hooks: bool, accumulates: bool, watching: tuple[Observer, ...]) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []                                   # older than what leads to them, they wait for the end
@@ -193,6 +204,9 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
         if needed is not None:
             edges = [edge if edge in needed else None for edge in edges]
             if not any(edges):
+                if accumulates and attached is not None and (attached.pre or attached.post):
+                    g = _run_prehooks(node, g, traced)
+                    _run_posthooks(node, edges, [None] * len(edges), g, lead, traced)
                 continue
         if attached is not None and (attached.pre or attached.post):
             borrowed.add(node)                                # the hooks may keep what they see, and what they return
@@ -250,8 +264,8 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
         if odd:
-            node.saved, run.opened = freed if (op.saves or (type(kept) is Own and kept)) and not retain else kept, None
-        elif op.saves and not retain:
+            node.saved, run.opened = freed if (op.frees or (type(kept) is Own and kept)) and not retain else kept, None
+        elif op.frees and not retain:
             node.saved = freed
         g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule
 
@@ -316,7 +330,9 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
     """Hooks on the tensor in the order of their registration, then `retain_grad`."""
     attached = node.hooks
     assert attached is not None
-    if attached.tensor:
+    if type(g) is Bundle:
+        _tell_siblings(node, g)
+    elif attached.tensor:
         shown, = _as_tensors((g,), traced)
         for hook in tuple(attached.tensor.values()):
             answer = _answer(hook, hook(shown), shown)
@@ -327,6 +343,15 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
     if tensor is not None:
         retained(tensor, g, traced)
     return g
+
+
+def _tell_siblings(node: Any, g: Bundle) -> None:
+    """Hooks on the outputs that got no gradient while others did: they are called with None."""
+    for ref, part in zip(node.ports, g.parts, strict=True):
+        port = None if part is not None or ref is None else ref()
+        if port is not None and port.hooks is not None:
+            for hook in tuple(port.hooks.tensor.values()):
+                _answer(hook, hook(None), None)
 
 
 def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
@@ -400,7 +425,8 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
     elif clock.last_write < node.order:
         check_unwritten(node)
     try:
-        made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
+        with silence():
+            made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
     finally:
         node.saved = kept
     results = _as_tensors([None if c is None or edge is None else fit(c, edge, (), node)
@@ -474,7 +500,8 @@ def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple
     before = mode.grad
     mode.grad = traced
     try:
-        return _forward(outputs, tangents, lead, traced)
+        with silence() if heard() else nullcontext():
+            return _forward(outputs, tangents, lead, traced)
     finally:
         mode.grad = before
 

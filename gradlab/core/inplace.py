@@ -69,6 +69,8 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
     """The tensor's present value and history under another object: what the out-of-place twin is recorded on."""
     old = constant(tensor.array.copy() if copied else tensor.array)
     old.node = tensor.node
+    if old.node is not None and old.node.hooks is not None and (view := view_of(tensor)) is not None:
+        old.node = seen_again(view).node                              # hooks belong to the view as it was read before the write
     if copied and old.node is not None:
         old.storage = Storage()                                       # else it would share that of the node's output
     if WATCHED:
@@ -140,7 +142,10 @@ def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
                     x.shape, array.shape))):
             return False
         operands.append(x)
-    forward(array, *operands, out=array)
+    try:
+        forward(array, *operands, out=array)
+    except RuntimeWarning:
+        return True                                                   # it is raised where all is written
     return True
 
 
@@ -213,6 +218,15 @@ def retain_on(tensor: Tensor, old: Any) -> None:
         tensor.node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None
 
 
+def seen_again(view: View) -> Tensor:
+    """The view, recorded again from its base as that is now."""
+    source = constant(view.base.array)
+    source.node = view.base.node
+    for op, meta in view.steps:
+        source = op.record(source, **meta)
+    return source
+
+
 def invalidated(other: Tensor, view: View, node: Any) -> bool:
     """Whether a view has no valid history once its base, whose node is given, was changed: it then says so if it is asked."""
     if view.refusal not in UNRECORDED and OF_FUNCTION not in view.refusal:
@@ -236,11 +250,7 @@ def refresh_views(base: Tensor) -> None:
         old = other.node
         if invalidated(other, view, base.node):
             continue
-        source = constant(base.array)
-        source.node = base.node
-        for op, meta in view.steps:
-            source = op.record(source, **meta)
-        other.node = source.node
+        other.node = seen_again(view).node
         if other.node is not None:
             other.node.storage = base.storage
             retain_on(other, old)

@@ -154,7 +154,7 @@ class _Raising:
     """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
 
     name, kind, reads, view, variadic, foreign, into = "error", "error", "all", False, "inputs", True, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:

@@ -51,7 +51,7 @@ class _Handing:
     """The "primitive" of ports."""
 
     name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
@@ -86,6 +86,10 @@ class Port(Node):
     def name(self) -> str:
         return self.edges[0].name()                                                          # type: ignore[union-attr]
 
+    def hooks_of_its_own(self) -> Hooks:
+        self.edges[0].hooks_of_its_own()                                                     # type: ignore[union-attr]
+        return super().hooks_of_its_own()                            # so that the sweep asks for hooks where the node proper is
+
     @property
     def site(self) -> Any:  # type: ignore[override]
         """The call is the node's."""
@@ -100,7 +104,7 @@ class _Reshaping:
     """The "primitive" of `Reshaped`."""
 
     name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:

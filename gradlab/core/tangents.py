@@ -22,6 +22,7 @@ from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
 from gradlab.core.primitive import PRIMITIVES
+from gradlab.core.silence import silence
 from gradlab.core.storage import FRESH, view_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import Watcher, unwatch, watch
@@ -63,7 +64,7 @@ class Level(Watcher):
         given = [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules] if not op.variadic else [
             tangent_of(x) for x in args]
         if any(t is not None for t in given):
-            with self:
+            with self, silence():
                 self.hand(made, tangent := result_tangent(op, made, args, meta, given))
             if made.node is not None and "out" in op.saves:
                 self.of_outputs[made.node] = tangent
