@@ -59,7 +59,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
     """The engine's node behind a tensor or an edge (see core.ports)."""
     if isinstance(x, Tensor):
-        return x.node
+        return None if x.node is None else x.node.proper
     node, number = x.node, x.output_nr
     node = getattr(node, "_node", node)                              # of the ctx of a custom Function
     if not isinstance(node, nodes.Node):

@@ -11,7 +11,7 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ def into(name: str, out: Any, made: Tensor) -> Tensor:
     if mode.grad and (made.node is not None or out.node is not None):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                            "arguments requires grad. Leave out= away, or compute inside `with no_grad():`.")
-    if WATCHED and any(getattr(x, "tangent", None) is not None for x in (made, out)):
+    if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (made, out)):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
                                   "function. Leave out= away.")
     if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
@@ -31,6 +31,8 @@ def into(name: str, out: Any, made: Tensor) -> Tensor:
                            f"out= of dtype {made.dtype}.")
     if type(out.array) is not type(made.array):
         raise different_devices(name, (made.array, out.array))
+    if WATCHED:
+        writing(out)
     if out.array.shape == made.array.shape:
         out.array[...] = made.array
     else:

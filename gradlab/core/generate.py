@@ -22,6 +22,7 @@ from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
 from gradlab.core.promotion import GUARDS, PROMOTIONS
+from gradlab.core.silence import silence
 from gradlab.core.storage import FRESH, NUMBER, forget_dead, own_storage, tick
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, as_output
@@ -42,7 +43,12 @@ def number(value: float, like: Any) -> Tensor:
     if made is not None:
         return made
     made = object.__new__(Tensor)
-    made.array = (np.array if host else namespace_of[type(like)].array)(value, like.dtype)
+    array = np.array if host else namespace_of[type(like)].array
+    try:
+        made.array = array(value, like.dtype)
+    except RuntimeWarning:                                       # too large for the dtype
+        with silence():
+            made.array = array(value, like.dtype)
     made.node = made.grad_slot = None
     made.storage = NUMBER
     if known is not None:
@@ -106,7 +112,7 @@ SCOPE: dict[str, Any] = {
     "own_storage": own_storage, "forget_dead": forget_dead, "ref": weakref.ref, "multiply": np.multiply, "as_output": as_output,
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
     "scaled": scaled, "LARGE": LARGE,
-    "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
+    "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded, "silence": silence,
 }
 
 
@@ -174,6 +180,9 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
     {'; '.join(f'x_{a} = {a}.array' for a in args)}
     try:
         r = forward({call})
+    except RuntimeWarning:
+        with silence():
+            r = forward({call})
     except Exception as error:
         joined = together(op, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
         if joined is not None:

@@ -88,6 +88,11 @@ class Node:
         return self, 0
 
     @property
+    def proper(self) -> Node:
+        """Where the gradient of a tensor with this node arrives, and hooks on it are: itself, but see `ports.Reshaped`."""
+        return self
+
+    @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """(node, output number) of each differentiable argument, (None, 0) where no gradient is wanted."""
         return tuple((None, 0) if edge is None else edge.public for edge in self.edges)
@@ -148,7 +153,7 @@ class _Raising:
     """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
 
     name, kind, reads, view, variadic, foreign, into = "error", "error", "all", False, "inputs", True, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:

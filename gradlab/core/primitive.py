@@ -43,6 +43,11 @@ Rules = Mapping[str, Rule]
 
 KINDS = ("elementwise", "linear", "bilinear", "primitive")
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
+# What torch saves an index or a mask for, and so frees; here it is metadata.
+INDEXED = frozenset(f"{name}Backward0" for name in (
+    "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
+    "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
+    "CopySlices", "MedianBackward1", "NanmedianBackward1"}
 READS = ("own", "index", "into", "axes", "all")
 PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
 
@@ -78,6 +83,8 @@ class Primitive:
         PRIMITIVES[name] = self
 
     def _finish(self) -> None:
+        self.frees = bool(self.saves) or self.node_name in INDEXED or (
+            self.name == "overwrite" and self.node_name == "IndexPutBackward0")
         self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph",
                                                          **properties(self)})
 

@@ -5,9 +5,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from gradlab.core.inplace import check_writable
+from gradlab.core.inplace import check_writable, invalidated
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
@@ -84,7 +85,7 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     old.node, old.storage = self.node, self.storage
     noted = view_of(self)
     others = [] if self.storage is FRESH or noted is not None else [
-        v for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
+        (other, v) for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
     made = view(old)
     step = view_of(made)
     assert step is not None
@@ -96,8 +97,12 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         renamed = op.named(node).record(old, **meta)
         self.node = renamed.node
         self.node.storage = self.storage
-    for v in others:
+    elif self.node is not None:
+        self.node = Reshaped(self.node, self)
+    for other, v in others:
         v.base = old
+        if mode.grad:
+            invalidated(other, v, old.node)
     if noted is not None:
         self.view_record = View(noted.base, (*noted.steps, (op, meta)), noted.refusal)
     elif others:

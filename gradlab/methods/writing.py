@@ -149,7 +149,7 @@ class Writing:
         return self
 
     def _without_tangent(self, what: str) -> None:
-        if getattr(self, "tangent", None) is not None:
+        if getattr(self, "_tangent", None) is not None:
             raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
 
     def resize_as_(self, the_template: Tensor) -> Tensor:

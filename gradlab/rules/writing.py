@@ -67,4 +67,22 @@ overwrite = primitive(
          "patch": lambda g, lead, steps: pick(g, steps, lead)},
     jvp={"base": lambda xp, t, base_shape, steps: outside(xp, t, steps, base_shape),
          "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead)})
-used.overwrite = overwrite
+
+
+def copied(xp: Namespace, base: Array, patch: Array) -> Array:
+    """A copy of `patch` whose axes lie in memory as those of `base`."""
+    made = xp.empty_like(base)
+    made[...] = patch
+    return made
+
+
+def copy_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
+    """All of the patch, nothing of the base."""
+    return np.full(out_shape, -1) if arg == "base" else np.arange(prod(out_shape)).reshape(out_shape), None
+
+
+copy = primitive(
+    "copy", copied, reads=copy_reads, node="CopyBackwards", tex="{patch}",
+    vjp={"base": lambda xp, g: xp.zeros_like(g), "patch": lambda g: g},
+    jvp={"base": lambda xp, t: xp.zeros_like(t), "patch": lambda t: t})
+used.copy, used.overwrite = copy, overwrite

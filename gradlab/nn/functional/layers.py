@@ -13,6 +13,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core import inplace
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, writing
 from gradlab.functions import dropping as drops
 from gradlab.functions.arguments import not_a_tensor
 from gradlab.functions.products import matmul
@@ -149,6 +150,8 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
     rows = xp.unique(indices)
     norms = xp.linalg.norm(table[rows], norm_type, 1)
     large = norms > max_norm
+    if WATCHED:
+        writing(weight)
     table[rows[large]] *= (max_norm / (norms[large] + 1e-7)).astype(table.dtype)[:, None]
     wrote(weight)
 
