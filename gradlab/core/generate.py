@@ -212,7 +212,7 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
         made.node = None{view}
     if WATCHED:
         seen(op, made, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
-    return made if out is None else into({op.name.strip('_')!r}, out, made)
+    return made if out is None else into({op.name.strip('_')!r}, out, made{f", ({''.join(f'{a}, ' for a in args)})" if op.kind == "elementwise" else ''})
 """
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,13 @@ import numpy as np
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
-from gradlab.core.destination import takes_out
+from gradlab.core.destination import takes_out, takes_out_apart
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
-from gradlab.functions.arguments import one_dim
+from gradlab.functions.arguments import number, one_dim
 from gradlab.functions.joins import cat
 from gradlab.functions.shapes import expand, in_order, joint_shape, reshape, unsqueeze
 from gradlab.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for, write
@@ -86,7 +85,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
     """A function that writes, and as its attribute `twin` the same in place, from what says how: (a
     primitive, `overwrite` or `index_add` under some name; the index; the tensor that goes there), or the finished result where
     that is not one step."""
-    @takes_out
+    @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
     def function(*args: Any, **options: Any) -> Tensor:
         made = prepare(*args, **options)
@@ -119,7 +118,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ along an axis
-@takes_out
+@takes_out_apart
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Of `input`, along an axis, the elements at `index`: out[i][j] = input[index[i][j]][j] for dim=0."""
     array = tensor_argument("gather", index, "index", 2).array
@@ -146,7 +145,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
 
 
-@takes_out
+@takes_out_apart
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor."""
     if indices.array.dtype != np.int64:
@@ -237,19 +236,6 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
 
 
-def number(value: Any, dtype: np.dtype) -> Any:
-    """A number as the dtype holds it: cut off for integers, as torch does."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if dtype.kind in "iu":
-        if not isfinite(value) or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow")
-        return int(value)
-    return bool(value) if dtype.kind == "b" else value
-
-
-C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
-
-
 @with_twin
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     """A copy with the elements of `src` added at `index` along an axis, each as often as its place comes up."""
@@ -262,7 +248,7 @@ SUMMED, AVERAGED, COMBINED, PUT_BACK = (op.named("ScatterReduceBackward0") for o
     rules.index_add, el.div, overwrite, el.clone))
 
 
-@takes_out
+@functools.partial(takes_out, apart=1)
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """A copy in which each place that `index` names holds the "sum", "prod", "mean", "amax" or "amin" of the elements of `src`
     that go there, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
@@ -329,7 +315,7 @@ def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
     return (FULL,) * (x.array.ndim + axis) + (at,)
 
 
-@takes_out
+@takes_out_apart
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of an axis at a 1-d `index`, as a copy."""
     array = tensor_argument("index_select", index, "index", 2).array
@@ -445,7 +431,7 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
     return index.array % array.size if array.size else places(index)
 
 
-@takes_out
+@takes_out_apart
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements with these numbers in the flattened tensor, in the shape of `index`."""
     tensor_argument("take", index, "index", 1)
@@ -527,7 +513,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise
 
 
-@takes_out
+@takes_out_apart
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, in a row; the two broadcast."""
     if mask.array.dtype.kind != "b":
@@ -558,7 +544,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
     return MASKED_SCATTER.record(x, patch, steps=region((at,)))
 
 
-@takes_out
+@takes_out_apart
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not 0, one in a row; as a tuple, one tensor for each axis, which is an index."""
     array = input.array
@@ -584,7 +570,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], indices.array
+    if indices.array.size and 0 in sizes:
+        raise RuntimeError(f"ZeroDivisionError: there is no element in a tensor of shape {sizes}.")
+    found, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
         found.append(constant(wrap(rest % n)))
         rest = rest // n
