@@ -78,8 +78,8 @@ def dense(x: Any) -> bool:
 
 
 def takes_out(function: F, apart: int | None = None) -> F:
-    """Give a function of tensors the keyword `out`; a tuple of them where it returns several tensors. `apart` is the number of the
-    first argument whose memory must be apart from that of `out`."""
+    """Give a function of tensors the keyword `out`; a tuple of them where it returns several tensors. `apart` is the number of
+    the first argument whose memory must be apart from that of `out`."""
     @functools.wraps(function)
     def with_out(*args: Any, out: Any = None, **options: Any) -> Any:
         made = function(*args, **options)

@@ -43,7 +43,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any, xp: Any) -> Any:
     shape, steps = sizes("empty_strided", (size,)), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(steps)} and {len(shape)}.")
-    if min(*shape, *steps, 0) < 0:
+    if min((0, *shape, *steps)) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. None may be "
                            "negative.")
     wanted = default.float if dtype is None else dtype

@@ -51,7 +51,7 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     return _scaled(el.sub, el.sub_scaled, input, other, alpha, out)
 
 
-def _scaled(op: Any, scaled: Any, input: Tensor, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
+def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
     a, b = checked(op.name, PROMOTIONS[op.promote](op, input, other), other)
     kind = a.array.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
@@ -183,7 +183,7 @@ def power_of(self: Tensor, base: Any, out: Tensor | None = None) -> Any:
     base = base.item() if isinstance(base, np.generic) else base
     if type(base) in (int, float) and self.array.dtype.kind == "f":
         return el.rpow_scalar.record(self, base=base, out=out)
-    return el.pow_.record(*_powers(base, self), out=out) if isinstance(base, (bool, int, float)) else NotImplemented
+    return el.pow_.record(*_powers(base, self), out=out) if isinstance(base, (bool, int, float, Tensor)) else NotImplemented
 
 
 def _powers(base: Any, exponent: Any) -> Any:

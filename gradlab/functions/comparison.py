@@ -10,8 +10,8 @@ import numpy as np
 from gradlab.backend.bounds import settle
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.destination import into, takes_out
-from gradlab.core.dtypes import default
 from gradlab.core.devices import different_devices, together
+from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant

@@ -1,10 +1,12 @@
 """Distinct elements, counts, histograms and searches. None has a derivative; where torch's refuse one, so do these."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
@@ -49,9 +51,11 @@ def slices(x: Any, dim: int, name: str) -> Any:
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = one_dim(dim, x.ndim)
-    if not x.size and any(n == 0 for a, n in enumerate(x.shape, -x.ndim) if a != axis):
+    if x.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
+    if not x.size and x.shape[axis]:
         raise RuntimeError(f"There are 0 sized dimensions, and they aren't selected, so {name} cannot be applied")
-    return namespace_of[type(x)].moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    return namespace_of[type(x)].moveaxis(x, axis, 0).reshape(x.shape[axis], prod(x.shape[:axis] + x.shape[axis:][1:]))
 
 
 def distinct_slices(xp: Any, rows: Any, x: Any, dim: int) -> tuple[Any, Any, Any]:
@@ -118,9 +122,12 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     if not seq.ndim:
         raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
     if sorter is not None:
+        if sorter.array.dtype != np.int64:
+            raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.word}")
         if sorter.array.shape != seq.shape:
             raise RuntimeError(f"{name}: boundary and sorter must have the same size, but got boundary tensor {list(seq.shape)}"
                                f"and got sorter tensor {list(sorter.array.shape)}")
+        on_axis("searchsorted", sorter.array, seq.shape[-1], lambda wrong: RuntimeError(f"{name}: sorter index out of range"))
         seq = xp.take_along_axis(seq, sorter.array, axis=-1)
     if not isinstance(input, Tensor) and seq.ndim > 1:
         raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -133,8 +140,11 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     where = "right" if right or side == "right" else "left"
     if seq.ndim == 1:
         found = wrap(xp.searchsorted(seq, values, side=where))
+    elif not values.size:
+        found = xp.zeros(values.shape, dtype=np.int64)
     else:
-        rows = zip(seq.reshape(-1, seq.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+        count = prod(seq.shape[:-1])
+        rows = zip(seq.reshape(count, seq.shape[-1]), values.reshape(count, values.shape[-1]), strict=True)
         found = xp.stack([xp.searchsorted(s, v, side=where) for s, v in rows]).reshape(values.shape)
     return constant(found.astype(np.int32 if out_int32 else np.int64))
 
@@ -218,7 +228,8 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"gradlab.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
         if low > high:
-            raise RuntimeError(f"gradlab.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension 0")
+            raise RuntimeError(f"gradlab.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension "
+                               "0")
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges = xp.linspace(low, high, bins + 1, dtype=x.dtype)

@@ -18,6 +18,7 @@ from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
 from gradlab.core.destination import takes_out, takes_out_apart
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
+from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
@@ -125,7 +126,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     x = with_an_axis(input)
     shape = x.array.shape
     axis = one_dim(dim, len(shape))
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not array.size:
         none = NOTHING.record(reshape(input, (input.array.size,)), index=(slice(0, 0),), skip=0)
@@ -147,7 +148,8 @@ NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (ru
 
 @takes_out_apart
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor."""
+    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor. Along an axis an
+    index counts modulo its length, as in torch: -1 is the last."""
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"gradlab.take_along_dim(): dtype of indices should be Long but got {indices.dtype.word}")
     if dim is None:
@@ -159,8 +161,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     axis = one_dim(dim, len(have))
     cut = len(have) + axis
     shape = joint_shape((*have[:cut], 1, *have[cut + 1:]), (*at[:cut], 1, *at[cut + 1:]))
+    at_axis = indices if not have[cut] else constant(indices.array % have[cut])
     return gather(expand(input, shape[:cut] + have[cut:cut + 1] + shape[cut + 1:]), dim,
-                  expand(indices, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
+                  expand(at_axis, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
 
 
 def grid(index: Any, axis: int) -> tuple[Any, ...]:
@@ -174,7 +177,7 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
     shape = input.array.shape or (1,)
     axis = one_dim(dim, len(shape))
     array = index.array
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.array.dtype != input.array.dtype:
         raise RuntimeError(f"scatter(): Expected self.dtype to be equal to src.dtype. They are {input.dtype} and {src.dtype}.")
@@ -295,10 +298,7 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
         own = rules.getitem.record(x, index=tuple(places), skip=0)
         table = cat([unsqueeze(own, 1), table], 1)
     if reduce == "prod":
-        columns = [rules.getitem.record(table, index=(FULL, k), skip=0) for k in range(table.array.shape[1])]
-        made = columns[0]
-        for one in columns[1:]:
-            made = el.mul.record(made, one)
+        made = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
     else:
         made = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
     return COMBINED.record(x, made, steps=region(tuple(places)))
@@ -395,7 +395,12 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     n = x.array.shape[axis]
     check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
     shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
-    patch = spread_over(zero_dim("index_fill_", value, input.array), shape, True)
+    one = zero_dim("index_fill_", value, input.array)
+    if one.node is not None:                                              # each place counts once in its gradient
+        filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
+        filled[at] = True
+        return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
+    patch = spread_over(one, shape, True)
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
 
 
@@ -488,6 +493,7 @@ INDEX_ADD_PUT = rules.index_add.named("IndexPutBackward0")
 
 # -------------------------------------------------------------------------------------------------------------------- masks
 MASKED_SELECT = rules.getitem.named("MaskedSelectBackward0", view=False)
+FILLED = el.where.named("IndexFillBackward1")
 MASKED_SCATTER, MASKED_FILL_TENSOR = overwrite.named("MaskedScatterBackward0"), el.where.named("MaskedFillBackward1")
 
 

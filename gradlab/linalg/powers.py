@@ -115,6 +115,9 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The inner products of the vectors along `dim`; other axes are broadcast."""
     products.tensors("linalg_vecdot", x=x, y=y)
+    if x.array.dtype.kind != "f":
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.word}. Call "
+                           ".float() first.")
     if x.array.ndim == y.array.ndim == 1:
         return products.vdot(x, y)
     return reductions.sum(el.mul.record(x, y), dim)

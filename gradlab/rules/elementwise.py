@@ -14,6 +14,7 @@ import numpy as np
 from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.primitive import PRIMITIVES, Primitive, elementwise
+from gradlab.core.tensor import Tensor
 
 LN2 = log_of(2)
 BITS = {2: np.int16, 4: np.int32, 8: np.int64}
@@ -168,7 +169,7 @@ def power(x, exponent):
 
 pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
-                             x if exponent == 2 else pow_scalar(x, exponent=exponent - 1)),
+                             x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1)),
                          tex="{x}^{{{exponent}}}")
 def raised(xp, a, b):
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -268,6 +268,8 @@ def adaptive_mean(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window of the last axis."""
     k = single("kernel_size", kernel_size, "lp_pool1d")
+    if norm_type in (inf, -inf):
+        return extreme_pool(max_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
     powers = avg_pool1d(input ** norm_type, kernel_size, stride, 0, ceil_mode)
     return mul(mul(sign(powers), relu(abs(powers))), k) ** (1.0 / norm_type)
 
@@ -276,8 +278,18 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes
               ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window of the last two axes."""
     k = several("lp_pool2d", "kernel_size", kernel_size, 2)
+    if norm_type in (inf, -inf):
+        return extreme_pool(max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
     powers = avg_pool2d(input ** norm_type, kernel_size, stride, 0, ceil_mode)
     return mul(mul(sign(powers), relu(abs(powers))), prod(k)) ** (1.0 / norm_type)
+
+
+def extreme_pool(pool: Callable[..., Any], input: Tensor, norm_type: float, kernel_size: Any, stride: Any,
+                 ceil_mode: bool) -> Tensor:
+    """The greatest magnitude in each window for the norm ∞, the smallest for -∞."""
+    if norm_type > 0:
+        return pool(abs(input), kernel_size, stride, 0, 1, ceil_mode)
+    return -pool(-abs(input), kernel_size, stride, 0, 1, ceil_mode)
 
 
 # ----------------------------------------------------------------------------------------------------------------- shared
