@@ -168,6 +168,7 @@ def record_source(op: Primitive) -> str:
         needed_by = [public[a] for a in op.rules if name in op.needs[a]]
         keep = "r" if name == "out" else public[name]
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
+    beside = f", ({''.join(f'{a}, ' for a in args)})" if op.kind == "elementwise" else ""
     view = VIEW.format(x=args[0], meta="".join(f"{k}, " for k in op.meta)) if op.view else ""
     return f"""
 def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
@@ -209,7 +210,7 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
         made.node = None{view}
     if WATCHED:
         seen(op, made, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
-    return made if out is None else into({op.name.strip('_')!r}, out, made)
+    return made if out is None else into({op.name.strip('_')!r}, out, made{beside})
 """
 
 

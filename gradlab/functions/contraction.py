@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from gradlab.core.destination import takes_out
+from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.functions.arguments import one_dim
 from gradlab.functions.products import check_dtypes, tensors
@@ -321,9 +322,9 @@ def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor
                                f"{two[j]} in dim {q}")
         if one[i] != two[j]:                                                            # a broadcast axis is summed beforehand
             if one[i] == 1:
-                b = reductions.sum_.record(b, axis=(j,), keepdims=True)
+                b = cast(reductions.sum_.record(b, axis=(j,), keepdims=True), a.array.dtype)
             else:
-                a = reductions.sum_.record(a, axis=(i,), keepdims=True)
+                a = cast(reductions.sum_.record(a, axis=(i,), keepdims=True), b.array.dtype)
     one, two = a.array.shape, b.array.shape
     rows = [i for i in range(-m, 0) if i not in left]
     columns = [j for j in range(-n, 0) if j not in right]

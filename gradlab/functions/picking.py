@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,14 @@ import numpy as np
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
-from gradlab.core.destination import takes_out
+from gradlab.core.destination import takes_out, takes_out_apart
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
+from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
-from gradlab.functions.arguments import one_dim
+from gradlab.functions.arguments import number, one_dim
 from gradlab.functions.joins import cat
 from gradlab.functions.shapes import expand, in_order, joint_shape, reshape, unsqueeze
 from gradlab.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for, write
@@ -86,7 +86,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
     """A function that writes, and as its attribute `twin` the same in place, from what says how: (a
     primitive, `overwrite` or `index_add` under some name; the index; the tensor that goes there), or the finished result where
     that is not one step."""
-    @takes_out
+    @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
     def function(*args: Any, **options: Any) -> Tensor:
         made = prepare(*args, **options)
@@ -119,14 +119,14 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ along an axis
-@takes_out
+@takes_out_apart
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Of `input`, along an axis, the elements at `index`: out[i][j] = input[index[i][j]][j] for dim=0."""
     array = tensor_argument("gather", index, "index", 2).array
     x = with_an_axis(input)
     shape = x.array.shape
     axis = one_dim(dim, len(shape))
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not array.size:
         none = NOTHING.record(reshape(input, (input.array.size,)), index=(slice(0, 0),), skip=0)
@@ -146,9 +146,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
 
 
-@takes_out
+@takes_out_apart
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor."""
+    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor. Along an axis an
+    index counts modulo its length, as in torch: -1 is the last."""
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"gradlab.take_along_dim(): dtype of indices should be Long but got {indices.dtype.word}")
     if dim is None:
@@ -160,8 +161,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     axis = one_dim(dim, len(have))
     cut = len(have) + axis
     shape = joint_shape((*have[:cut], 1, *have[cut + 1:]), (*at[:cut], 1, *at[cut + 1:]))
+    at_axis = indices if not have[cut] else constant(indices.array % have[cut])
     return gather(expand(input, shape[:cut] + have[cut:cut + 1] + shape[cut + 1:]), dim,
-                  expand(indices, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
+                  expand(at_axis, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
 
 
 def grid(index: Any, axis: int) -> tuple[Any, ...]:
@@ -175,7 +177,7 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
     shape = input.array.shape or (1,)
     axis = one_dim(dim, len(shape))
     array = index.array
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.array.dtype != input.array.dtype:
         raise RuntimeError(f"scatter(): Expected self.dtype to be equal to src.dtype. They are {input.dtype} and {src.dtype}.")
@@ -237,19 +239,6 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
 
 
-def number(value: Any, dtype: np.dtype) -> Any:
-    """A number as the dtype holds it: cut off for integers, as torch does."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if dtype.kind in "iu":
-        if not isfinite(value) or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow")
-        return int(value)
-    return bool(value) if dtype.kind == "b" else value
-
-
-C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
-
-
 @with_twin
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     """A copy with the elements of `src` added at `index` along an axis, each as often as its place comes up."""
@@ -262,7 +251,7 @@ SUMMED, AVERAGED, COMBINED, PUT_BACK = (op.named("ScatterReduceBackward0") for o
     rules.index_add, el.div, overwrite, el.clone))
 
 
-@takes_out
+@functools.partial(takes_out, apart=1)
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """A copy in which each place that `index` names holds the "sum", "prod", "mean", "amax" or "amin" of the elements of `src`
     that go there, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
@@ -309,10 +298,7 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
         own = rules.getitem.record(x, index=tuple(places), skip=0)
         table = cat([unsqueeze(own, 1), table], 1)
     if reduce == "prod":
-        columns = [rules.getitem.record(table, index=(FULL, k), skip=0) for k in range(table.array.shape[1])]
-        made = columns[0]
-        for one in columns[1:]:
-            made = el.mul.record(made, one)
+        made = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
     else:
         made = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
     return COMBINED.record(x, made, steps=region(tuple(places)))
@@ -329,7 +315,7 @@ def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
     return (FULL,) * (x.array.ndim + axis) + (at,)
 
 
-@takes_out
+@takes_out_apart
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of an axis at a 1-d `index`, as a copy."""
     array = tensor_argument("index_select", index, "index", 2).array
@@ -409,7 +395,12 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     n = x.array.shape[axis]
     check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
     shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
-    patch = spread_over(zero_dim("index_fill_", value, input.array), shape, True)
+    one = zero_dim("index_fill_", value, input.array)
+    if one.node is not None:                                              # each place counts once in its gradient
+        filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
+        filled[at] = True
+        return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
+    patch = spread_over(one, shape, True)
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
 
 
@@ -445,7 +436,7 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
     return index.array % array.size if array.size else places(index)
 
 
-@takes_out
+@takes_out_apart
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements with these numbers in the flattened tensor, in the shape of `index`."""
     tensor_argument("take", index, "index", 1)
@@ -502,6 +493,7 @@ INDEX_ADD_PUT = rules.index_add.named("IndexPutBackward0")
 
 # -------------------------------------------------------------------------------------------------------------------- masks
 MASKED_SELECT = rules.getitem.named("MaskedSelectBackward0", view=False)
+FILLED = el.where.named("IndexFillBackward1")
 MASKED_SCATTER, MASKED_FILL_TENSOR = overwrite.named("MaskedScatterBackward0"), el.where.named("MaskedFillBackward1")
 
 
@@ -527,7 +519,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise
 
 
-@takes_out
+@takes_out_apart
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, in a row; the two broadcast."""
     if mask.array.dtype.kind != "b":
@@ -558,7 +550,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
     return MASKED_SCATTER.record(x, patch, steps=region((at,)))
 
 
-@takes_out
+@takes_out_apart
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not 0, one in a row; as a tuple, one tensor for each axis, which is an index."""
     array = input.array
@@ -584,7 +576,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], indices.array
+    if indices.array.size and 0 in sizes:
+        raise RuntimeError(f"ZeroDivisionError: there is no element in a tensor of shape {sizes}.")
+    found, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
         found.append(constant(wrap(rest % n)))
         rest = rest // n

@@ -80,7 +80,7 @@ class Arithmetic:
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 · tensor2, in place."""
-        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=value)
+        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=functions.scale(value, self, tensor1, tensor2))
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 / tensor2, in place."""

@@ -58,7 +58,7 @@ class Python:
         return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return el.number_remainder.record(other, self)
+        return (el.remainder if isinstance(other, Tensor) else el.number_remainder).record(other, self)
 
     def __rfloordiv__(self, other: Any) -> Any:
         return el.floor_divide.record(other, self)

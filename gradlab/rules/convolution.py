@@ -51,7 +51,7 @@ class Plan:
         self.cut = (Ellipsis, *(slice(o) for o in out))
         self.fills = [self._fill(part) for part in parts]
         self.whole = sum(prod(s.stop - s.start for s in there[1 + len(size):]) for there, _ in self.fills) == prod(size)
-        self.plain = prod(kernel) == 1 and out == size                                    # the image is its own column
+        self.plain = prod(kernel) == 1 and out == size and not any(padding)               # the image is its own column
 
     @cached_property
     def turned(self) -> Plan | None:

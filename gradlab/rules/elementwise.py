@@ -17,6 +17,7 @@ from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.table import PRIMITIVES, used
+from gradlab.core.tensor import Tensor
 from gradlab.rules.arguments import Array, Namespace
 
 LN2 = log_of(2)
@@ -172,7 +173,7 @@ def power(x: Array, exponent: float) -> Array:
 
 pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
-                             x if exponent == 2 else pow_scalar(x, exponent=exponent - 1)),
+                             x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1)),
                          tex="{x}^{{{exponent}}}")
 def raised(xp: Namespace, a: Array, b: Array) -> Array:
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""

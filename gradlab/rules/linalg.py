@@ -73,16 +73,24 @@ inv: Primitive = primitive("inv", inverse, reads=matrix_groups, node="LinalgInvE
                 vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)}, jvp={"x": lambda t, out: -(out @ t @ out)})
 
 
-def pseudoinverse(xp: Namespace, x: Array, *, cutoff: tuple[float, float]) -> Array:
+def completed(x: Array, hermitian: bool) -> Array:
+    """With `hermitian` the symmetric matrix of which x is the lower triangle."""
+    return triangle(x) + triangle(x, -1).mT if hermitian else x
+
+
+def pseudoinverse(xp: Namespace, x: Array, *, cutoff: tuple[float, float], hermitian: bool) -> Array:
     """The pseudo-inverse; singular values up to cutoff = (absolute, relative to the largest) count as 0."""
+    x = completed(x, hermitian)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     least = xp.maximum(cutoff[0], s[..., :1] * cutoff[1]) if s.shape[-1] else 0
     kept = s > least
     return vh.mT @ (xp.where(kept, 1 / xp.where(kept, s, 1), 0)[..., None] * u.mT)
 
 
-def pinv_vjp(g: Array, x: Array, out: Array) -> Array:
-    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side."""
+def pinv_vjp(g: Array, x: Array, out: Array, hermitian: bool) -> Array:
+    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side. Of
+    a symmetric matrix, whose lower triangle alone is read, the same; so that a symmetric step has its slope, as in torch."""
+    x = completed(x, hermitian)
     p, h = out.mT, g.mT
     across, along = h @ out, out @ h                                       # m × m and n × n, of which one is small
     first = (across - x @ (out @ across)) @ p
@@ -90,13 +98,16 @@ def pinv_vjp(g: Array, x: Array, out: Array) -> Array:
     return first + second - p @ g @ p
 
 
+def pinv_jvp(t: Array, x: Array, out: Array) -> Array:
+    return (-(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
+            + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)
+
+
 pinv = primitive("pinv", pseudoinverse, reads=matrix_groups, node="LinalgPinvBackward0", tex="{x}^{{+}}",
                  formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
                          r"+ y^\top y\, \bar{y}^\top (1 - y x)",
                  vjp={"x": pinv_vjp},
-                 jvp={"x": lambda t, x, out: (
-                     -(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
-                     + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)})
+                 jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, completed(x, hermitian), out)})
 
 
 # ------------------------------------------------------------------------------------------------------------- systems

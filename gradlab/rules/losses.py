@@ -137,7 +137,7 @@ binary_cross_entropy_with_logits = fused(
     formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}")
 
 soft_margin_loss = fused(
-    "soft_margin_loss", lambda xp, x, y, parameter: xp.log(1 + xp.exp(-y * x)),
+    "soft_margin_loss", lambda xp, x, y, parameter: xp.log1p(xp.exp(-y * x)),
     {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
     tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})", formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}")
 

@@ -10,6 +10,7 @@ from math import factorial, inf, pi, sqrt
 from math import log as log_of
 from typing import NoReturn
 
+from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.rules.arguments import Array, Namespace
@@ -50,7 +51,13 @@ log_ndtr = elementwise("log_ndtr", library("log_ndtr"), x=lambda g, x: g * (2 / 
                        formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}")
 
 # ------------------------------------------------------------------------------------------------------- gamma and zeta
-lgamma = elementwise("lgamma", library("gammaln"), x=lambda g, x: g * digamma(x), promote="float",
+def log_abs_gamma(x: Array) -> Array:
+    """log |Γ(x)|, which at -∞ is ∞ as at every pole. (SciPy's is -∞ there.)"""
+    result = library("gammaln")(x)
+    return namespace_of[type(x)].where(x == -inf, inf, result)
+
+
+lgamma = elementwise("lgamma", log_abs_gamma, x=lambda g, x: g * digamma(x), promote="float",
                      tex=r"\log\left|\Gamma({x})\right|", formula=r"\bar{x} = \bar{y}\,\psi(x)")
 digamma: Primitive = elementwise("digamma", library("digamma"), x=lambda x: polygamma(x, n=1), promote="float", tex=r"\psi({x})",
                                  formula=r"\bar{x} = \bar{y}\,\psi'(x)")

@@ -11,11 +11,12 @@ from gradlab.backend.accumulate import counts
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core import inplace
+from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, writing
 from gradlab.functions import dropping as drops
-from gradlab.functions.arguments import not_a_tensor
+from gradlab.functions.arguments import fits_in_memory, not_a_tensor
 from gradlab.functions.products import matmul
 from gradlab.functions.shapes import permute, reshape, squeeze, t, unsqueeze
 from gradlab.rules import elementwise as el
@@ -83,6 +84,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)
+    out = cast(out, left.array.dtype)                                     # integers would be int64 now
     out = shapes.reshape.record(out, shape=one[:-1] + w[:1])
     return out if bias is None else out + bias
 
@@ -279,6 +281,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     n = int(classes.max()) + 1 if num_classes == -1 else num_classes
     if classes.size and int(classes.max()) >= n:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
+    fits_in_memory(*classes.shape, n)
     return constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
 
 
