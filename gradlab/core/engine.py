@@ -485,7 +485,8 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True) if type(c) is np.ndarray else xp.sum(
             c, axis=axes, keepdims=True)
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
-            if edge.op is None and extra <= 0 and all(n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
+            if edge.op is None and not k and extra <= 0 and all(
+                    n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
                 # a leaf that has got another shape since, under no_grad
                 return fit(xp.broadcast_to(c, want), edge, lead, node)
             raise RuleError(f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
