@@ -106,23 +106,18 @@ def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
 
 def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, wanted: Iterable[Node] | None = None,
               traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True,
-              outputs: Sequence[Tensor] = ()) -> dict[Node, Any]:
+              outputs: Sequence[Tensor] = (), silent: bool = False) -> dict[Node, Any]:
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
     saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for observers alone: whether `.grad` will
-    be written, and the tensors swept from.
+    be written, and the tensors swept from. `silent` says that NumPy's warnings are off.
     """
     __tracebackhide__ = True
-    if heard():
+    if not silent and heard():
         with silence():
-            return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
-    return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
-
-
-def _swept(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: Iterable[Node] | None, traced: bool, retain: bool,
-           hooks: bool, accumulates: bool, outputs: Sequence[Tensor]) -> dict[Node, Any]:
-    __tracebackhide__ = True
+            return vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates,
+                             outputs=outputs, silent=True)
     before, outer, watching = mode.grad, running.sweep, observers.active
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
