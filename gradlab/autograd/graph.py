@@ -146,4 +146,5 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in tensor:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, not {type(t).__name__}")
-        wrote(t)
+        if not t.is_inference():                                              # which have no version
+            wrote(t)

@@ -105,23 +105,18 @@ def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
 
 def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, wanted: Iterable[Node] | None = None,
               traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True,
-              outputs: Sequence[Tensor] = ()) -> dict[Node, Any]:
+              outputs: Sequence[Tensor] = (), silent: bool = False) -> dict[Node, Any]:
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
     saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for watchers alone: whether `.grad` will
-    be written, and the tensors swept from.
+    be written, and the tensors swept from. `silent` says that NumPy's warnings are off.
     """
     __tracebackhide__ = True
-    if heard():
+    if not silent and heard():
         with silence():
-            return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
-    return _swept(roots, lead, wanted, traced, retain, hooks, accumulates, outputs)
-
-
-def _swept(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: Iterable[Node] | None, traced: bool, retain: bool,
-           hooks: bool, accumulates: bool, outputs: Sequence[Tensor]) -> dict[Node, Any]:
-    __tracebackhide__ = True
+            return vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates,
+                             outputs=outputs, silent=True)
     before, outer, watching = mode.grad, running.sweep, watchers.sweeps
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
@@ -485,7 +480,8 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True) if type(c) is np.ndarray else xp.sum(
             c, axis=axes, keepdims=True)
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
-            if edge.op is None and extra <= 0 and all(n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
+            if edge.op is None and not k and extra <= 0 and all(
+                    n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
                 # a leaf that has got another shape since, under no_grad
                 return fit(xp.broadcast_to(c, want), edge, lead, node)
             raise RuleError(f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "

@@ -33,7 +33,7 @@ import numpy as np
 from gradlab.core import generate
 from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
-from gradlab.core.node import Node
+from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
 from gradlab.core.saved_names import properties
 from gradlab.core.table import PRIMITIVES
@@ -85,7 +85,7 @@ class Primitive:
     def _finish(self) -> None:
         self.frees = bool(self.saves) or self.node_name in INDEXED or (
             self.name == "overwrite" and self.node_name == "IndexPutBackward0")
-        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph",
+        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
                                                          **properties(self)})
 
     def named(self, node: str, view: bool | None = None) -> Primitive:

@@ -71,7 +71,10 @@ class Holding:
             engine.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns, if anything, replaces it."""
+        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns, if anything, replaces it.
+
+        Of a custom Function with several outputs, `grad` is None where only another output got a gradient.
+        """
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
                                "or on what it is made of.")
@@ -90,6 +93,11 @@ class Holding:
         """The hooks that register_hook made, by the number of their handle."""
         hooks = self.node.proper.hooks if self.node is not None else None
         return None if hooks is None else hooks.tensor or None
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: dict[int, Any] | None) -> None:
+        if self.node is not None:                                       # nothing comes to a tensor that wants no gradient
+            self.node.hooks_of_its_own().tensor = {} if hooks is None else hooks
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:

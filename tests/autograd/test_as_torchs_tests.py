@@ -59,7 +59,23 @@ def test_a_view_that_was_not_recorded_is_invalid_once_its_base_has_changed(t, ch
     assert "grad_fn=<Invalid>" in repr(v)
 
 
+def test_the_version_of_an_inference_tensor(t):
+    with t.inference_mode():
+        x = t.ones(2)
+        t.autograd.graph.increment_version(x)
+    t.autograd.graph.increment_version(x)
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        _ = x._version
+
+
 # ----------------------------------------------------------------------------------------------------------------- hooks
+def test_hooks_set_on_what_wants_no_gradient_are_never_called(t):
+    x, y, seen = t.ones(2), leaf(t, 1.0, 2.0), []
+    x._backward_hooks = {0: seen.append}
+    (y * x).sum().backward()
+    assert not seen and values(y.grad) == [1, 1]
+
+
 def two_outputs(t, *, materialize=True):
     class Two(t.autograd.Function):
         @staticmethod
@@ -216,3 +232,16 @@ def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
     again = True
     with pytest.raises(t.utils.checkpoint.CheckpointError, match="already unpacked once"):
         y.sum().backward()
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
+def test_nodes_are_called_as_torchs(t):
+    x = leaf(t, 1.0)
+    node = (x ** 2).grad_fn
+    end = node.next_functions[0][0]
+    assert repr(type(node)) == "<class 'PowBackward0'>" and repr(type(end)) == "<class 'AccumulateGrad'>"
+    assert repr(node).startswith("<PowBackward0 object at 0x")
+    shown = {name for name in dir(node) if not name.startswith("__")}
+    assert shown - {"_register_hook_dict", "_set_sequence_nr", "requires_grad"} == {
+        "_input_metadata", "_raw_saved_self", "_saved_exponent", "_saved_self", "_sequence_nr", "metadata", "name",
+        "next_functions", "register_hook", "register_prehook"}
