@@ -229,6 +229,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 def scale(value: Any, *operands: Any) -> Any:
     """The factor `value` of `addcmul`, in the operands' common dtype if that is not floating point."""
+    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":                        # nearly always
+        return value
     if any(not isinstance(x, Tensor) or x.array.dtype.kind == "f" for x in operands):
         return value
     dtype = tensors(el.addcmul, *operands)[0].array.dtype
@@ -354,6 +356,6 @@ absolute, subtract, multiply, divide, negative, clip, arctan2 = abs, sub, mul, d
 
 def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """input / other, element by element; integers are divided as floats."""
-    if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
+    if not isinstance(input, OPERANDS) or not isinstance(other, Tensor if not isinstance(input, Tensor) else OPERANDS):
         raise invalid_combination("true_divide", (input, other), "(Tensor input, Tensor other)", "(Tensor input, Number other)")
     return el.div.record(input, other, out=out)

@@ -114,6 +114,12 @@ def test_the_tail_of_the_normal() -> None:
     np.testing.assert_allclose(curve.numpy(), -mills / rest, rtol=3e-13)
 
 
+def test_log_ndtr_far_out() -> None:
+    """φ/Φ at -x is x + 1/x - …, DLMF 7.12.1. (Torch's is 0.4 % off at -5 · 10⁶, and inf at -10¹⁰.)"""
+    x = np.array([1e2, 5e6, 1e10, 1e20])
+    np.testing.assert_allclose(gradient(gl.special.log_ndtr, -x, np.ones(4)), x + 1 / x - 2 / x**3, rtol=1e-11)
+
+
 def test_polygamma_of_many() -> None:
     """ψ″(∞) is 0; at 1/2 it is -14 ζ(3), here by its series (DLMF 5.15.1)."""
     x = gl.tensor([float("inf"), 0.5], dtype=gl.float64)

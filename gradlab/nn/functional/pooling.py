@@ -161,8 +161,8 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     front = shape[:-len(size)]
     rows, whole = reshape.record(input, shape=(*front, prod(shape[-len(size):]))), (*front, prod(size))
     at = indices.array.reshape(rows.array.shape)
-    hidden = overwritten(at, whole)
-    if hidden.any():
+    xp, hidden = namespace_of[type(at)], overwritten(at, whole)
+    if xp is not np or hidden.any():                                      # (a GPU is not waited for)
         rows = masked_fill.record(rows, mask=hidden, value=0)
     placed = put_along.record(rows, shape=whole, axis=-1, indices=at, keepdims=True)
     return UNPOOLED.record(placed, shape=(*front, *size))

@@ -206,6 +206,7 @@ ROWS = [
         torch.linalg.vecdot(torch.ones(2, 2, dtype=torch.int32), torch.ones(2, 2, dtype=torch.int32))
         torch.special.chebyshev_polynomial_t(torch.tensor([.5, .5, .5, 2.]), torch.tensor([-.5, -1., 2.7, 3.9]))
         torch.special.laguerre_polynomial_l(torch.tensor([.5, .5, .5, 2.]), torch.tensor([-.5, -1., 2.7, 3.9]))
+        torch.true_divide(5., torch.tensor([2.]))
         torch.tensor([2., 3.]).__rpow__(torch.tensor([2., 3.]))
         torch.tensor([2., 3.]).__rmod__(torch.tensor([5., 4.]))
     """),
