@@ -120,7 +120,7 @@ def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
         f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
         f"elements as gradient=, a tensor of shape {list(shape)} (ones weigh all alike, a single 1 picks one row of the "
         "Jacobian), or reduce it first, by .sum() or .mean().",
-        ("backward", "write `{x}.sum().backward()`, or `{x}.backward(gradlab.ones_like({x}))`")))
+        ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")))
 
 
 def no_graph(index: int, output: Any) -> RuntimeError:
@@ -161,7 +161,7 @@ def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], b
     return RuntimeError(this_line(
         f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of "
         f"{Size(output)}. There must be one weight for each element of the output.",
-        ("backward", "`gradlab.ones_like({x})` has the right shape: it weighs every element alike")))
+        ("backward", "`{ones}` has the right shape: it weighs every element alike")))
 
 
 def unused(index: int, x: Any = None, outputs: Any = ()) -> RuntimeError:
@@ -185,7 +185,7 @@ def leaf_in_place() -> RuntimeError:
 
     return RuntimeError(this_line(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
-        "or make a new tensor (x = x + 1).", ("", "with gradlab.no_grad(): {x}")))
+        "or make a new tensor (x = x + 1).", ("", "`with gradlab.no_grad(): {x}`")))
 
 
 def leaf_used_in_place() -> RuntimeError:
@@ -198,7 +198,7 @@ def view_of_leaf_in_place() -> RuntimeError:
 
     return RuntimeError(this_line(
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
-        "gradlab.no_grad():`, or make a new tensor.", ("", "with gradlab.no_grad(): {x}")))
+        "gradlab.no_grad():`, or make a new tensor.", ("", "`with gradlab.no_grad(): {x}`")))
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:

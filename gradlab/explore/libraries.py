@@ -17,7 +17,14 @@ class Library:
     """The questions. `node` is whatever object the library links its graph with; it can be hashed and compared by identity."""
 
     name = ""                                                         # "gradlab" or "torch", as in error messages
-    alias = ""                                                        # what user code calls it: "gl" or "torch"
+    usual = ""                                                        # what code calls it mostly: "gl" or "torch"
+
+    @property
+    def alias(self) -> str:
+        """What the user's code calls it, which code for the user is written with."""
+        from gradlab.core.speaking import library_name
+
+        return library_name(self.name) or self.usual
 
     def is_tensor(self, value: Any) -> bool:
         """Whether `value` is a tensor of this library."""
@@ -83,7 +90,7 @@ class Library:
 class Gradlab(Library):
     """gradlab's own tensors."""
 
-    name, alias = "gradlab", "gl"
+    name, usual = "gradlab", "gl"
 
     def is_tensor(self, value: Any) -> bool:
         from gradlab.core.tensor import Tensor
@@ -151,7 +158,7 @@ class Gradlab(Library):
 class Torch(Library):
     """PyTorch's tensors, once the user has imported torch."""
 
-    name, alias = "torch", "torch"
+    name, usual = "torch", "torch"
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, sys.modules["torch"].Tensor)
