@@ -287,14 +287,11 @@ def asked(place: Place, whole_numbers: bool, *, named: bool = True) -> str:
 
 def is_frozen(value: Any) -> bool:
     """Whether something is a module that has parameters, and none that requires grad."""
-    parameters = getattr(type(value), "parameters", None)
-    if parameters is None or not hasattr(type(value), "requires_grad_"):
-        return False
     try:
-        found = list(value.parameters())
+        found = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
+        return bool(found) and not any(getattr(one, "requires_grad", True) for one in found)
     except Exception:  # noqa: BLE001  (of the user's own class)
         return False
-    return bool(found) and not any(getattr(one, "requires_grad", True) for one in found)
 
 
 def why_lost(tensor: Any) -> str:
@@ -419,7 +416,7 @@ def names_of_leaves(tensor: Any) -> list[str]:
         return []
     leaves = {id(leaf) for node in below([tensor.node]) if node.op is None and (
         leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None}
-    return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and not name.startswith("_")][:4]
+    return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and str(name)[:1] != "_"][:4]
 
 
 def this_line(first: str, *fixes: tuple[str, str]) -> str:

@@ -52,7 +52,7 @@ def library_name(module: str = "gradlab") -> str:
     wanted = sys.modules[module]
     for known in namespaces():
         found = [name for name in USUAL if known.get(name) is wanted]
-        found = found or [name for name, value in list(known.items()) if value is wanted and name.isidentifier()]
+        found = found or [name for name, value in list(known.items()) if value is wanted and isinstance(name, str)]
         if found:
             return found[0]
     return ""
@@ -68,4 +68,4 @@ def spelled(text: str) -> str:
 
 def is_module(name: str) -> bool:
     """Whether a name stands for a module of Python's."""
-    return isinstance(value_of(name), ModuleType)
+    return issubclass(type(value_of(name)), ModuleType)

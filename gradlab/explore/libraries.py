@@ -95,7 +95,7 @@ class Gradlab(Library):
     def is_tensor(self, value: Any) -> bool:
         from gradlab.core.tensor import Tensor
 
-        return isinstance(value, Tensor)
+        return issubclass(type(value), Tensor)      # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
         return tensor.detach().cpu().numpy()
@@ -161,7 +161,7 @@ class Torch(Library):
     name, usual = "torch", "torch"
 
     def is_tensor(self, value: Any) -> bool:
-        return isinstance(value, sys.modules["torch"].Tensor)
+        return issubclass(type(value), sys.modules["torch"].Tensor)
 
     def array(self, tensor: Any) -> np.ndarray:
         torch = sys.modules["torch"]
