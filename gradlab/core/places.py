@@ -281,6 +281,7 @@ def rebinding(place: Place | None, name: str) -> tuple[Place, str] | None:
 
 
 def _as_update(statement: ast.Assign, name: str) -> str:
+    """The update that an assignment to `name` with its own `.grad` in it is; "" of another."""
     target, value = statement.targets[0], statement.value
     pairs = list(zip(target.elts, value.elts, strict=False)) if isinstance(target, ast.Tuple) and isinstance(
         value, ast.Tuple) else [(target, value)]
