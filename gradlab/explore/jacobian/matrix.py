@@ -272,7 +272,7 @@ class Jacobian(Showing):
         if self.complete:
             return
         assert self._graph is not None
-        if self._plan is not None and self._plan.given and self._done:
+        if self._plan is not None and self._plan.given and (self._done or not self._plan.sweeps):
             self._check_given()
         self._unused = self._graph.unused
         self.complete, self._graph, self._rows = True, None, {}
