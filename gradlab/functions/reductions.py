@@ -20,7 +20,7 @@ from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import many_dims, one_dim, over_dims
 from gradlab.functions.arithmetic import maximum, minimum
 from gradlab.functions.results import Picking, result_type
-from gradlab.functions.shapes import cast
+from gradlab.functions.shapes import cast, in_single
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules
@@ -202,6 +202,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if input.array.dtype.char == "e":
+        return in_single(renorm, input, p, dim, maxnorm)
     axis = one_dim(dim, ndim)
     norms = vector_norm(input, p, [a for a in range(-ndim, 0) if a != axis], True)
     scale = el.where.record(constant(norms.array > maxnorm), maxnorm / (norms + 1e-7), constant(np.ones((), input.array.dtype)))

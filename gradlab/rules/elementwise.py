@@ -59,14 +59,15 @@ def undifferentiable(name, forward, **options):
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
-add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}")
+add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
 add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b, a=lambda g: g, b=lambda g, alpha: g * alpha,
                          tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
-                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}")
+                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}", promote="single")
 sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
-rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}")
+rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1",
+                   promote="single")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", promote="arithmetic")
 div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
@@ -76,13 +77,13 @@ addcmul = elementwise(
     "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value * tensor2),
     tensor2=lambda g, tensor1, value: g * (value * tensor1),
-    promote="tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
+    promote="single tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}")
 addcdiv = elementwise(
     "addcdiv", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) / tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    promote="tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
+    promote="single tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}")
 
 
@@ -140,15 +141,15 @@ def truncated_modulo(xp, a, b):
 
 
 div_floor = elementwise("div_floor", floored_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\lfloor {a} / {b} \rfloor")
+                        tex=r"\lfloor {a} / {b} \rfloor", promote="single")
 div_trunc = elementwise("div_trunc", truncated_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\mathrm{{trunc}}({a} / {b})")
+                        tex=r"\mathrm{{trunc}}({a} / {b})", promote="single")
 remainder = elementwise("remainder", modulo, a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b),
                         node="RemainderBackward1", tex=r"{a} \bmod {b}",
-                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor")
+                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor", promote="single")
 fmod = elementwise("fmod", truncated_modulo, a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b), node="FmodBackward1",
                    tex=r"{a} \,\mathrm{{fmod}}\, {b}",
-                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)")
+                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)", promote="single")
 remainder_scalar, fmod_scalar = remainder.named("RemainderBackward0"), fmod.named("FmodBackward0")
 floor_divide = undifferentiable("floor_divide", floored_quotient, tex=r"\lfloor {a} / {b} \rfloor")
 number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
@@ -169,7 +170,7 @@ def power(x, exponent):
 pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
                              x if exponent == 2 else pow_scalar(x, exponent=exponent - 1)),
-                         tex="{x}^{{{exponent}}}")
+                         tex="{x}^{{{exponent}}}", promote="single")
 def raised(xp, a, b):
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
     if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
@@ -180,7 +181,8 @@ def raised(xp, a, b):
 
 pow_ = elementwise("pow", raised, node="PowBackward1",
                    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
-                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
+                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}",
+                   promote="single")
 
 
 def base_power_slope(xp, g, x, out, base):
@@ -191,7 +193,7 @@ def base_power_slope(xp, g, x, out, base):
 
 
 rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
-                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b")
+                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b", promote="single")
 ldexp = elementwise("ldexp", lambda a, b: a * 2.0 ** b, a=lambda b: 2.0 ** b, b=lambda out: out * LN2, promote="float tensors",
                     tex=r"{a}\,2^{{{b}}}")
 frexp: Primitive = elementwise("frexp", lambda xp, x, *, exponent: xp.ldexp(x, -exponent), tex=r"{x} / 2^{{k}}",

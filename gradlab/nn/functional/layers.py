@@ -16,7 +16,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import dropping as drops
 from gradlab.functions.arguments import not_a_tensor
 from gradlab.functions.products import matmul
-from gradlab.functions.shapes import permute, reshape, squeeze, t, unsqueeze
+from gradlab.functions.shapes import in_single, permute, reshape, squeeze, t, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
 from gradlab.rules import indexing, shapes
@@ -79,6 +79,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if bias is not None and bias.array.shape != w[:1]:
         raise RuntimeError("bilinear(): bias size does not match weight size: got "
                            f"{bias.array.shape[0] if bias.array.ndim else 1} but expected {w[0]}")
+    if input1.array.dtype.char == "e":
+        return in_single(bilinear, input1, input2, weight, bias)
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)
