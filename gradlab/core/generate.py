@@ -105,6 +105,11 @@ def all_tensors(xs: Any) -> Any:
     return xs
 
 
+def plain(number: Any) -> Any:
+    """The number in a tensor that was given for one, as torch takes it."""
+    return number.item() if type(number) is Tensor else number
+
+
 def widened(x: Any) -> Any:
     """float16 as float32, of an array or a Tensor, whose node it keeps: what the rules of a half primitive compute with."""
     if type(x) is Tensor:
@@ -134,7 +139,7 @@ SCOPE: dict[str, Any] = {
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
     "scaled": scaled, "LARGE": LARGE,
     "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
-    "widened": widened, "narrowed": narrowed,
+    "widened": widened, "narrowed": narrowed, "plain": plain,
 }
 
 
@@ -212,8 +217,10 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):{promoted if odd el
         if joined is not None:
             return op.record(*joined, {''.join(f'{k}={k}, ' for k in op.meta)}out=out)
         raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)}), ({''.join(f'{a}.node, ' for a in args)}))
-    if type(r) is not ndarray and type(r) in SCALARS:
-        r = asarray(r)
+    if type(r) is not ndarray:
+        if type(r) in SCALARS:
+            r = asarray(r){TENSOR_FOR_NUMBER.format(
+                given=', '.join([*args, *(f"{k}=plain({k})" for k in op.meta), "out=out"])) if op.meta else ""}
     made = new(Tensor)
     made.array = r
     made.grad_slot = None
@@ -241,6 +248,11 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):{promoted if odd el
 HALVES = """
             if {some}:
                 return op.half.record({given})"""
+
+
+TENSOR_FOR_NUMBER = """
+        elif type(r) is Tensor:
+            return op.record({given})"""
 
 
 # What is noted of a result that the library made a view of its source (bases are never nested in NumPy and CuPy). This is most

@@ -53,7 +53,7 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
 
 
 def _scaled(op: Any, scaled: Any, input: Tensor, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
-    a, b = checked(op.name, PROMOTIONS[op.promote](op, input, other), other)
+    a, b = checked(op.name, PROMOTIONS[op.promote](Called(op.name), input, other), other)
     kind = a.array.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results. Write 1 for True.")
@@ -161,7 +161,7 @@ def _pow_number(input: Tensor, exponent: int | float, out: Tensor | None = None)
         if isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed. Call .float() first.")
         if input.array.dtype.kind == "b" and isinstance(exponent, bool):
-            return constant(input.array | (not exponent))
+            return constant(wrap(input.array | (not exponent)))
         input = agree(el.add, input, exponent)[0]
         fits(exponent, input)
     return el.pow_scalar.record(input, exponent=exponent, out=out)
@@ -184,7 +184,7 @@ def power_of(self: Tensor, base: Any, out: Tensor | None = None) -> Any:
 
 def _powers(base: Any, exponent: Any) -> Any:
     """Base and exponent in one dtype, which must not be bool."""
-    agreed = agree(el.add, base, exponent)
+    agreed = agree(Called("pow"), base, exponent)
     if agreed[0].array.dtype.kind == "b":
         raise not_implemented("pow", "Bool")
     return agreed

@@ -1,6 +1,7 @@
 """Distinct elements, counts, histograms and searches. None has a derivative; where torch's refuse one, so do these."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,10 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     if seq.ndim == 1:
         found = wrap(xp.searchsorted(seq, values, side=where))
     else:
-        rows = zip(seq.reshape(-1, seq.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
-        found = xp.stack([xp.searchsorted(s, v, side=where) for s, v in rows]).reshape(values.shape)
+        found, count = xp.empty(values.shape, dtype=np.int64), prod(seq.shape[:-1])
+        rows = (x.reshape(count, x.shape[-1]) for x in (seq, values, found))
+        for s, v, at in zip(*rows, strict=True):
+            at[...] = xp.searchsorted(s, v, side=where)
     return constant(found.astype(np.int32 if out_int32 else np.int64))
 
 

@@ -158,7 +158,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         raise RuntimeError("gradlab.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{len(have)} dimensions for input, and {len(at)} dimensions for indices")
     axis = one_dim(dim, len(have))
-    cut = len(have) + axis
+    cut, length = len(have) + axis, have[axis] if have else 1
+    indices = constant(namespace_of[type(input.array)].where(indices.array < 0, indices.array + length, indices.array))
     shape = joint_shape((*have[:cut], 1, *have[cut + 1:]), (*at[:cut], 1, *at[cut + 1:]))
     return gather(expand(input, shape[:cut] + have[cut:cut + 1] + shape[cut + 1:]), dim,
                   expand(indices, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
@@ -584,7 +585,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], indices.array
+    found, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
         found.append(constant(wrap(rest % n)))
         rest = rest // n

@@ -438,8 +438,9 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """A function of several operations with float16 arguments as float32, its result rounded to float16: torch has a kernel for it."""
-    return cast(function(*(cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args)), float16)
+    """A function of several operations, for which torch has one kernel, of float16: computed in float32 and rounded once."""
+    wide = [cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args]
+    return cast(function(*wide), float16)
 
 
 def is_tensor(obj: Any) -> bool:

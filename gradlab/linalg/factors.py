@@ -1,6 +1,7 @@
 """Factorizations: Cholesky, QR, SVD, symmetric eigenvalues, LU."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -251,7 +252,7 @@ LU_TURNED = shapes.permute.named("LinalgLuSolveBackward0", view=False)
 
 def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
     """The matrices P with P A = L U, from LAPACK's row exchanges."""
-    swaps = pivots.reshape(-1, pivots.shape[-1])
+    swaps = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.empty((len(swaps), m, m), dtype)
     for i, exchanges in enumerate(swaps):
         rows = np.arange(m)

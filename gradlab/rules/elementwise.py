@@ -60,8 +60,21 @@ def undifferentiable(name, forward, **options):
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
 add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
-add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b, a=lambda g: g, b=lambda g, alpha: g * alpha,
-                         tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
+
+
+def factor(number, like):
+    """A Python number to multiply an array by: of integers, an integer of their dtype; below 0, unsigned ones wrap around."""
+    if like.dtype.kind not in "ui" or not isinstance(number, int):
+        return number
+    limits = np.iinfo(like.dtype)
+    if not (limits.min or -limits.max) <= number <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {like.dtype.name}_t without overflow. It is {number}; convert the "
+                           "tensor: x.long().")
+    return np.asarray(number).astype(like.dtype)
+
+
+add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + factor(alpha, a) * b,
+                         a=lambda g: g, b=lambda g, alpha: g * alpha, tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
                          formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}", promote="single")
 sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
@@ -74,7 +87,7 @@ neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
 absolute = elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number")
 reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float")
 addcmul = elementwise(
-    "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
+    "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else factor(value, x) * tensor1) * tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value * tensor2),
     tensor2=lambda g, tensor1, value: g * (value * tensor1),
     promote="single tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",

@@ -191,6 +191,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
     bag, count = bags_of(xp, input.array, offsets, include_last_offset)
+    indices, within = indices[:bag.size], bag.size                             # what lies behind the last offset is in no bag
     kept = None if padding_idx is None else indices != padding_idx % table.shape[0]
     if kept is not None:
         indices, bag = indices[kept], bag[kept]
@@ -204,6 +205,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                                f"'per_sample_weights'; but type gradlab.{weight.dtype.legacy} does not equal gradlab."
                                f"{per_sample_weights.dtype.legacy} (while checking arguments for embedding_bag)")
         scale = reshape(per_sample_weights, -1)
+        scale = scale if scale.array.size == within else scale[:within]
         rows = rows * unsqueeze(scale if kept is None else scale[constant(kept)], 1)
     elif mode == "mean":
         sizes = counts(xp, bag, count)[bag] if bag.size else bag
@@ -246,8 +248,6 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
         starts, end = starts[:-1], starts[-1]
     else:
         end = input.shape[0]
-    if end < input.shape[0]:
-        raise RuntimeError(f"the last of the offsets, {end}, has to be input's length, {input.shape[0]}.")
     return xp.repeat(xp.arange(len(starts)), xp.asarray(np.diff([*starts, end]).astype(np.int64))), len(starts)
 
 
