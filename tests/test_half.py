@@ -135,3 +135,51 @@ def test_gradients(roundings: str, text: str) -> None:
                         allowed = 4 * int(roundings)
                         wrong = off(array(g), array(exact[name]), allowed) & ~near(array(g), array(theirs[name]), allowed)
                     assert not wrong.any(), (name, scale, s, *(array(one)[wrong] for one in (g, theirs[name], exact[name])))
+
+
+def test_a_half_operation_keeps_its_face() -> None:
+    """Computed in float32, it is still an operation on halves: its node, what it saved, and what passes through hooks."""
+    x = gradlab.tensor([0.5, -2.0], dtype=gradlab.half, requires_grad=True)
+    y = gradlab.nn.functional.gelu(x * 1)
+    seen = []
+    y.register_hook(lambda g: seen.append(g.dtype))
+    y.retain_grad()
+    assert (y.dtype, y.grad_fn.name(), y.grad_fn._saved_self.dtype) == (gradlab.half, "GeluBackward0", gradlab.half)
+    y.sum().backward()
+    assert seen == [gradlab.half]
+    assert (x.grad.dtype, y.grad.dtype) == (gradlab.half, gradlab.half)
+    held = x * 1
+    made = held.softmax(0) * gradlab.nn.functional.mish(held)
+    with gradlab.no_grad():
+        held.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.sum().backward()
+
+
+def test_second_derivatives_and_tangents_of_halves() -> None:
+    for name in ("tanh", "sigmoid", "exp", "silu", "softplus", "mish"):
+        leaves = {lib: lib.tensor([0.5, -1.5, 2.0], dtype=dtype, requires_grad=True)
+                  for lib, dtype in ((gradlab, gradlab.half), (torch, torch.double))}
+        second, tangents = {}, {}
+        for lib, x in leaves.items():
+            f = getattr(lib.nn.functional, name, None) or getattr(lib, name)
+            g, = lib.autograd.grad(f(x).sum(), x, create_graph=True)
+            second[lib], = lib.autograd.grad(g.sum(), x)
+            with lib.autograd.forward_ad.dual_level():
+                dual = lib.autograd.forward_ad.make_dual(x.detach(), lib.ones_like(x))
+                tangents[lib] = lib.autograd.forward_ad.unpack_dual(f(dual)).tangent
+        for found in (second, tangents):
+            assert found[gradlab].dtype == gradlab.half
+            ours, exact = (found[lib].detach().numpy().astype(float) for lib in (gradlab, torch))
+            assert np.allclose(ours, exact, rtol=8 * EPS, atol=4 * EPS)
+
+
+def test_many_halves_are_added_up_in_single() -> None:
+    """In float16 a sum of ones stays at 2048."""
+    row = gradlab.ones(3, dtype=gradlab.half, requires_grad=True)
+    table = gradlab.ones(5000, 3, dtype=gradlab.half)
+    for y in (table + row, table * row, table @ row):
+        row.grad = None
+        y.sum().backward(gradlab.tensor(0.5, dtype=gradlab.half)) if y.dim() == 1 else y.backward(gradlab.ones_like(y))
+        assert row.grad.tolist() == [2500.0 if y.dim() == 1 else 5000.0] * 3
+    assert table.sum(0).tolist() == [5000.0] * 3
