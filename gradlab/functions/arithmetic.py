@@ -68,6 +68,8 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
         raise invalid_combination("rsub", (input, other), "(Tensor input, Tensor other, *, Number alpha = 1)",
                                   "(Tensor input, Number other, *, Number alpha = 1)")
+    if input.array.dtype.kind != "f" and isinstance(other, Tensor) and other.array.dtype.kind != "f":
+        return sub(other, input, alpha=alpha)
     return subtracted_from(input if alpha == 1 else input * alpha, other)
 
 

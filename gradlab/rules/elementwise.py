@@ -116,25 +116,26 @@ lerp_scalar = elementwise(
 
 
 # ------------------------------------------------------------------------------------------------- quotients in whole steps
-def divisible(name, b):
-    """Whether b is floating point. If not, a 0 in it is an error, and so are bools."""
+def divisible(name, a, b):
+    """Whether b is floating point. If not, a 0 in it is an error where something is divided by it, and so are bools."""
     if b.dtype.kind == "f":
         return True
     if b.dtype.kind == "b":
         raise not_implemented(name, "Bool")
-    within(name, b.all(), True, True, lambda wrong: RuntimeError(
-        "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
+    if a.size:
+        within(name, b.all(), True, True, lambda wrong: RuntimeError(
+            "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
     return False
 
 
 def floored_quotient(xp, a, b):
-    divisible("div_floor", b)
+    divisible("div_floor", a, b)
     return xp.floor_divide(a, b)
 
 
 def truncated_quotient(xp, a, b):
     """a / b rounded towards 0; of integers without a detour through floats."""
-    if divisible("div_trunc", b):
+    if divisible("div_trunc", a, b):
         return xp.trunc(a / b)
     quotient = xp.floor_divide(a, b)
     return quotient + ((quotient < 0) & (quotient * b != a))
@@ -142,14 +143,14 @@ def truncated_quotient(xp, a, b):
 
 def modulo(xp, a, b):
     """a - b · floor(a / b). A result 0 has the sign of a, as C and torch have it; in Python and NumPy it has that of b."""
-    floating = divisible("remainder", b)
+    floating = divisible("remainder", a, b)
     rest = xp.remainder(a, b)
     return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
 
 
 def truncated_modulo(xp, a, b):
     """a - b · trunc(a / b)."""
-    divisible("fmod", b)
+    divisible("fmod", a, b)
     return xp.fmod(a, b)
 
 
