@@ -16,7 +16,7 @@ from gradlab.nn import functional, init
 
 PLACES = {"gradlab": gradlab, "functional": functional, "init": init, "special": gradlab.special, "linalg": gradlab.linalg,
           "Tensor": gradlab.Tensor}
-MORE = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t", "tn"                   # t: such a tensor, n: an integer one
+MORE = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t"                         # t: such a tensor, n: an integer one
 SETTINGS = "set_", "manual_seed", "seed", "use_", "inference_mode", "compile", "save", "load"
 
 
@@ -100,3 +100,91 @@ def test_weights_of_what_is_in_no_bag_get_no_gradient() -> None:
     functional.embedding_bag(gradlab.tensor([0, 1, 2, 1]), table, gradlab.tensor([0, 2, 3]), mode="sum", include_last_offset=True,
                              per_sample_weights=weights).sum().backward()
     assert weights.grad.tolist() == [1, 2, 4, 0]
+
+
+def reduced(x: Any, source: Any, kind: str) -> Any:
+    return x.index_reduce(0, gradlab.tensor([0, 2, 0, 3, 2]), source, kind, include_self=False)
+
+
+@pytest.mark.parametrize("kind", ["prod", "mean", "amax", "amin"])
+def test_index_reduce_without_the_own_numbers(kind: str) -> None:
+    """Values by hand, and derivatives against differences. (torch differentiates its product wrongly for the second time.)"""
+    numbers = np.random.default_rng(0)
+    x, source = (gradlab.from_numpy(numbers.standard_normal(shape)).requires_grad_() for shape in ((4, 3), (5, 3)))
+    reduce = {"prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[kind]
+    s = source.detach().numpy()
+    expected = np.stack([reduce(s[[0, 2]], 0), x.detach().numpy()[1], reduce(s[[1, 4]], 0), s[3]])
+    assert np.allclose(reduced(x, source, kind).detach().numpy(), expected)
+    assert gradlab.autograd.gradcheck(lambda x, s: reduced(x, s, kind), (x, source))
+    assert gradlab.autograd.gradgradcheck(lambda x, s: reduced(x, s, kind), (x, source))
+
+
+def test_a_number_that_is_left_out_shares_no_gradient() -> None:
+    """(In torch it takes its part of an extreme's gradient, which is then lost.)"""
+    source = gradlab.tensor([2.0, 1.0], requires_grad=True)
+    gradlab.tensor([2.0]).index_reduce(0, gradlab.tensor([0, 0]), source, "amax", include_self=False).sum().backward()
+    assert source.grad.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_grid_sample_is_differentiated_twice(mode: str, padding: str) -> None:
+    """Against differences; the places are kept away from the kinks, which are at whole and half pixels."""
+    numbers = np.random.default_rng(1)
+    image = gradlab.from_numpy(numbers.standard_normal((1, 2, 3, 4))).requires_grad_()
+    pixels = numbers.integers(-2, 5, (1, 2, 3, 2)) + numbers.uniform(0.1, 0.4, (1, 2, 3, 2))
+    grid = gradlab.from_numpy((2 * pixels + 1) / np.array([4, 3]) - 1).requires_grad_()
+
+    def sample(image: Any, grid: Any) -> Any:
+        return functional.grid_sample(image, grid, mode, padding, align_corners=False)
+
+    assert gradlab.autograd.gradcheck(sample, (image, grid))
+    assert gradlab.autograd.gradgradcheck(sample, (image, grid))
+
+
+def test_a_module_in_parallel_is_the_module() -> None:
+    inner = gradlab.nn.Linear(2, 3)
+    outer = gradlab.nn.DataParallel(inner, device_ids=[0])
+    x = gradlab.ones(4, 2)
+    assert gradlab.equal(outer(x), inner(x))
+    assert list(outer.state_dict()) == ["module.weight", "module.bias"]
+    assert outer.module is inner
+    outer.load_state_dict({f"module.{name}": value * 2 for name, value in inner.state_dict().items()})
+    assert [name for name, _ in outer.named_parameters()] == ["module.weight", "module.bias"]
+
+
+def test_flags_of_cudnn_are_put_back() -> None:
+    cudnn = gradlab.backends.cudnn
+    before = cudnn.enabled, cudnn.benchmark
+    with contextlib.suppress(ZeroDivisionError), cudnn.flags(enabled=False, benchmark=True):
+        assert (cudnn.enabled, cudnn.benchmark) == (False, True)
+        1 / 0  # noqa: B018
+    assert (cudnn.enabled, cudnn.benchmark) == before
+
+
+def test_set_and_resize_of_what_requires_gradients() -> None:
+    p = gradlab.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        p.set_(gradlab.zeros(3))
+    with gradlab.no_grad():
+        p.set_(gradlab.tensor([3.0, 4.0, 5.0]))
+        with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+            p.resize_(2)
+    (p * p).sum().backward()
+    assert p.grad.tolist() == [6, 8, 10]
+    with gradlab.inference_mode():
+        assert p.resize_(2).tolist() == [3, 4]
+        assert gradlab.ones(2, 3).resize_as_(p).shape == (2,)
+        made = gradlab.ones(2)
+    for write in (lambda: made.resize_(3), lambda: made.set_(gradlab.ones(3))):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+            write()
+
+
+def test_a_tensor_without_axes_stands_for_a_number() -> None:
+    """Where a number is asked for, as in torch."""
+    x, two = gradlab.tensor([-3.0, 0.5, 4.0]), gradlab.tensor(2.0)
+    assert functional.hardtanh(x, -two, two).tolist() == [-2, 0.5, 2]
+    assert functional.leaky_relu(x, gradlab.tensor(0.5)).tolist() == [-1.5, 0.5, 4]
+    assert gradlab.dist(x, gradlab.zeros(3), two).item() == pytest.approx(25.25**0.5)
+    assert gradlab.logit(gradlab.tensor(0.5), gradlab.tensor(0.25)).item() == 0
