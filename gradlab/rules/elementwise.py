@@ -70,7 +70,7 @@ def factor(number, like):
     if not (limits.min or -limits.max) <= number <= limits.max:
         raise RuntimeError(f"value cannot be converted to type {like.dtype.name}_t without overflow. It is {number}; convert the "
                            "tensor: x.long().")
-    return np.asarray(number).astype(like.dtype)
+    return np.asarray(number).astype(like.dtype)[()]
 
 
 add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + factor(alpha, a) * b,
