@@ -28,6 +28,10 @@ ROWS = [
         torch.take_along_dim(m, torch.tensor([[-2]]), 0)
         torch.einsum('ij,jk->ik', i, i)
         torch.einsum('ii->i', i)
+        torch.einsum('ab,a->a', i.int(), i[0].int())
+        torch.einsum('a,b->', i[0].to(torch.int8), i[1].to(torch.int8))
+        torch.einsum('ab,c->c', i > 1, i[0] > 1)
+        torch.einsum('ab,bc->ac', i, i.int())
     """),
     *given({"A": N(0, 3, 3), "B": N(0, 3, 2), "C": N(0, 0), "D": N(0, 2), "s": N(0, 3), "r": N(2, 0), "v": N(2, 2)}, """
         torch.linalg.lu_solve(A, torch.empty(0, 3, dtype=torch.int32), B)
