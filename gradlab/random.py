@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend import streams
 from gradlab.backend.mersenne import MersenneTwister
-from gradlab.backend.namespaces import CPU, namespace_of, namespace_on
+from gradlab.backend.namespaces import CPU, namespace_of, namespace_on, wrap
 from gradlab.core.destination import into
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype, default, dtype
 from gradlab.core.errors import expected, invalid_combination
@@ -286,7 +286,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     both = tensors[0] + tensors[-1]                                        # raises torch's error where they do not broadcast
     shape = both.array.shape
-    drawn = xp.asarray(engine.normal(shape, like.dtype)) * s + m
+    drawn = wrap(xp.asarray(engine.normal(shape, like.dtype)) * s + m)
     node = f"NormalBackward{1 if not isinstance(std, Tensor) else 3 if isinstance(mean, Tensor) else 2}"
     recorded = [x for x in tensors if x.node is not None]
     source = both if len(recorded) > 1 else expand((recorded or tensors)[0], shape)

@@ -80,8 +80,6 @@ gl.quantize_per_tensor
     'quantize_per_tensor'.*quantized
 gl.hub
     module 'gradlab' has no attribute 'hub'.*dir\(gradlab\)
-x.sparse_mask
-    'Tensor' object has no attribute 'sparse_mask': gradlab does not have this of torch's yet
 gl.tensor(1 + 2j)
     complex numbers are not supported
 """

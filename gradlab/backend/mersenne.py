@@ -201,7 +201,7 @@ class MersenneTwister:
             drawn = self._unit(math.prod(shape), dtype == np.float64).reshape(shape)
         if (low, high) != (0.0, 1.0):
             first, last = drawn.dtype.type(low), drawn.dtype.type(high)
-            drawn = multiply_add(drawn, last - first, first)
+            drawn = np.asarray(multiply_add(drawn, last - first, first))
         elif dtype != np.float16:
             return drawn
         drawn = drawn.astype(dtype, copy=False)

@@ -477,7 +477,8 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         extra = len(shape) - len(want)
         axes = tuple(range(k, k + extra)) + tuple(
             i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra])
-        total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True) if type(c) is np.ndarray else xp.sum(
+        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None            # float16 is added up in float32
+        total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True, dtype=wide) if type(c) is np.ndarray else xp.sum(
             c, axis=axes, keepdims=True)
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
             if edge.op is None and not k and extra <= 0 and all(

@@ -131,7 +131,7 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
     """Let a ufunc write into the memory itself where no history is wanted and the operands are of one dtype: an optimizer's
     `p -= …` in one pass instead of two. Whether it was done."""
-    if type(forward) is not np.ufunc or array.dtype.kind != "f" or not is_writable(array):
+    if type(forward) is not np.ufunc or array.dtype.char not in "fd" or not is_writable(array):
         return False
     operands = []
     for x in others:

@@ -47,7 +47,7 @@ def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
 class Called:
     """What promotion needs to know of a function of tensors that is no primitive: how errors name it."""
 
-    kind, explain = "elementwise", None
+    kind, explain, promote = "elementwise", None, "same"
 
     def __init__(self, name: str) -> None:
         self.name, self.public = name, ["input", "other"]

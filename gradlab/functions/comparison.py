@@ -231,7 +231,7 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
                       "version of PyTorch. Use a boolean condition instead: condition.bool().", UserWarning, stacklevel=2)
         condition = constant(condition.array != 0)
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
-        agreed = agree(el.add, condition, input, other)
+        agreed = agree(Called("where"), condition, input, other)
         if agreed is NotImplemented:
             raise _no_where(condition, input, other)
         input, other = agreed[1:]

@@ -273,12 +273,13 @@ def einsum(*args: Any) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 1, but got {type(x).__name__}")
     values = list(operands)
+    mixed = len({x.array.dtype for x in operands}) > 1               # (on the way, sums of small integers are int64)
     for record, at, meta in program(equation, tuple([x.array.shape for x in operands])):
         if len(at) == 1:
             values.append(record(values[at[0]], **meta))
         else:
             a, b = values[at[0]], values[at[1]]
-            if a.array.dtype is not b.array.dtype and record is not MUL:
+            if mixed and a.array.dtype is not b.array.dtype and record is not MUL:
                 raise RuntimeError(f"expected scalar type {a.dtype.word} but found {b.dtype.word}. Convert one of them: "
                                    "x.float(), x.to(y.dtype).")
             values.append(record(a, b))

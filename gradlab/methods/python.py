@@ -19,7 +19,6 @@ from gradlab.core.watching import WATCHED, left
 from gradlab.functions import arithmetic, comparison, products, splits
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
-from gradlab.methods.missing import Missing
 from gradlab.rules import elementwise as el
 
 
@@ -143,10 +142,6 @@ class Python:
         """What a ufunc of NumPy's makes of a tensor is a tensor without history; truth values are uint8, as in torch."""
         array = np.asarray(array)
         return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
-
-    def __dir__(self) -> list[str]:
-        members = {name: member for kind in reversed(type(self).__mro__) for name, member in vars(kind).items()}
-        return sorted({*(name for name, member in members.items() if not isinstance(member, Missing)), *self.__dict__})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

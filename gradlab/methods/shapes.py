@@ -12,7 +12,7 @@ from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
-from gradlab.functions import diagonals, rearrangement, shapes, splits
+from gradlab.functions import diagonals, rearrangement, reductions, shapes, splits
 from gradlab.methods.writing import twin
 
 
@@ -33,7 +33,8 @@ class Shapes:
     flip, fliplr, flipud, rot90 = rearrangement.flip, rearrangement.fliplr, rearrangement.flipud, rearrangement.rot90
     unfold, as_strided = rearrangement.unfold, rearrangement.as_strided
     split, split_with_sizes, chunk, tensor_split = splits.split, splits.split_with_sizes, splits.chunk, splits.tensor_split
-    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
+    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = (splits.unsafe_chunk, splits.unsafe_split,
+                                                           splits.unsafe_split_with_sizes)
     hsplit, vsplit, dsplit, unbind, narrow, select = (splits.hsplit, splits.vsplit, splits.dsplit, splits.unbind, splits.narrow,
                                                       splits.select)
     diag, diagonal, diag_embed, diagflat, trace = (diagonals.diag, diagonals.diagonal, diagonals.diag_embed, diagonals.diagflat,
@@ -46,6 +47,10 @@ class Shapes:
     def reshape_as(self: Any, other: Tensor) -> Tensor:
         """In the shape of `other`."""
         return shapes.reshape(self, other.array.shape)
+
+    def sum_to_size(self: Any, *size: Any) -> Tensor:
+        """The sum over the axes that broadcasting a tensor of that size to this one's shape would make or lengthen."""
+        return reductions.sum_to_size(self, shapes.ints("sum_to_size", "size", size))
 
     def view_as(self: Any, other: Tensor) -> Tensor:
         """The same memory in the shape of `other`."""

@@ -108,7 +108,7 @@ def elu_slope_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, ra
 
 elu_slope = elementwise("elu_slope", elu_slope_forward, node="EluBackwardBackward0", tex=r"\mathrm{{ELU}}'({x})",
                         formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
-                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)))
+                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)), promote="single")
 elu = elementwise("elu", elu_forward, promote="real tensors", tex=r"\mathrm{{ELU}}({x})",
                   formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
                   x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate))
@@ -132,7 +132,7 @@ def softplus_forward(xp: Namespace, x: Array, *, beta: float, threshold: float) 
 softplus_slope = elementwise(
     "softplus_slope", lambda xp, x, *, beta, threshold: xp.maximum(sigmoid(x * beta), x * beta > threshold),
     node="SoftplusBackwardBackward0", tex=r"\sigma(\beta {x})", formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
-    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta))
+    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta), promote="single")
 softplus = elementwise("softplus", softplus_forward, promote="real tensors",
                        tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})", formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
                        x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold))
@@ -277,7 +277,7 @@ def gelu_slope_forward(xp: Namespace, x: Array) -> Array:
 
 gelu_slope = elementwise("gelu_slope", gelu_slope_forward, node="GeluBackwardBackward0", tex=r"\mathrm{{GELU}}'({x})",
                          formula=r"\bar{x} = (2 - x^2)\,\varphi(x)\,\bar{y}",
-                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)))
+                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)), promote="single")
 gelu = elementwise("gelu", gelu_forward, promote="real tensors", tex=r"{x}\,\Phi({x})",
                    formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
                    x=lambda x: gelu_slope(x))  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)

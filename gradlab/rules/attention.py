@@ -94,4 +94,5 @@ def weights_slope(xp: Namespace, g: Array, out: Array, axis: Axes) -> Array:
 
 safe_softmax = primitive("safe_softmax", weights_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
                          formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",
-                         vjp={"x": weights_slope}, jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)})  # noqa: PLW0108  (it says t)
+                         vjp={"x": weights_slope}, jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)},  # noqa: PLW0108  (it says t)
+                         promote="single")

@@ -336,4 +336,4 @@ conv_bias = primitive(
          "bias": over_channels},
     jvp={"x": lambda t, w, plan, groups, transposed: DIRECT[transposed](t, w, plan=plan, groups=groups),
          "w": lambda t, x, plan, groups, transposed: DIRECT[transposed](x, t, plan=plan, groups=groups),
-         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))]})
+         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))]}, promote="single")

@@ -96,4 +96,4 @@ def logs_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array
 logcumsumexp = primitive("logcumsumexp", lambda xp, x, *, axis: accumulated(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
                          reads="axes", masks=True, tex=r"\log\mathrm{{cumsum}}(e^{{{x}}})",
                          formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k\,e^{x_i - y_k}",
-                         vjp={"x": logs_vjp}, jvp={"x": logs_jvp})
+                         vjp={"x": logs_vjp}, jvp={"x": logs_jvp}, promote="single")

@@ -17,15 +17,6 @@ from gradlab.rules.elementwise import LN2, kept, sign_of, zero_slope
 LN10 = log_of(10)
 
 
-def in_single(forward: Callable[[Namespace, Array], Array], xp: Namespace, x: Array) -> Array:
-    """A forward of several steps on float16: in float32, and rounded once, as in PyTorch."""
-    return forward(xp, x.astype(np.float32)).astype(np.float16)
-
-
-def inverse_root(xp: Namespace, x: Array) -> Array:
-    return in_single(inverse_root, xp, x) if x.itemsize == 2 else 1 / xp.sqrt(x)
-
-
 # --------------------------------------------------------------------------------------------- exponentials, logarithms
 exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float")
 exp2 = elementwise("exp2", np.exp2, x=lambda out: out * LN2, tex="2^{{{x}}}", promote="float")
@@ -35,14 +26,12 @@ log2 = elementwise("log2", np.log2, x=lambda g, x: g / (x * LN2), tex=r"\log_2 {
 log10 = elementwise("log10", np.log10, x=lambda g, x: g / (x * LN10), tex=r"\log_{{10}} {x}", promote="float")
 log1p = elementwise("log1p", np.log1p, x=lambda g, x: g / (x + 1), tex=r"\log(1 + {x})", promote="float", node="Log1PBackward0")
 sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float")
-rsqrt = elementwise("rsqrt", inverse_root, x=lambda out: -0.5 * (out * out * out),
+rsqrt = elementwise("rsqrt", lambda xp, x: 1 / xp.sqrt(x), x=lambda out: -0.5 * (out * out * out),
                     tex=r"\frac{{1}}{{\sqrt{{{x}}}}}", promote="float")
 
 
 def stable_sigmoid(xp: Namespace, x: Array) -> Array:
     """1 / (1 + e^-x), in one buffer. Where e^-x overflows, 1 / inf is the 0 it should be."""
-    if x.itemsize == 2:
-        return in_single(stable_sigmoid, xp, x)
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
@@ -91,8 +80,6 @@ rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda g: g * (180 / pi), tex=r"\
 
 def cardinal_sine(xp: Namespace, x: Array) -> Array:
     """sin(πx) / πx, and 1 at 0."""
-    if x.itemsize == 2:
-        return in_single(cardinal_sine, xp, x)
     angle = x * pi
     at_zero = angle == 0
     return xp.where(at_zero, 1, xp.sin(angle) / xp.where(at_zero, 1, angle))

@@ -64,14 +64,15 @@ def undifferentiable(name: str, forward: Callable[..., Array], **options: Any) -
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
-add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}")
-add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b, a=lambda g: g, b=lambda g, alpha: g * alpha,
-                         tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
-                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}")
+add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
+add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b,
+                         a=lambda g: g, b=lambda g, alpha: g * alpha, tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
+                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}", promote="single")
 sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
-rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}")
+rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1",
+                   promote="single")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", promote="arithmetic")
 div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
@@ -81,13 +82,13 @@ addcmul = elementwise(
     "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value * tensor2),
     tensor2=lambda g, tensor1, value: g * (value * tensor1),
-    promote="tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
+    promote="single tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}")
 addcdiv = elementwise(
     "addcdiv", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) / tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    promote="tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
+    promote="single tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}")
 
 
@@ -107,25 +108,26 @@ lerp_scalar = elementwise(
 
 
 # ------------------------------------------------------------------------------------------------- quotients in whole steps
-def divisible(name: str, b: Array) -> bool:
-    """Whether b is floating point. If not, a 0 in it is an error, and so are bools."""
+def divisible(name: str, a: Array, b: Array) -> bool:
+    """Whether b is floating point. If not, a 0 in it is an error where something is divided by it, and so are bools."""
     if b.dtype.kind == "f":
         return True
     if b.dtype.kind == "b":
         raise not_implemented(name, "Bool")
-    within(name, b.all(), True, True, lambda wrong: RuntimeError(
-        "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
+    if a.size:
+        within(name, b.all(), True, True, lambda wrong: RuntimeError(
+            "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
     return False
 
 
 def floored_quotient(xp: Namespace, a: Array, b: Array) -> Array:
-    divisible("div_floor", b)
+    divisible("div_floor", a, b)
     return xp.floor_divide(a, b)
 
 
 def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
     """a / b rounded towards 0; of integers without a detour through floats."""
-    if divisible("div_trunc", b):
+    if divisible("div_trunc", a, b):
         return xp.trunc(a / b)
     quotient = xp.floor_divide(a, b)
     return quotient + ((quotient < 0) & (quotient * b != a))
@@ -133,27 +135,27 @@ def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
 
 def modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · floor(a / b). A result 0 has the sign of a, as C and torch have it; in Python and NumPy it has that of b."""
-    floating = divisible("remainder", b)
+    floating = divisible("remainder", a, b)
     rest = xp.remainder(a, b)
     return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
 
 
 def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · trunc(a / b)."""
-    divisible("fmod", b)
+    divisible("fmod", a, b)
     return xp.fmod(a, b)
 
 
 div_floor = elementwise("div_floor", floored_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\lfloor {a} / {b} \rfloor")
+                        tex=r"\lfloor {a} / {b} \rfloor", promote="single")
 div_trunc = elementwise("div_trunc", truncated_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\mathrm{{trunc}}({a} / {b})")
+                        tex=r"\mathrm{{trunc}}({a} / {b})", promote="single")
 remainder = elementwise("remainder", modulo, a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b),
                         node="RemainderBackward1", tex=r"{a} \bmod {b}",
-                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor")
+                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor", promote="single")
 fmod = elementwise("fmod", truncated_modulo, a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b), node="FmodBackward1",
                    tex=r"{a} \,\mathrm{{fmod}}\, {b}",
-                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)")
+                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)", promote="single")
 remainder_scalar, fmod_scalar = remainder.named("RemainderBackward0"), fmod.named("FmodBackward0")
 floor_divide = undifferentiable("floor_divide", floored_quotient, tex=r"\lfloor {a} / {b} \rfloor")
 number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
@@ -174,7 +176,7 @@ def power(x: Array, exponent: float) -> Array:
 pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
                              x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1)),
-                         tex="{x}^{{{exponent}}}")
+                         tex="{x}^{{{exponent}}}", promote="single")
 def raised(xp: Namespace, a: Array, b: Array) -> Array:
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
     if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
@@ -185,7 +187,8 @@ def raised(xp: Namespace, a: Array, b: Array) -> Array:
 
 pow_ = elementwise("pow", raised, node="PowBackward1",
                    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
-                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
+                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}",
+                   promote="single")
 
 
 def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float) -> Array:
@@ -196,7 +199,7 @@ def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float)
 
 
 rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
-                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b")
+                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b", promote="single")
 ldexp = elementwise("ldexp", lambda a, b: a * 2.0 ** b, a=lambda b: 2.0 ** b, b=lambda out: out * LN2, promote="float tensors",
                     tex=r"{a}\,2^{{{b}}}")
 frexp: Primitive = elementwise("frexp", lambda xp, x, *, exponent: xp.ldexp(x, -exponent), tex=r"{x} / 2^{{k}}",

@@ -189,9 +189,10 @@ def placed_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     return None, source.reshape(out_shape)
 
 
-nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
+nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, promote="single", tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
                   # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
                   x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total))
 nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
-nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, tex=r"\mathrm{{scatter}}({scale})",
+nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, promote="single",
+                     tex=r"\mathrm{{scatter}}({scale})",
                      scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total))

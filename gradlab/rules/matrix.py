@@ -104,14 +104,14 @@ def affine_misfit(bias: Shape, x: Shape, w: Shape) -> RuntimeError | None:
 addmm = primitive("addmm", affine, reads=addmm_groups, tex=r"{bias} + {x}\,{w}", node="AddmmBackward0",
                   vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
                   jvp={"bias": padded, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
-                  explain=affine_misfit)
+                  explain=affine_misfit, promote="single")
 baddbmm = primitive(
     "baddbmm", scaled_affine, reads=addmm_groups, tex=r"{beta}\,{bias} + {alpha}\,{x}\,{w}",
     vjp={"bias": lambda g, beta: g * beta, "x": lambda g, w, alpha: (g * alpha) @ w.mT,
          "w": lambda g, x, alpha: x.mT @ (g * alpha)},
     jvp={"bias": lambda t, lead, bias_shape, out_shape, beta: padded(t, lead, bias_shape, out_shape) * beta,
          "x": lambda t, w, alpha: (t * alpha) @ w, "w": lambda t, x, alpha: x @ (t * alpha)},
-    explain=affine_misfit)
+    explain=affine_misfit, promote="single")
 scaled_addmm = baddbmm.named("AddmmBackward0")
 
 
@@ -128,7 +128,7 @@ cross: Primitive = primitive(
     vjp={"a": lambda xp, g, b, axis: cross(xp.broadcast_to(b, g.shape), g, axis=axis),
          "b": lambda xp, g, a, axis: cross(g, xp.broadcast_to(a, g.shape), axis=axis)},
     jvp={"a": lambda xp, t, b, axis: cross(t, xp.broadcast_to(b, t.shape), axis=axis),
-         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)})
+         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)}, promote="single")
 
 PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
@@ -181,4 +181,5 @@ matrix_exp: Primitive = primitive(
     "matrix_exp", exponential, reads=matrix_groups, node="LinalgMatrixExpBackward0", tex="e^{{{x}}}",
     formula=r"\begin{bmatrix} \cdot & \bar{x} \\ 0 & \cdot \end{bmatrix} = \exp \begin{bmatrix} x^\top & \bar{y} \\ 0 & x^\top "
             r"\end{bmatrix}",
-    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)})
+    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)},
+    promote="single")

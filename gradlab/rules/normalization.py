@@ -224,11 +224,11 @@ normalized = primitive(
     "normalized", normalized_forward, reads=group_reads, tex=r"\frac{{{x} - \mu}}{{\sigma}}",
     formula=FORMULA + r",\quad u = \bar{y}", vjp={"x": normalized_pull},
     jvp={"x": lambda xp, t, x, lead, shape, axis, eps, moments: normalized_pull(  # noqa: PLW0108  (it says t)
-        xp, t, x, lead, shape, axis, eps, moments)})
+        xp, t, x, lead, shape, axis, eps, moments)}, promote="single")
 affine_normalized = primitive(
     "affine_normalized", affine_forward, reads=group_reads, tex=r"{weight}\,\frac{{{x} - \mu}}{{\sigma}} + {bias}",
     formula=FORMULA + r",\quad u = \bar{y}\,w",
     vjp={"x": affine_pull, "weight": weight_pull,
          "bias": lambda xp, g, lead, bias_shape, shape, affine: summed(
              xp, g.reshape(lead + shape), spread_axes(shape, affine)).reshape(lead + bias_shape)},
-    jvp={"x": affine_push, "weight": weight_push, "bias": bias_push})
+    jvp={"x": affine_push, "weight": weight_push, "bias": bias_push}, promote="single")

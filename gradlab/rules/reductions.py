@@ -45,18 +45,8 @@ def total(xp: Namespace, x: Array, axis: Axes, keepdims: bool = False) -> Array:
     return by_rows(np.add, x, axis, keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
 
 
-def wide_total(xp: Namespace, x: Array, axis: Axes, keepdims: bool) -> Array:
-    """The sum of an array; half precision is added up in single, as torch does."""
-    if x.dtype.char == "e":
-        return total(xp, x.astype(np.float32), axis, keepdims).astype(x.dtype)
-    return total(xp, x, axis, keepdims)
-
-
 def average(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    n = count(x.shape, axis)
-    if x.dtype.char == "e":
-        return (total(xp, x.astype(np.float32), axis, keepdims) / n).astype(x.dtype)
-    return total(xp, x, axis, keepdims) / n
+    return total(xp, x, axis, keepdims) / count(x.shape, axis)
 
 
 def largest(x: Array, axis: Axes, keepdims: bool) -> Array:
@@ -67,14 +57,14 @@ def smallest(x: Array, axis: Axes, keepdims: bool) -> Array:
     return by_rows(np.minimum, x, axis, keepdims) if type(x) is np.ndarray else x.min(axis=axis, keepdims=keepdims)
 
 
-sum_ = linear("sum", lambda xp, x, *, axis, keepdims: wide_total(xp, x, axis, keepdims), reads="axes", promote="sum",
+sum_ = linear("sum", lambda xp, x, *, axis, keepdims: total(xp, x, axis, keepdims), reads="axes", promote="sum",
               node="SumBackward1", tex=r"\sum {x}",
               x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore(xp, g, axis, keepdims), lead + x_shape))
 sum_all = sum_.named("SumBackward0")
 
 mean = linear("mean", average, reads="axes", node="MeanBackward1", tex=r"\tfrac{{1}}{{n}} \sum {x}",
               x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
-                  restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape))
+                  restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape), promote="single")
 mean_all, mean_of_std, mean_of_var = map(mean.named, ("MeanBackward0", "StdMeanBackward0", "VarMeanBackward0"))
 
 
@@ -83,10 +73,10 @@ def numbers(xp: Namespace, x: Array) -> Array:
     return xp.astype(x == x, x.dtype)
 
 
-nansum = primitive("nansum", lambda xp, x, *, axis, keepdims: wide_total(xp, xp.where(x != x, 0, x), axis, keepdims),
+nansum = primitive("nansum", lambda xp, x, *, axis, keepdims: total(xp, xp.where(x != x, 0, x), axis, keepdims),
                    reads="axes", masks=True, tex=r"\sum [x = x]\,{x}", formula=r"\bar{x} = \bar{y}\,[x = x]",
                    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
-                   jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)})
+                   jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)}, promote="single")
 
 
 # ------------------------------------------------------------------------------------------------------------- products
@@ -127,14 +117,12 @@ product_all = product.named("ProdBackward0")
 # -------------------------------------------------------------------------------------------------------------- spreads
 def variance(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
     """The sum of squared distances from the mean, over n - correction; inf or nan where that is not positive."""
-    wide = x.astype(np.float32) if x.dtype.char == "e" else x
-    centred = wide - average(xp, wide, axis=axis, keepdims=True)
+    centred = x - average(xp, x, axis=axis, keepdims=True)
     if centred.ndim:
         centred *= centred                                                         # in its own memory
     else:
         centred = centred * centred
-    v = total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
-    return v if wide is x else v.astype(x.dtype)
+    return total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
 
 
 def deviation(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
@@ -164,13 +152,13 @@ def of_root(xp: Namespace, g: Array, out: Array) -> Array:
 
 var = primitive("var", variance, reads="axes", masks=True, tex=r"\mathrm{{var}}({x})",
                 formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}\,(x - \mathrm{mean}\,x)",
-                vjp={"x": var_vjp}, jvp={"x": var_jvp})
+                vjp={"x": var_vjp}, jvp={"x": var_jvp}, promote="single")
 std = primitive("std", deviation, reads="axes", tex=r"\mathrm{{std}}({x})",
                 formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}}{y}\,(x - \mathrm{mean}\,x)",
                 vjp={"x": lambda xp, g, x, out, x_shape, axis, keepdims, correction: var_vjp(
                     xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction)},
                 jvp={"x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(xp, var_jvp(
-                    xp, t, x, x_shape, axis, keepdims, correction), out)})
+                    xp, t, x, x_shape, axis, keepdims, correction), out)}, promote="single")
 var_of_mean, std_of_mean = var.named("VarMeanBackward0"), std.named("StdMeanBackward0")
 
 
@@ -214,7 +202,7 @@ vector_norm = primitive(
     vjp={"x": lambda xp, g, x, out, axis, keepdims, order: along_norm(
         xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, order)},
     jvp={"x": lambda xp, t, x, out, axis, keepdims, order: total(
-        xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims)})
+        xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims)}, promote="single")
 distance = vector_norm.named("DistBackward0")
 
 

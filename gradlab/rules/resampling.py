@@ -148,12 +148,13 @@ def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> An
 resample: Primitive = linear(
     "resample", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})",
     x=lambda g, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
-    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0})
+    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0}, promote="single")
 
 
 # The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see `unmoved`).
 remap = linear("remap", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})", batch=resample.batch,
-               x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0))
+               x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
+               promote="single")
 
 
 def transposed(maps: Maps) -> Maps:

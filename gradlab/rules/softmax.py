@@ -21,7 +21,7 @@ def softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
 softmax = primitive("softmax", softmax_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
                     formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",            # a symmetric Jacobian
                     vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
-                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))})
+                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))}, promote="single")
 
 
 def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
@@ -33,7 +33,7 @@ def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
 log_softmax = primitive("log_softmax", log_softmax_forward, tex=r"\log\mathrm{{softmax}}({x})", reads="axes",
                         formula=r"\bar{x} = \bar{y} - e^{y} \textstyle\sum \bar{y}",
                         vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
-                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)})
+                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)}, promote="single")
 
 
 def logsumexp_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:

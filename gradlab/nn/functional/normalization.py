@@ -13,7 +13,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import not_a_tensor
 from gradlab.functions.arithmetic import div
 from gradlab.functions.joins import cat
-from gradlab.functions.shapes import clone, expand, reshape
+from gradlab.functions.shapes import clone, expand, in_single, reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import normalization as rules
 
@@ -198,6 +198,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     check_features(weight, None, features)
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.word}'. Call .float() first.")
+    if x.dtype.char == "e":
+        return in_single(rms_norm, input, features, weight, eps)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     axes = tuple(range(-len(features), 0))
     scaled = input * ((input ** 2).mean(axes, keepdim=True) + eps) ** -0.5
