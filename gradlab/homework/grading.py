@@ -40,7 +40,7 @@ from gradlab.homework.verdicts import Verdict
 
 ALTOGETHER = 55.0                                         # seconds for a submission, whatever it does
 CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)      # for one, for all together, at least
-GRACE = 1.0                                               # seconds for the process to say that the time is up
+GRACE, START = 1.0, 30.0                                  # seconds for the process to say that the time is up; to begin
 MEMORY = 1_000_000_000                                    # bytes of address space
 BEHIND = 8                                                # messages that wait to be read: a flood waits in its own pipe
 KEPT = {"PATH", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TZ"}      # of the environment
@@ -132,8 +132,11 @@ class Submission:
 
     def _exchange(self, message: dict[str, Any], seconds: float, probes: list[Probe]) -> Any:
         """Send a message, answer what is asked, return what comes back."""
-        until = time.monotonic() + seconds
         self._sent.put(wire.packed(message))
+        return self._awaited(seconds, probes)
+
+    def _awaited(self, seconds: float, probes: list[Probe]) -> Any:
+        until = time.monotonic() + seconds
         while True:
             try:
                 got = self._arrived.get(timeout=max(until - time.monotonic(), 0.001))
@@ -164,6 +167,7 @@ class Submission:
                          threading.Thread(target=_writing, args=(self._process.stdin, self._sent), daemon=True)]
         for thread in self._threads:                      # what does not read, or floods, holds up these and not us
             thread.start()
+        self._awaited(self._at_most(START), [])           # it is there: no cell pays for its start on a busy machine
 
     def end(self) -> None:
         """Kill the process, and what it started."""

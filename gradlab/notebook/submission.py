@@ -127,6 +127,8 @@ def main() -> None:
             raise RuntimeError(str(got.get("error")) if isinstance(got, dict) else "the check is over")
         return np.asarray(got["answer"])
 
+    answers.write(wire.packed({"done": "ready"}))
+    answers.flush()
     while (message := wire.read(questions)) is not None:
         stream.outputs = Outputs()
         if message["do"] == "cell":

@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from homework.answers import ANSWERS, IDLE, TABLE
 from homework.notebook_of import cells
@@ -12,6 +13,7 @@ from homework.submissions import FORGES, INTENDED, RIGHT, SOURCE, submission, wr
 
 from gradlab.homework import load, run
 from gradlab.homework.grading import ALTOGETHER, Submission, graded
+from gradlab.homework.probes import Probe
 
 START = "import gradlab as gl"
 ROWS = RIGHT["answer1"]
@@ -136,6 +138,42 @@ def test_a_forgery_earns_nothing(tmp_path, name):
 def test_difference_quotients_are_not_made_sweeps_by_lying(tmp_path, name):
     texts = [FORGERIES[name].replace('sys.modules["__main__"].perform', "unused"), *IDLE]
     assert points(texts, tmp_path)[0] == 4
+
+
+ELSEWHERE = {
+    "in another shape": "f((flat + e).reshape(-1, 1)) - f((flat - e).reshape(-1, 1))",
+    "with an axis more": "f((flat + e).reshape(1, *x.shape)) - f((flat - e).reshape(1, *x.shape))",
+    "past the tensor": "gl.tensor(f.asked('value', (flat + e).numpy()) - f.asked('value', (flat - e).numpy()))",
+    "past the function": "gl.tensor(f._ask(0, 'value', [(flat + e).numpy()]) - f._ask(0, 'value', [(flat - e).numpy()]))",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_difference_quotients_are_known_however_f_is_asked(name):
+    usual = "f((flat + e).reshape(x.shape)) - f((flat - e).reshape(x.shape))"
+    assert usual in IDLE[0]
+    found = load(SOURCE).check(1, cells(IDLE[0].replace(usual, ELSEWHERE[name]), *IDLE[1:]))
+    assert found.points == 4, str(found)
+    assert "these are difference quotients" in str(found)
+
+
+def test_points_beside_x_are_counted_whoever_asks():
+    at = np.array([[0.1, 0.2], [0.3, 0.4]])
+    probe = Probe(lambda x: x.reshape(-1), at)
+    for x in (at, at.astype(np.float32), at.reshape(-1), at.astype(np.complex128)):
+        probe.answer("value", [x])
+    assert (probe.calls, probe.elsewhere) == (4, 0)
+    v = np.ones(4)
+    probe.answer("pull", [at, v])
+    probe.answer("push", [at.reshape(-1), np.stack([v, v])])
+    assert (probe.elsewhere, probe.pulls, probe.pushes, probe.sweeps) == (0, [1], [2], 3)
+    for n, x in enumerate((at + 1e-9, at.astype(np.float16), at + 1e-20j, at.reshape(-1)[::-1]), 1):
+        probe.answer("value", [x])
+        assert probe.elsewhere == n
+    probe.answer("pull", [at - 1e-9, v])
+    assert probe.elsewhere == 5
+    with pytest.raises(ValueError, match="1000 are the most"):
+        probe.answer("pull", [at, np.ones((1001, 4))])
 
 
 def test_a_right_answer_beside_a_forgery_is_worth_what_it_is(tmp_path):
