@@ -1,13 +1,9 @@
 """gradlab: see a derivative. PyTorch's names for tensors and autograd, on NumPy and CuPy, and explorers for notebooks."""
 from __future__ import annotations
 
-import warnings as _warnings
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
-
-# NumPy warns of 1/0 and log(0); torch computes inf and nan in silence, and so do we. Only for our own modules.
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")
 
 from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import secrets
 import sys
 import tempfile
 import time
@@ -93,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     course.add_argument("folder", metavar="DIR", type=Path)
     course.add_argument("--teacher", action="store_true",
                         help="make DIR a course of nbgrader's instead: the homework with its solutions, to release and to grade")
+    course.add_argument("--summary", action="store_true",
+                        help="sum up DIR, a graded course or a folder of submissions: students by exercises, commonest verdicts")
     course.set_defaults(run=_course)
     return parser
 
@@ -273,6 +276,16 @@ def _course(arguments: argparse.Namespace, _: list[str]) -> int:
     folder = arguments.folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder} is a file. Name a folder, which may exist already.")
+    if arguments.summary:
+        from gradlab.homework.summary import summed_up
+
+        if not folder.is_dir():
+            raise CommandError(f"there is no folder {folder}.")
+        try:
+            print(summed_up(folder, notebooks() / "homework"))
+        except (LookupError, ValueError, OSError) as error:
+            raise CommandError(str(error)) from error
+        return 0
     for path, copied in (copy_for_teacher if arguments.teacher else copy_course)(folder):
         print(f"{'copied' if copied else 'kept yours:'} {path}")
     print(f"\nRelease, collect and grade by nbgrader, from {folder}: see README.md there." if arguments.teacher else
@@ -280,39 +293,58 @@ def _course(arguments: argparse.Namespace, _: list[str]) -> int:
     return 0
 
 
+def _homework() -> Iterator[Path]:
+    """The files of all homework: notebooks and checks, and what they need."""
+    for path in sorted((notebooks() / "homework").glob("*/*")):
+        if path.is_file() and path.suffix in (".ipynb", ".py"):
+            yield path
+
+
 def copy_course(folder: Path) -> Iterator[tuple[Path, bool]]:
     """Copy the lessons, and the homework as students get it; yield each path and whether it was copied."""
-    from gradlab.homework import student_version
+    from gradlab.homework.versions import as_text, has_solutions, student_version
 
     source = notebooks()
     for path in sorted(source.glob("lessons/*.ipynb")):
         yield folder / path.relative_to(source), _written(folder / path.relative_to(source), path.read_bytes())
-    for path in sorted(source.glob("homework/*/*")):
+    for path in _homework():
         content = path.read_bytes()
-        if path.suffix == ".ipynb":
-            made = student_version(json.loads(content))
-            content = (json.dumps(made, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
-        elif path.suffix != ".py":
-            continue
+        if path.suffix == ".ipynb" and has_solutions(content.decode()):
+            content = as_text(student_version(json.loads(content))).encode()
         yield folder / path.relative_to(source), _written(folder / path.relative_to(source), content)
 
 
 NBGRADER = """\
+from gradlab.notebook.grading import configure
+
 c = get_config()  # noqa: F821
+configure(c)                           # nbgrader autograde runs the checks apart from the submission's code
+
 c.CourseDirectory.course_id = "gradlab"
-c.ExecutePreprocessor.timeout = 120
+c.Grade.seed = {seed}                 # of the shapes and numbers in the checks: drawn for this course; students do not see it
+c.Grade.altogether = 55.0              # seconds for a submission, whatever it does
+
+# nbgrader zip_collect: files called as STUDENT_hw3_jacobian.ipynb in downloaded/hw3_jacobian/archive.
+c.FileNameCollectorPlugin.named_regexp = r".*?(?P<student_id>[^/\\\\_]+)_(?P<file_id>hw\\d+_\\w+)"
 """
 
 
 def copy_for_teacher(folder: Path) -> Iterator[tuple[Path, bool]]:
     """Make a folder a course of nbgrader's, with the homework as its source; yield each path and whether it was written."""
+    from gradlab.homework.versions import has_solutions
+
+    if not all(has_solutions(path.read_text(encoding="utf-8")) for path in _homework() if path.suffix == ".ipynb"):
+        raise CommandError("the solutions are not in the installed package, which students have as well. Get the source and "
+                           "install that:\n\n"
+                           f"    {sys.executable} -m pip install -e 'PATH_OF_THE_SOURCE[course]'\n\n"
+                           "and run this command again.")
     source = notebooks()
-    yield folder / "nbgrader_config.py", _written(folder / "nbgrader_config.py", NBGRADER.encode())
+    settings = NBGRADER.format(seed=secrets.randbelow(10**9))
+    yield folder / "nbgrader_config.py", _written(folder / "nbgrader_config.py", settings.encode())
     yield folder / "README.md", _written(folder / "README.md", (source / "README.md").read_bytes())
-    for path in sorted(source.glob("homework/*/*")):
-        if path.suffix in (".ipynb", ".py"):
-            target = folder / "source" / path.relative_to(source / "homework")
-            yield target, _written(target, path.read_bytes())
+    for path in _homework():
+        target = folder / "source" / path.relative_to(source / "homework")
+        yield target, _written(target, path.read_bytes())
 
 
 def _missing(error: ImportError) -> CommandError:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend import streams
 from gradlab.backend.mersenne import MersenneTwister
-from gradlab.backend.namespaces import CPU, namespace_of, namespace_on
+from gradlab.backend.namespaces import CPU, namespace_of, namespace_on, wrap
 from gradlab.core.destination import into
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype, default, dtype
 from gradlab.core.errors import expected, invalid_combination
@@ -284,11 +284,13 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         raise RuntimeError("normal expects all elements of std >= 0.0. The smallest is " + f"{float(s.min()):g}.")
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    shape = (tensors[0] + tensors[-1]).array.shape                         # raises torch's error where they do not broadcast
-    drawn = xp.asarray(engine.normal(shape, like.dtype)) * s + m
+    both = tensors[0] + tensors[-1]                                        # raises torch's error where they do not broadcast
+    shape = both.array.shape
+    drawn = wrap(xp.asarray(engine.normal(shape, like.dtype)) * s + m)
     node = f"NormalBackward{1 if not isinstance(std, Tensor) else 3 if isinstance(mean, Tensor) else 2}"
-    source = next((x for x in tensors if x.node is not None), tensors[0])
-    return _finished("normal", out, sampled(expand(source, shape), drawn.astype(like.dtype), node))
+    recorded = [x for x in tensors if x.node is not None]
+    source = both if len(recorded) > 1 else expand((recorded or tensors)[0], shape)
+    return _finished("normal", out, sampled(source, xp.asarray(drawn, dtype=like.dtype), node))
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,

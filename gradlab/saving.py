@@ -116,7 +116,7 @@ class _Writer:
                         "offset": (address(array) - address(memory)) // array.itemsize}
             spec |= {"requires_grad": True} if x.requires_grad else {}
             spec |= {"device": str(x.device)} if x.is_cuda else {}
-            made.append(spec | ({"class": "Parameter"} if getattr(x, "role", "") == "Parameter" else {}))
+            made.append(spec | ({"class": "Parameter"} if getattr(x, "_role", "") == "Parameter" else {}))
         return made
 
 

@@ -121,7 +121,8 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
         def polynomial(input: Any, n: Any) -> Tensor:
             x, degree = (t.array for t in agree_on_float(called, input, n))
             xp = namespace_of[type(x)]
-            value = evaluate(special_of(x), xp.asarray(degree, dtype=np.int64), x.astype(np.float64))
+            degree = xp.asarray(degree, dtype=np.int64)                                          # its whole part
+            value = evaluate(special_of(x), degree, x.astype(np.float64))
             return constant(wrap(xp.where(degree < 0, 0, value).astype(x.dtype)))
         polynomial.__name__ = polynomial.__qualname__ = name
         polynomial.__doc__ = f"{doc} of degree `n` (a number or a tensor) at `input`. It has no derivative."

@@ -109,6 +109,7 @@ SITUATIONS = {
     "save_on_cpu": entered(graph.save_on_cpu),
     "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),
     "allow_mutation_on_saved_tensors": entered(graph.allow_mutation_on_saved_tensors),
+    "cudnn.flags": entered(gl.backends.cudnn.flags),
     "detect_anomaly": entered(gl.autograd.detect_anomaly), "dual_level": entered(forward_ad.dual_level),
     "backward": backward, "grad, twice": twice, "backward, watched": seen, "dual numbers": dual,
     "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -58,6 +59,30 @@ def test_every_dependency_has_a_floor():
     assert all(">=" in requirement for requirement in PROJECT["dependencies"])
 
 
+def test_the_tools_for_javascript_are_pinned_and_come_from_no_named_host():
+    folder = ROOT / ".ci" / "js"
+    asked = json.loads((folder / "package.json").read_text())
+    locked = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert not {"dependencies", "bin", "main", "files"} & set(asked) and asked["private"], "they are no part of gradlab"
+    assert locked[""]["devDependencies"] == asked["devDependencies"]
+    for name, version in asked["devDependencies"].items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version) and locked[f"node_modules/{name}"]["version"] == version
+    assert all("integrity" in package and "resolved" not in package for name, package in locked.items() if name)
+
+
+def test_hooks_before_a_commit_fetch_nothing_and_check_what_ci_checks():
+    yaml = pytest.importorskip("yaml")
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in repos] == ["local"]
+    hooks = repos[0]["hooks"]
+    assert all(hook["language"] == "system" and {"id", "name", "entry"} <= set(hook) for hook in hooks)
+    assert not any({"additional_dependencies", "rev"} & set(hook) for hook in hooks)
+    ci = (ROOT / ".ci" / "run").read_text()
+    for hook in hooks:
+        command = hook["entry"].removesuffix(" --force-exclude")
+        assert command in ci or command == "ruff format --check", f"{command} is not what CI runs"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """A wheel of this checkout."""
@@ -78,7 +103,7 @@ def test_what_is_in_the_wheel(wheel):
     notebooks = {f"gradlab/{path.relative_to(ROOT)}" for path in (ROOT / "notebooks").rglob("*")
                  if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts}
     assert "gradlab/py.typed" in names
-    assert "gradlab/notebook/static/jacobian.js" in names
+    assert {"gradlab/notebook/static/kit/kit.css", "gradlab/notebook/static/jacobian/view.js"} <= names
     assert {name for name in names if ".dist-info/" not in name} == package | notebooks
 
 

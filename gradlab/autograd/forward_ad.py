@@ -107,8 +107,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     with tangents.opened.level as opened:
         made = reshape.record(tensor, shape=tensor.array.shape)
         if mode.forward:
-            held = tangents.laid_out(tangent, tensor.array)
-            opened.hand(made, reshape.record(held, shape=held.array.shape) if held is tangent else held)
+            opened.hand(made, tangents.laid_out(tangent, tensor.array))
     return made
 
 

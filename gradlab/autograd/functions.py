@@ -21,6 +21,7 @@ from gradlab.core.engine import jvp_sweep as forward_sweep
 from gradlab.core.errors import no_graph, not_scalar, unrecorded, unused, weight_shape
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
+from gradlab.core.silence import silence
 from gradlab.core.tangents import opened
 from gradlab.core.tensor import Tensor, constant
 
@@ -165,7 +166,8 @@ def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | No
         assert node is not None
         g = found.pop(node, None)
         if g is not None and isinstance(node, AccumulateGrad):                        # the others retain theirs
-            accumulate(node, g, create_graph, borrowed=False)
+            with silence():
+                accumulate(node, g, create_graph, borrowed=False)
 
 
 def grad(outputs: Tensors, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,

@@ -59,7 +59,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
     """The engine's node behind a tensor or an edge (see core.ports)."""
     if isinstance(x, Tensor):
-        return x.node
+        return None if x.node is None else x.node.proper
     node, number = x.node, x.output_nr
     node = getattr(node, "_node", node)                              # of the ctx of a custom Function
     if not isinstance(node, nodes.Node):
@@ -146,4 +146,5 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in tensor:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, not {type(t).__name__}")
-        wrote(t)
+        if not t.is_inference():                                              # which have no version
+            wrote(t)

@@ -42,7 +42,7 @@ class Results:
         for x in self.fixed:
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type(x).__name__}")
-        for i, x in enumerate(self.kept):
+        for i, x in enumerate(self.kept if self.wanted else ()):
             if x is not None and not isinstance(x, Tensor):
                 raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}. "
                                 "Keep other things as attributes: ctx.n = n.")

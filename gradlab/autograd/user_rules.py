@@ -83,6 +83,7 @@ class UserRules:
     kind, reads, view, variadic, foreign, tex, formula, into = "function", "all", False, "inputs", True, None, None, None
     meta: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
+    frees = False
     args = ("inputs",)
 
     def __init__(self, function: Any) -> None:

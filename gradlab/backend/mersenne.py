@@ -26,14 +26,18 @@ Uniforms, integers, permutations and Bernoulli draws equal PyTorch's bit for bit
 equal). The state is PyTorch's own 5056 bytes, so a generator can be handed from one library to the other. (On processors
 of Intel's, PyTorch may draw Bernoulli and exponential numbers from MKL instead; the numbers here are those it draws elsewhere.)
 
+A draw is whole: threads that share a stream wait for each other, as in PyTorch, so that no number is handed out twice.
+
 Words come from NumPy in chunks that stay in the cache while they become numbers: a million cost what they cost in PyTorch.
 """
 from __future__ import annotations
 
+import functools
 import math
 import os
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -49,6 +53,18 @@ STATE = np.dtype([
 ])
 
 
+D = TypeVar("D", bound=Callable[..., Any])
+
+
+def exclusive(draw: D) -> D:
+    """The method, with the stream to itself."""
+    @functools.wraps(draw)
+    def alone(self: MersenneTwister, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return draw(self, *args, **kwargs)
+    return cast("D", alone)
+
+
 class MersenneTwister:
     """A stream of random numbers equal to that of PyTorch's CPU generator.
 
@@ -56,9 +72,14 @@ class MersenneTwister:
     """
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        self._lock = threading.RLock()
         self.manual_seed(seed)
 
+    def __reduce__(self) -> Any:
+        return _in_state, (self.get_state(),)                            # a lock cannot be copied
+
     # ---------------------------------------------------------------------------------------------------------- seeding
+    @exclusive
     def manual_seed(self, seed: Any) -> MersenneTwister:
         """Start anew from a seed: an integer from -2**63 to 2**64 - 1, a negative one counted from 2**64 down."""
         number = int(seed)
@@ -71,6 +92,7 @@ class MersenneTwister:
         self._second: float | None = None                 # of a Box-Muller pair, not yet handed out
         return self
 
+    @exclusive
     def seed(self) -> int:
         """Start anew from a seed that the operating system draws, and return it."""
         self.manual_seed(int.from_bytes(os.urandom(8)))
@@ -80,6 +102,7 @@ class MersenneTwister:
         """The seed last set, as a number from 0 to 2**64 - 1."""
         return self._seed
 
+    @exclusive
     def get_state(self) -> np.ndarray:
         """The state as 5056 bytes (uint8), laid out as PyTorch's."""
         engine = self._engine().state["state"]
@@ -90,6 +113,7 @@ class MersenneTwister:
             record["normal_y"], record["has_normal"] = self._second, 1
         return np.frombuffer(record.tobytes(), np.uint8).copy()
 
+    @exclusive
     def set_state(self, state: np.ndarray) -> None:
         """Continue from a state that `get_state`, or PyTorch's `get_rng_state`, gave."""
         state = np.asarray(state)
@@ -173,10 +197,11 @@ class MersenneTwister:
         dtype = _floating(dtype)
         if not low <= high:
             raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-        drawn = self._unit(math.prod(shape), dtype == np.float64).reshape(shape)
+        with self._lock:
+            drawn = self._unit(math.prod(shape), dtype == np.float64).reshape(shape)
         if (low, high) != (0.0, 1.0):
             first, last = drawn.dtype.type(low), drawn.dtype.type(high)
-            drawn = multiply_add(drawn, last - first, first)
+            drawn = np.asarray(multiply_add(drawn, last - first, first))
         elif dtype != np.float16:
             return drawn
         drawn = drawn.astype(dtype, copy=False)
@@ -191,22 +216,23 @@ class MersenneTwister:
         if not std >= 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
         count = math.prod(shape)
-        if count < BLOCK or not contiguous:
-            drawn = self._gaussians(count)
-        else:
-            double, rest = dtype == np.float64, count % BLOCK
-            drawn, whole = np.empty(count, np.float64 if double else np.float32), count - rest
-            vain = 0 if dtype == np.float16 else rest                    # drawn for a tail, which is then drawn anew
-            for start in range(0, whole, CHUNK):
-                stop = min(start + CHUNK, whole)
-                last = rest > 0 and stop == whole
-                uniforms = self._unit(stop - start + last * (vain + BLOCK), double)
-                if last:
-                    uniforms = np.concatenate((uniforms[:stop - start], uniforms[-BLOCK:]))
-                normals = _box_muller(uniforms)
-                drawn[start:stop] = normals[:stop - start]
-                if last:
-                    drawn[-BLOCK:] = normals[-BLOCK:]
+        with self._lock:
+            if count < BLOCK or not contiguous:
+                drawn = self._gaussians(count)
+            else:
+                double, rest = dtype == np.float64, count % BLOCK
+                drawn, whole = np.empty(count, np.float64 if double else np.float32), count - rest
+                vain = 0 if dtype == np.float16 else rest                    # drawn for a tail, which is then drawn anew
+                for start in range(0, whole, CHUNK):
+                    stop = min(start + CHUNK, whole)
+                    last = rest > 0 and stop == whole
+                    uniforms = self._unit(stop - start + last * (vain + BLOCK), double)
+                    if last:
+                        uniforms = np.concatenate((uniforms[:stop - start], uniforms[-BLOCK:]))
+                    normals = _box_muller(uniforms)
+                    drawn[start:stop] = normals[:stop - start]
+                    if last:
+                        drawn[-BLOCK:] = normals[-BLOCK:]
         if (mean, std) != (0.0, 1.0):
             drawn = multiply_add(drawn, drawn.dtype.type(std), drawn.dtype.type(mean))
         if dtype == np.float16:
@@ -249,7 +275,8 @@ class MersenneTwister:
             out[...] = words if words.itemsize == 4 else words.view(np.int64)
             if low:
                 out += low
-        return _chunked(math.prod(shape), np.int64, fill).reshape(shape)
+        with self._lock:
+            return _chunked(math.prod(shape), np.int64, fill).reshape(shape)
 
     def randperm(self, n: int) -> np.ndarray:
         """A permutation of 0 … n - 1 (int64), as `torch.randperm` draws it."""
@@ -258,7 +285,9 @@ class MersenneTwister:
         place = np.arange(n, dtype=np.int64)
         partners = place.copy()
         if n > 1:
-            partners[:-1] += (self._words(n - 1) % np.arange(n, 1, -1).astype(np.uint32)).astype(np.int64)
+            with self._lock:
+                words = self._words(n - 1)
+            partners[:-1] += (words % np.arange(n, 1, -1).astype(np.uint32)).astype(np.int64)
         if n > FEW:
             return _swapped(place, partners)
         permutation = place.tolist()
@@ -279,46 +308,55 @@ class MersenneTwister:
             if not 0 <= p <= 1:
                 raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
             below = np.uint64(math.ceil(p * 2.0**53))                        # of integers: no float is made
-            return _chunked(math.prod(shape), np.bool_, lambda out: np.less(
-                self._wide_words(out.size) & DOUBLE_BITS, below, out=out)).reshape(shape)
+            with self._lock:
+                return _chunked(math.prod(shape), np.bool_, lambda out: np.less(
+                    self._wide_words(out.size) & DOUBLE_BITS, below, out=out)).reshape(shape)
         chances = np.asarray(p)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. Give probabilities from 0 to 1.")
         shape = chances.shape if shape is None else shape
-        return self._unit(math.prod(shape), chances.dtype == np.float64).reshape(shape) < chances
+        with self._lock:
+            uniforms = self._unit(math.prod(shape), chances.dtype == np.float64)
+        return uniforms.reshape(shape) < chances
 
     def exponential(self, shape: tuple[int, ...], rate: float = 1.0) -> np.ndarray:
         """Exponential numbers (float64), as `Tensor.exponential_` draws them."""
         if not rate > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
-        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-            out, lambda u: np.multiply(np.log1p(np.negative(u, out=u), out=u), -1.0 / rate, out=u))).reshape(shape)
+        with self._lock:
+            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+                out, lambda u: np.multiply(np.log1p(np.negative(u, out=u), out=u), -1.0 / rate, out=u))).reshape(shape)
 
     def geometric(self, shape: tuple[int, ...], p: float) -> np.ndarray:
         """How many trials of probability `p` it took (float64), as `Tensor.geometric_` draws it."""
         if not 0 < p < 1:
             raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-            out, lambda u: np.ceil(np.log(u) / math.log1p(-p)))).reshape(shape)
+        with self._lock:
+            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+                out, lambda u: np.ceil(np.log(u) / math.log1p(-p)))).reshape(shape)
 
     def cauchy(self, shape: tuple[int, ...], median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
         """Cauchy numbers (float64), as `Tensor.cauchy_` draws them."""
         if not sigma > 0:
             raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-            out, lambda u: median + sigma * np.tan(math.pi * (u - 0.5)))).reshape(shape)
+        with self._lock:
+            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
+                out, lambda u: median + sigma * np.tan(math.pi * (u - 0.5)))).reshape(shape)
 
     def log_normal(self, shape: tuple[int, ...], mean: float = 1.0, std: float = 2.0) -> np.ndarray:
         """exp of normal numbers (float64), as `Tensor.log_normal_` draws them."""
         if not std > 0:
             raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-        return np.exp(self._gaussians(math.prod(shape)) * std + mean).reshape(shape)
+        with self._lock:
+            drawn = self._gaussians(math.prod(shape))
+        return np.exp(drawn * std + mean).reshape(shape)
 
     def _inverse(self, out: np.ndarray, quantile: Callable[[np.ndarray], np.ndarray]) -> None:
         self._fill_double(out)
         with np.errstate(divide="ignore"):
             out[...] = quantile(out)
 
+    @exclusive
     def multinomial(self, weights: np.ndarray, count: int, replacement: bool) -> np.ndarray:
         """Indices (int64) of the weights (…, n) drawn with probability proportional to them, `count` for each row."""
         if count == 1 or not replacement:
@@ -330,6 +368,12 @@ class MersenneTwister:
         uniforms = self._unit(len(sums) * count, double=True).reshape(len(sums), count)
         drawn = np.array([np.searchsorted(row, u) for row, u in zip(sums, uniforms, strict=True)], np.int64)
         return drawn.reshape(*weights.shape[:-1], count)
+
+
+def _in_state(state: np.ndarray) -> MersenneTwister:
+    made = MersenneTwister()
+    made.set_state(state)
+    return made
 
 
 SINGLE_BITS, DOUBLE_BITS = np.uint32(2**24 - 1), np.uint64(2**53 - 1)

@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any
 
@@ -26,10 +27,12 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_writable, namespace_of, wrap
 from gradlab.core.errors import RuleError, detached_in_place, graph_freed, out_of_memory, overwritten, weight_shape
+from gradlab.core.gradients import add_to_grad, retained
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.ports import Bundle, Own
-from gradlab.core.storage import clock, wrote
+from gradlab.core.silence import heard, silence
+from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, Sweep, Watcher, swept, watchers
 
@@ -102,14 +105,18 @@ def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
 
 def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, wanted: Iterable[Node] | None = None,
               traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True,
-              outputs: Sequence[Tensor] = ()) -> dict[Node, Any]:
+              outputs: Sequence[Tensor] = (), silent: bool = False) -> dict[Node, Any]:
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
     saved; `hooks=False` leaves the user's hooks out; `accumulates` and `outputs` are for watchers alone: whether `.grad` will
-    be written, and the tensors swept from.
+    be written, and the tensors swept from. `silent` says that NumPy's warnings are off.
     """
     __tracebackhide__ = True
+    if not silent and heard():
+        with silence():
+            return vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates,
+                             outputs=outputs, silent=True)
     before, outer, watching = mode.grad, running.sweep, watchers.sweeps
     if outer is not None and outer.depth == DEEP:
         return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
@@ -119,13 +126,13 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     mode.grad, running.sweep = traced, run                    # no call between here and `try`: an interrupt comes after one
     try:
         if not watching:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, ())
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
         sweep = Sweep(tuple(roots), lead, wanted, accumulates, tuple(outputs))
         error: BaseException | None = None
         for watcher in watching:
             watcher.begin(sweep)
         try:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, watching)
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, watching)
         except BaseException as raised:
             error = raised
             raise
@@ -143,7 +150,7 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
 
 
 def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
-             retain: bool, hooks: bool, watching: tuple[Watcher, ...]) -> dict[Node, Any]:
+             retain: bool, hooks: bool, accumulates: bool, watching: tuple[Watcher, ...]) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []                                   # older than what leads to them, they wait for the end
@@ -189,6 +196,9 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
         if needed is not None:
             edges = [edge if edge in needed else None for edge in edges]
             if not any(edges):
+                if accumulates and attached is not None and (attached.pre or attached.post):
+                    g = _run_prehooks(node, g, traced)
+                    _run_posthooks(node, edges, [None] * len(edges), g, lead, traced)
                 continue
         if attached is not None and (attached.pre or attached.post):
             borrowed.add(node)                                # the hooks may keep what they see, and what they return
@@ -246,8 +256,8 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
         if odd:
-            node.saved, run.opened = freed if (op.saves or (type(kept) is Own and kept)) and not retain else kept, None
-        elif op.saves and not retain:
+            node.saved, run.opened = freed if (op.frees or (type(kept) is Own and kept)) and not retain else kept, None
+        elif op.frees and not retain:
             node.saved = freed
         g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule
 
@@ -312,7 +322,9 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
     """Hooks on the tensor in the order of their registration, then `retain_grad`."""
     attached = node.hooks
     assert attached is not None
-    if attached.tensor:
+    if type(g) is Bundle:
+        _tell_siblings(node, g)
+    elif attached.tensor:
         shown, = _as_tensors((g,), traced)
         for hook in tuple(attached.tensor.values()):
             answer = _answer(hook, hook(shown), shown)
@@ -321,8 +333,17 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
         borrowed.add(node)                                                       # the hook may have kept what it saw
     tensor = attached.retain() if attached.retain is not None else None
     if tensor is not None:
-        add_to_grad(tensor, g, traced, borrowed=True)
+        retained(tensor, g, traced)
     return g
+
+
+def _tell_siblings(node: Any, g: Bundle) -> None:
+    """Hooks on the outputs that got no gradient while others did: they are called with None."""
+    for ref, part in zip(node.ports, g.parts, strict=True):
+        port = None if part is not None or ref is None else ref()
+        if port is not None and port.hooks is not None:
+            for hook in tuple(port.hooks.tensor.values()):
+                _answer(hook, hook(None), None)
 
 
 def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
@@ -372,30 +393,6 @@ def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = T
         _answers(hook, hook((), _as_tensors((g,), traced)), ())
 
 
-_adding = threading.RLock()                                   # threads may sweep over graphs that share leaves
-
-
-def add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:
-    with _adding:
-        held = tensor.grad_slot
-        if held is None:
-            tensor.grad_slot = g if traced else constant(_laid_out(wrap(g), tensor.array, borrowed))
-        elif traced:
-            tensor.grad_slot = held + g
-        else:
-            held.array[...] += g
-            wrote(held)
-
-
-def _laid_out(g: Any, like: Any, borrowed: bool) -> Any:
-    """A first gradient, in memory of its own whose axes lie as its tensor's do."""
-    if g.ndim < 2 or (g.flags.c_contiguous and like.flags.c_contiguous):
-        return g.copy() if borrowed else g
-    made = namespace_of[type(g)].empty_like(like, dtype=g.dtype)
-    made[...] = g
-    return made
-
-
 def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
     """`node(*cotangents)`: its rules on the cotangents (Tensors or None) of its outputs, and nothing else."""
     outputs = getattr(node, "outputs", 1)
@@ -420,7 +417,8 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
     elif clock.last_write < node.order:
         check_unwritten(node)
     try:
-        made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
+        with silence():
+            made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
     finally:
         node.saved = kept
     results = _as_tensors([None if c is None or edge is None else fit(c, edge, (), node)
@@ -479,11 +477,16 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
         extra = len(shape) - len(want)
         axes = tuple(range(k, k + extra)) + tuple(
             i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra])
-        total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True) if type(c) is np.ndarray else xp.sum(
+        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None            # float16 is added up in float32
+        total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True, dtype=wide) if type(c) is np.ndarray else xp.sum(
             c, axis=axes, keepdims=True)
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
-            raise RuleError(f"{node.op.name}: a rule returned a cotangent of shape {tuple(shape)} for an argument of shape "
-                            f"{edge.shape} with batch axes {lead}.")
+            if edge.op is None and not k and extra <= 0 and all(
+                    n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
+                # a leaf that has got another shape since, under no_grad
+                return fit(xp.broadcast_to(c, want), edge, lead, node)
+            raise RuleError(f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
+                            f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}")
         c = total.reshape(want)
     return c if getattr(c, "array", c).dtype == edge.dtype else xp.astype(c, edge.dtype)
 
@@ -494,7 +497,8 @@ def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple
     before = mode.grad
     mode.grad = traced
     try:
-        return _forward(outputs, tangents, lead, traced)
+        with silence() if heard() else nullcontext():
+            return _forward(outputs, tangents, lead, traced)
     finally:
         mode.grad = before
 

@@ -21,7 +21,8 @@ from gradlab.core.devices import together
 from gradlab.core.engine import LARGE
 from gradlab.core.errors import forward_failed
 from gradlab.core.modes import mode
-from gradlab.core.promotion import GUARDS, PROMOTIONS
+from gradlab.core.promotion import GUARDS, HALF, PROMOTIONS, SINGLE, WIDENING, cast
+from gradlab.core.silence import silence
 from gradlab.core.storage import FRESH, NUMBER, forget_dead, own_storage, tick
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, as_output
@@ -30,7 +31,7 @@ from gradlab.core.watching import WATCHED, recorded
 if TYPE_CHECKING:
     from gradlab.core.primitive import Primitive
 
-GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp"
+GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp", "half"
 
 
 def number(value: float, like: Any) -> Tensor:
@@ -42,7 +43,12 @@ def number(value: float, like: Any) -> Tensor:
     if made is not None:
         return made
     made = object.__new__(Tensor)
-    made.array = (np.array if host else namespace_of[type(like)].array)(value, like.dtype)
+    array = np.array if host else namespace_of[type(like)].array
+    try:
+        made.array = array(value, like.dtype)
+    except RuntimeWarning:                                       # too large for the dtype
+        with silence():
+            made.array = array(value, like.dtype)
     made.node = made.grad_slot = None
     made.storage = NUMBER
     if known is not None:
@@ -93,6 +99,26 @@ def all_tensors(xs: Any) -> Any:
     return xs
 
 
+def plain(number: Any) -> Any:
+    """The number in a tensor that was given for one, as torch takes it."""
+    return number.item() if type(number) is Tensor else number
+
+
+def widened(x: Any) -> Any:
+    """float16 as float32, of an array or a Tensor, whose node it keeps: what the rules of a half primitive compute with."""
+    if type(x) is Tensor:
+        return cast(x, SINGLE) if x.array.dtype.char == "e" else x
+    return x if x is None or x.dtype.char != "e" else x.astype(SINGLE)
+
+
+def narrowed(x: Any) -> Any:
+    """What was computed in float32, rounded to float16."""
+    if x.dtype.char != "f":
+        return x
+    with np.errstate(over="ignore"):
+        return x.astype(HALF)
+
+
 def zeros_for(node: Any, edges: Any, lead: tuple[int, ...], shapes: Any) -> list[Any]:
     """The tangents of a variadic op with zeros where there is none."""
     like = next(t for t in edges if t is not None)
@@ -107,6 +133,7 @@ SCOPE: dict[str, Any] = {
     "forward_failed": forward_failed, "together": together, "zeros_for": zeros_for, "all_tensors": all_tensors,
     "scaled": scaled, "LARGE": LARGE,
     "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
+    "silence": silence, "widened": widened, "narrowed": narrowed, "plain": plain,
 }
 
 
@@ -141,9 +168,9 @@ def apply({head}):
 
 
 # Nearly always what is odd is a Python number beside a floating point tensor.
-WITH_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.dtype.kind == 'f':
+WITH_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.dtype.char in 'fd':
             {b} = number({b}, {a}.array)
-        elif type({b}) is Tensor and type({a}) in NUMBERS and {b}.array.dtype.kind == 'f':
+        elif type({b}) is Tensor and type({a}) in NUMBERS and {b}.array.dtype.char in 'fd':
             {a} = number({a}, {b}.array)
         else:"""
 
@@ -156,31 +183,42 @@ def record_source(op: Primitive) -> str:
         odd.append(guard.format(wrt[0]))
     numbers = op.kind == "elementwise" and len(wrt) == len(args) == 2 and "tensors" not in op.promote
     value = {"xp": f"namespace_of[type(x_{args[0]})]", **{a: f"x_{p}" for a, p in public.items()}}
-    call = ", ".join([value[p] for p in op.call] + [f"{k}={k}" for k in op.meta])
+    if op.is_half:
+        odd, value = [], {k: v if k == "xp" else f"widened({v})" for k, v in value.items()}
+    call = f"forward({', '.join([value[p] for p in op.call] + [f'{k}={k}' for k in op.meta])})"
     saved = []
     for name in op.saves:                                   # an array is kept only if the gradient that needs it is wanted
         needed_by = [public[a] for a in op.rules if name in op.needs[a]]
         keep = "r" if name == "out" else public[name]
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
+    beside = f", ({''.join(f'{a}, ' for a in args)})" if op.kind == "elementwise" else ""
     view = VIEW.format(x=args[0], meta="".join(f"{k}, " for k in op.meta)) if op.view else ""
-    return f"""
-def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
+    promoted = f"""
     if {' or '.join(odd)}:
         {WITH_NUMBER.format(a=wrt[0], b=wrt[1]) if numbers else "if True:"}
             promoted = promote(op, {', '.join(wrt)})
             if promoted is NotImplemented:
                 return promoted
-            {', '.join(wrt)}, = promoted
+            {', '.join(wrt)}, = promoted{HALVES.format(
+                some=' or '.join(f"{a}.array.dtype.char == 'e'" for a in wrt),
+                given=', '.join([*args, *(f"{k}={k}" for k in (*op.meta, "out"))])) if op.promote in WIDENING else ""}"""
+    return f"""
+def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):{promoted if odd else ""}
     {'; '.join(f'x_{a} = {a}.array' for a in args)}
     try:
-        r = forward({call})
+        r = {f"narrowed({call})" if op.is_half else call}
+    except RuntimeWarning:
+        with silence():
+            r = {f"narrowed({call})" if op.is_half else call}
     except Exception as error:
         joined = together(op, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
         if joined is not None:
             return op.record(*joined, {''.join(f'{k}={k}, ' for k in op.meta)}out=out)
         raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)}), ({''.join(f'{a}.node, ' for a in args)}))
-    if type(r) is not ndarray and type(r) in SCALARS:
-        r = asarray(r)
+    if type(r) is not ndarray:
+        if type(r) in SCALARS:
+            r = asarray(r){TENSOR_FOR_NUMBER.format(
+                given=', '.join([*args, *(f"{k}=plain({k})" for k in op.meta), "out=out"])) if op.meta else ""}
     made = new(Tensor)
     made.array = r
     made.grad_slot = None
@@ -200,8 +238,19 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):
         made.node = None{view}
     if WATCHED:
         seen(op, made, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
-    return made if out is None else into({op.name.strip('_')!r}, out, made)
+    return made if out is None else into({op.name.strip('_')!r}, out, made{beside})
 """
+
+
+# Of float16, most operations are computed in float32 and rounded once, by a primitive of the same rules: see `Primitive.half`.
+HALVES = """
+            if {some}:
+                return op.half.record({given})"""
+
+
+TENSOR_FOR_NUMBER = """
+        elif type(r) is Tensor:
+            return op.record({given})"""
 
 
 # What is noted of a result that the library made a view of its source (bases are never nested in NumPy and CuPy). This is most
@@ -304,6 +353,8 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
                  f"{arg}_shape": f"node.edges[{i}].shape",
                  "out": "as_output(s_out, node)" if traced else "s_out", **{k: k for k in op.meta}}
         value |= {a: f"s_{a}" if traced else f"s_{a}.array" for a in op.args}
+        if op.is_half:
+            value |= {n: f"widened({value[n]})" for n in op.saves}
         if scalar:
             value |= {n: f"{value[n]}[()]" for n in op.saves}
         if rule is op.forward:                                          # linear, bilinear: the op with this side swapped
@@ -326,6 +377,8 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
     unpack = [f"{''.join(f'e_{a}, ' for a in rules)}= edges"]
     unpack += [f"{''.join(f's_{n}, ' for n in op.saves)}= node.saved"] if op.saves else []
     unpack += [f"{''.join(f'{k}, ' for k in op.meta)}= node.meta"] if op.meta else []
+    if op.is_half:
+        unpack += [f"{e} = widened({e})" for e in ([f"e_{a}" for a in rules] if tangent else ["g"])]
     return f"def {name}(node, edges, g, lead):\n    {'; '.join(unpack)}\n    return {', '.join(calls)},\n"
 
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from gradlab.core.modes import Decorating, flag, mode
+from gradlab.core.node import AccumulateGrad
 from gradlab.core.storage import FRESH, Storage
 from gradlab.core.watching import EVERYWHERE, WATCHED, Watcher
 
@@ -30,6 +31,8 @@ class Inference(Watcher):
             made.storage = InferenceStorage()
         elif type(noted := getattr(made, "view_record", None)) is tuple:
             made.view_record = (*noted[:3], "inference")
+            if noted[0].node is not None and made.array.dtype.kind == "f":
+                made.node = AccumulateGrad(made)                      # a normal tensor that wants gradients, and has no history
 
     def born(self, made: Any) -> None:
         if mode.inference and made.storage is FRESH:

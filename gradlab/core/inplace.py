@@ -16,7 +16,7 @@ from gradlab.core.dtypes import CATEGORY
 from gradlab.core.errors import leaf_in_place, view_of_leaf_in_place
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid
-from gradlab.core.storage import FRESH, Storage, own_storage, tick, view_of, wrote
+from gradlab.core.storage import FRESH, Storage, View, own_storage, tick, view_of, wrote
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
@@ -69,6 +69,8 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
     """The tensor's present value and history under another object: what the out-of-place twin is recorded on."""
     old = constant(tensor.array.copy() if copied else tensor.array)
     old.node = tensor.node
+    if old.node is not None and old.node.hooks is not None and (view := view_of(tensor)) is not None:
+        old.node = seen_again(view).node                              # hooks belong to the view as it was read before the write
     if copied and old.node is not None:
         old.storage = Storage()                                       # else it would share that of the node's output
     if WATCHED:
@@ -129,14 +131,21 @@ def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
     """Let a ufunc write into the memory itself where no history is wanted and the operands are of one dtype: an optimizer's
     `p -= …` in one pass instead of two. Whether it was done."""
-    if type(forward) is not np.ufunc or array.dtype.kind != "f" or not is_writable(array):
+    if type(forward) is not np.ufunc or array.dtype.char not in "fd" or not is_writable(array):
         return False
-    operands = [x.array if type(x) is Tensor else x for x in others]
-    for x in operands:
-        if type(x) not in (float, int) and (getattr(x, "dtype", None) is not array.dtype or type(x) is not type(array)
-                                           or not fits(x.shape, array.shape)):
+    operands = []
+    for x in others:
+        if type(x) is Tensor:
+            x = x.array
+        if type(x) is not float and type(x) is not int and (
+                type(x) is not type(array) or x.dtype is not array.dtype or not (x.shape == array.shape or fits(
+                    x.shape, array.shape))):
             return False
-    forward(array, *operands, out=array)
+        operands.append(x)
+    try:
+        forward(array, *operands, out=array)
+    except RuntimeWarning:
+        return True                                                   # it is raised where all is written
     return True
 
 
@@ -203,9 +212,29 @@ def own_history(target: Tensor, node: Any) -> None:
 
 def retain_on(tensor: Tensor, old: Any) -> None:
     """Let the tensor's node retain its gradient if `old`, which was it, did."""
+    old = None if old is None else old.proper
     if old is not None and old.hooks is not None and old.hooks.retain is not None and old.hooks.retain() is tensor:
         assert tensor.node is not None
         tensor.node.hooks_of_its_own().retain, old.hooks.retain = old.hooks.retain, None
+
+
+def seen_again(view: View) -> Tensor:
+    """The view, recorded again from its base as that is now."""
+    source = constant(view.base.array)
+    source.node = view.base.node
+    for op, meta in view.steps:
+        source = op.record(source, **meta)
+    return source
+
+
+def invalidated(other: Tensor, view: View, node: Any) -> bool:
+    """Whether a view has no valid history once its base, whose node is given, was changed: it then says so if it is asked."""
+    if view.refusal not in UNRECORDED and OF_FUNCTION not in view.refusal:
+        return False
+    if node is not None:
+        other.node = Invalid((node,), other, refused(view.refusal).replace(
+            "is being modified", "its base or another view of its base has been modified", 1))
+    return True
 
 
 def refresh_views(base: Tensor) -> None:
@@ -219,16 +248,9 @@ def refresh_views(base: Tensor) -> None:
         if other is None or view is None or view.base is not base:
             continue
         old = other.node
-        if view.refusal in UNRECORDED or OF_FUNCTION in view.refusal:
-            if base.node is not None:
-                other.node = Invalid((base.node,), other, refused(view.refusal).replace(
-                    "is being modified", "its base or another view of its base has been modified", 1))
+        if invalidated(other, view, base.node):
             continue
-        source = constant(base.array)
-        source.node = base.node
-        for op, meta in view.steps:
-            source = op.record(source, **meta)
-        other.node = source.node
+        other.node = seen_again(view).node
         if other.node is not None:
             other.node.storage = base.storage
             retain_on(other, old)

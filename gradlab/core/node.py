@@ -14,6 +14,8 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import size_of
 from gradlab.core.storage import tick
 
+PUBLIC_MODULE = "builtins"            # so that a node's class is written as torch's is: <class 'MulBackward0'>
+
 
 class Hooks:
     """What a user attached to a node. Made on first need; a node without any costs one comparison a sweep."""
@@ -78,6 +80,12 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
 
+    def __dir__(self) -> list[str]:
+        """What users have of a node, and not what the engine keeps there."""
+        engine = {"op", "proper", "public", "hooks_of_its_own", *(slot for kind in type(self).__mro__ for slot in getattr(
+            kind, "__slots__", ()))}
+        return sorted(name for name in object.__dir__(self) if name not in engine)
+
     def name(self) -> str:
         """The node's name, as `MulBackward0`."""
         return type(self).__name__
@@ -86,6 +94,11 @@ class Node:
     def public(self) -> tuple[Any, int]:
         """What users take for this node, and which output of that it is: itself, but for ports (see core.ports)."""
         return self, 0
+
+    @property
+    def proper(self) -> Node:
+        """Where the gradient of a tensor with this node arrives, and hooks on it are: itself, but see `ports.Reshaped`."""
+        return self
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -132,6 +145,7 @@ class AccumulateGrad(Node):
     """Where a sweep ends: the node of a leaf. Refers to it weakly, or every leaf would be a cycle that only `gc` frees."""
 
     __slots__ = ("_variable",)
+    __module__ = PUBLIC_MODULE
 
     def __init__(self, tensor: Any) -> None:
         self.edges, self.saved, self.meta, self.hooks = (), (), (), None
@@ -148,7 +162,7 @@ class _Raising:
     """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
 
     name, kind, reads, view, variadic, foreign, into = "error", "error", "all", False, "inputs", True, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from gradlab.core.node import Node
+from gradlab.core.node import Hooks, Node
 from gradlab.core.storage import FRESH, tick
 
 
@@ -51,7 +51,7 @@ class _Handing:
     """The "primitive" of ports."""
 
     name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
-    meta = saves = args = ()
+    meta = saves = frees = args = ()
 
     @staticmethod
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
@@ -86,6 +86,10 @@ class Port(Node):
     def name(self) -> str:
         return self.edges[0].name()                                                          # type: ignore[union-attr]
 
+    def hooks_of_its_own(self) -> Hooks:
+        self.edges[0].hooks_of_its_own()                                                     # type: ignore[union-attr]
+        return super().hooks_of_its_own()                            # so that the sweep asks for hooks where the node proper is
+
     @property
     def site(self) -> Any:  # type: ignore[override]
         """The call is the node's."""
@@ -94,6 +98,53 @@ class Port(Node):
     @site.setter
     def site(self, site: Any) -> None:
         self.edges[0].site = site                                                            # type: ignore[union-attr]
+
+
+class _Reshaping:
+    """The "primitive" of `Reshaped`."""
+
+    name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
+    meta = saves = frees = args = ()
+
+    @staticmethod
+    def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
+        wanted, got = node.edges[0].shape, node.shape
+        if len(got) < len(wanted) or any(n not in (1, m) for n, m in zip(reversed(wanted), reversed(got), strict=False)):
+            raise RuntimeError(f"The operation after {node.name()} returned an invalid gradient at index 0 - got {list(got)} but "
+                               f"expected shape compatible with {list(wanted)}. The tensor got its shape in place where nothing "
+                               "was recorded, under no_grad.")
+        return g,                                                                   # the sweep sums it to the shape of the edge
+
+    scalar_vjp = traced_vjp = vjp
+
+    @staticmethod
+    def jvp(node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
+        return tangents[0].reshape(lead + node.shape),
+
+    traced_jvp = jvp
+
+
+class Reshaped(Port):
+    """The node of a tensor that got another shape in place where nothing was recorded: its operation stays what it was, and
+    expects gradients of the shape that it had. What is recorded from now on is recorded from this node."""
+
+    __slots__ = ()
+    op = _Reshaping()  # type: ignore[assignment]
+
+    def __init__(self, node: Node, tensor: Any) -> None:
+        super().__init__(node.proper, 0, tensor.array.shape, node.dtype)  # type: ignore[arg-type]
+        self.storage = tensor.storage
+
+    @property
+    def proper(self) -> Node:
+        return self.edges[0]  # type: ignore[return-value]
+
+    @property
+    def public(self) -> tuple[Any, int]:
+        return self.proper.public
+
+    def hooks_of_its_own(self) -> Hooks:
+        return self.proper.hooks_of_its_own()
 
 
 class Several(Node):

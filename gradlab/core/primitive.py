@@ -21,6 +21,9 @@ with its source, where the traced rule would not be read), `masks` (the rules re
 as max's: torch then holds a recorded cotangent for a constant; of relu's it says that its derivative is 0). Every recording
 function takes `out`.
 
+Of float16, a primitive whose dtype rule says so (`promotion.WIDENING`) runs as its `half`: the same declaration, but forward and
+rules are given float32, and what they return is rounded once, as in torch. Its nodes save what was given.
+
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """
 from __future__ import annotations
@@ -33,7 +36,7 @@ import numpy as np
 from gradlab.core import generate
 from gradlab.core.errors import RuleError
 from gradlab.core.generate import parameters
-from gradlab.core.node import Node
+from gradlab.core.node import PUBLIC_MODULE, Node
 from gradlab.core.promotion import GUARDS
 from gradlab.core.saved_names import properties
 from gradlab.core.table import PRIMITIVES
@@ -43,6 +46,11 @@ Rules = Mapping[str, Rule]
 
 KINDS = ("elementwise", "linear", "bilinear", "primitive")
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
+# What torch saves an index or a mask for, and so frees; here it is metadata.
+INDEXED = frozenset(f"{name}Backward0" for name in (
+    "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
+    "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
+    "CopySlices", "MedianBackward1", "NanmedianBackward1"}
 READS = ("own", "index", "into", "axes", "all")
 PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
 
@@ -58,6 +66,7 @@ class Primitive:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.into, self.explain, self.masks = promote, batch, into, explain, masks
+        self.is_half = False                                       # whether it is another's `half`
         self.foreign = False                                       # whether its rules are a user's (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
@@ -78,15 +87,17 @@ class Primitive:
         PRIMITIVES[name] = self
 
     def _finish(self) -> None:
-        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": "gradlab.autograd.graph",
+        self.frees = bool(self.saves) or self.node_name in INDEXED or (
+            self.name == "overwrite" and self.node_name == "IndexPutBackward0")
+        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
                                                          **properties(self)})
 
-    def named(self, node: str, view: bool | None = None) -> Primitive:
+    def named(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:
         """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
         view=False its results are not noted as views: their memory is nobody else's."""
         twin = object.__new__(Primitive)
         twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED}
-        twin.node_name, twin.view = node, self.view if view is None else view
+        twin.node_name, twin.view, twin.is_half = node, self.view if view is None else view, half
         twin._finish()
         return twin
 
@@ -97,6 +108,9 @@ class Primitive:
         """The functions are generated when first asked for: compiling all of them would slow the import."""
         if name not in generate.GENERATED:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "half":
+            self.half = self.named(self.node_name, half=True)
+            return self.half
         make = {"record": generate.recording_function, "apply": generate.applying_function}.get(name)
         function = make(self) if make else generate.rule_caller(self, name)
         setattr(self, name, function)
@@ -159,8 +173,9 @@ def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | No
 def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
              formula: str | None = None, jvp: Rules | None = None,
              explain: Callable[..., Exception | None] | None = None, **adjoints: Rule) -> Primitive:
-    """A primitive linear in each of its two arguments; each rule is the adjoint for its side."""
-    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, formula=formula, reads=reads, explain=explain)
+    """A primitive linear in each of its two arguments, sums of products; each rule is the adjoint for its side."""
+    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, formula=formula, reads=reads, promote="single",
+                     explain=explain)
 
 
 def primitive(name: str, forward: Callable[..., Any], *, vjp: Rules, jvp: Rules, reads: Any, node: str | None = None,

@@ -6,12 +6,18 @@ its source's node, and the engine, which casts every cotangent to its edge's dty
 The rules, by the name that a declaration gives as `promote`:
 
     same          one dtype for all; Python numbers are welcome
-    difference    the same, but no bools
+    arithmetic    the same, for one step of arithmetic
+    single        the same, for several steps
+    difference    as `arithmetic`, but no bools
     float         integers become the default float, as in a division or an exponential
     number        one operand, no bool
     sum           one operand; bools and small integers become int64
-    tensors, float tensors    as `same` and `float`, for functions that torch gives no numbers
+    tensors, single tensors, float tensors    as `same`, `single` and `float`, for functions that torch gives no numbers
     real tensors  as `tensors`, and nothing but floating point
+
+Numbers of float16 are computed with in float32 (torch's opmath), where rounding each step would tell: under the rules in
+`WIDENING`. A Python number, or a 0-d tensor that is not the first operand, is then not rounded to float16 before. `same` and
+`tensors` are for what moves and chooses numbers; two tensors in one step of arithmetic are rounded once by NumPy itself.
 """
 from __future__ import annotations
 
@@ -41,9 +47,9 @@ def agree(op: Any, *operands: Any) -> Any:
     """The operands as Tensors of one dtype; NotImplemented where one of them is nothing we know."""
     if len(operands) == 2:                                             # nearly always: a float tensor and a number
         a, b = operands
-        if type(a) is Tensor and type(b) in (float, int) and a.array.dtype.kind == "f":
+        if type(a) is Tensor and type(b) in (float, int) and a.array.dtype.char in "fd":
             return a, constant(namespace_of[type(a.array)].array(b, a.array.dtype))
-        if type(b) is Tensor and type(a) in (float, int) and b.array.dtype.kind == "f":
+        if type(b) is Tensor and type(a) in (float, int) and b.array.dtype.char in "fd":
             return constant(namespace_of[type(b.array)].array(a, b.array.dtype)), b
     return _agreed(op, operands)
 
@@ -127,7 +133,17 @@ def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
     if floating and dtype.kind != "f":
         dtype = default.float
     xp = namespace_of[type(like)]
+    if dtype.char == "e" and getattr(op, "promote", "same") in WIDENING:
+        return [beside_halves(x, i, xp) for i, x in enumerate(operands)]
     return [cast(x, dtype) if isinstance(x, Tensor) else constant(number_as(xp, x, dtype)) for x in operands]
+
+
+def beside_halves(x: Any, position: int, xp: Any) -> Tensor:
+    """An operand of what is computed in float32 for a result of float16."""
+    if not isinstance(x, Tensor):
+        return constant(number_as(xp, x, SINGLE))
+    exact = position and not x.array.ndim and x.array.dtype.char != "e"
+    return cast(x, SINGLE if exact else HALF)
 
 
 def number_as(xp: Any, number: bool | int | float, dtype: np.dtype) -> Any:
@@ -148,9 +164,13 @@ def expected_tensor(op: Any, x: Any, position: int = 0) -> TypeError:
                      f"{what}.{hint}")
 
 
-PROMOTIONS = {"same": agree, "difference": agree_on_difference, "float": agree_on_float, "number": agree_on_number,
-              "sum": agree_on_sum, "tensors": tensors, "float tensors": tensors_on_float, "real tensors": tensors_of_reals}
+PROMOTIONS = {"same": agree, "arithmetic": agree, "single": agree, "difference": agree_on_difference, "float": agree_on_float,
+              "number": agree_on_number, "sum": agree_on_sum, "tensors": tensors, "single tensors": tensors,
+              "float tensors": tensors_on_float, "real tensors": tensors_of_reals}
 # When a recording function has to ask although all operands are Tensors of one dtype ({0} is the first).
-GUARDS = {"same": None, "difference": None, "float": "{0}.array.dtype.kind != 'f'", "number": "{0}.array.dtype.kind == 'b'",
-          "sum": "{0}.array.dtype.kind in 'bui'", "tensors": None, "float tensors": "{0}.array.dtype.kind != 'f'",
-          "real tensors": "{0}.array.dtype.kind != 'f'"}
+GUARDS = {"same": None, "arithmetic": None, "single": "{0}.array.itemsize == 2", "difference": None,
+          "float": "{0}.array.dtype.char not in 'fd'", "number": "{0}.array.dtype.kind == 'b'",
+          "sum": "{0}.array.dtype.char not in 'fd'", "tensors": None, "single tensors": "{0}.array.itemsize == 2",
+          "float tensors": "{0}.array.dtype.char not in 'fd'", "real tensors": "{0}.array.dtype.char not in 'fd'"}
+HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+WIDENING = {"arithmetic", "single", "difference", "float", "sum", "single tensors", "float tensors", "real tensors"}

@@ -3,10 +3,14 @@
 The clock runs *down*: a node takes the next tick when it is recorded, a storage when it is written. So a node is always
 smaller (newer) than its inputs, and a min-heap on `order` is a topological order; and "was this saved array overwritten
 since it was saved?" is `storage.written < node.order`: one integer comparison, no version kept with each save.
+
+Threads write at once: what a write notes, and who gets a tensor's storage first, is settled under a lock, so that the latest tick
+is the one that stands. (A tick that another thread took before must not be set after it.)
 """
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from types import SimpleNamespace
 from typing import Any
@@ -41,26 +45,37 @@ FRESH = Storage()           # stands for "never written, no view": a tensor gets
 tick = itertools.count(0, -1).__next__                                         # atomic under the GIL, so thread-safe
 NUMBER = Storage()          # the same, of a Python number that an operation was given
 clock = SimpleNamespace(last_write=1)
+_noting = threading.RLock()
 
 
 def own_storage(tensor: Any) -> Storage:
     """The tensor's storage, made on first need. Its node has the same, so that a saved `out` is watched too, and every object
     that stands for the node's output has that of the first that needed one."""
     if tensor.storage is FRESH:
-        node = tensor.node
-        tensor.storage = Storage() if node is None or node.storage is FRESH else node.storage
-        if node is not None:
-            node.storage = tensor.storage
+        with _noting:
+            if tensor.storage is FRESH:
+                node = tensor.node
+                storage = Storage() if node is None or node.storage is FRESH else node.storage
+                if node is not None:
+                    node.storage = storage
+                tensor.storage = storage
     return tensor.storage
 
 
 def wrote(tensor: Any) -> None:
     """Every in-place operation calls this after writing."""
-    storage = own_storage(tensor)
-    storage.version += 1
-    storage.written = clock.last_write = tick()
+    storage = tensor.storage if tensor.storage is not FRESH else own_storage(tensor)
+    with _noting:
+        storage.version += 1
+        storage.written = clock.last_write = tick()
     if WATCHED:
         tell_of_write(tensor)
+
+
+def look_again() -> None:
+    """Something else has changed that nodes recorded until now are to be checked for."""
+    with _noting:
+        clock.last_write = tick()
 
 
 def view_of(tensor: Any) -> View | None:
@@ -95,5 +110,7 @@ def graver(of_source: str, own: str) -> str:
 def forget_dead(storage: Storage) -> None:
     """Drop the views that are gone, now and then: amortised O(1)."""
     views = storage.views
-    views[:] = [ref for ref in views if ref() is not None]
-    storage.limit = 2 * len(views) + 8
+    with _noting:
+        count = len(views)                                                     # another thread may append more
+        views[:count] = [ref for ref in views[:count] if ref() is not None]
+        storage.limit = 2 * len(views) + 8

@@ -13,7 +13,8 @@ class Used:
     """What the core records where no function of the user's did."""
 
     astype: Any                           # a tangent, written into one of another dtype
-    clone: Any                            # a tangent, laid out anew
+    clone: Any                            # a tangent, laid out anew; a gradient that is kept
+    copy: Any                             # the same, as the axes of a tensor lie
     overwrite: Any                        # a write in place
     transfer: Any                         # a 0-d operand, sent to where the others are
     unmoved: Any                          # a recorded cotangent that does not move with what it was computed from

@@ -1,6 +1,6 @@
 """Forward mode, step by step: tensors that carry a tangent, and what every operation makes of it as it runs.
 
-A tensor's tangent stands in its slot `tangent`, which is unset on all others, while a level is open. The level is a watcher: for
+A tensor's tangent stands in its slot `_tangent`, which is unset on all others, while a level is open. The level is a watcher: for
 each result it runs the primitive's own jvp rule on the arguments' tangents, whether the operation was recorded or not, so no
 graph is needed and none is kept. Where history is wanted (the result or a tangent has a node, and the grad mode is on), the rule
 is run on Tensors instead of arrays: then gradients of tangents, and tangents of gradients, come out.
@@ -21,6 +21,7 @@ from gradlab.core.engine import LOCALS
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import Node
+from gradlab.core.silence import silence
 from gradlab.core.storage import FRESH, view_of
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
@@ -63,11 +64,11 @@ class Level(Watcher):
         given = [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules] if not op.variadic else [
             tangent_of(x) for x in args]
         if any(t is not None for t in given):
-            with self:
+            with self, silence():
                 self.hand(made, tangent := result_tangent(op, made, args, meta, given))
             if made.node is not None and "out" in op.saves:
                 self.of_outputs[made.node] = tangent
-        elif hasattr(args[0], "tangent") and hasattr(made, "view_record"):                                   # of a primal
+        elif hasattr(args[0], "_tangent") and hasattr(made, "view_record"):                                   # of a primal
             self.hand(made, None)
 
     def remade(self, made: Tensor) -> None:
@@ -103,14 +104,14 @@ class Level(Watcher):
             write(have, region, constant(namespace_of[type(value.array)].zeros_like(value.array)) if new is None else new)
 
     def became(self, tensor: Tensor, old: Tensor, op: Any, meta: dict[str, Any]) -> None:
-        found = getattr(tensor, "tangent", None)
+        found = getattr(tensor, "_tangent", None)
         if found is not None:
             with self:
                 self.hand(old, found)
                 self.hand(tensor, op.record(found, **meta))
 
     def cut(self, made: Tensor, source: Tensor, how: str) -> None:
-        if made is source and hasattr(made, "tangent"):                                                          # `detach_`
+        if made is source and hasattr(made, "_tangent"):                                                          # `detach_`
             self.hand(made, None)
 
     def __enter__(self) -> Level:
@@ -122,13 +123,13 @@ class Level(Watcher):
 
     def hand(self, x: Tensor, tangent: Tensor | None) -> None:
         """Make `tangent` the tensor's; None: it has none, whatever its base has."""
-        x.tangent = tangent  # type: ignore[assignment]
+        x._tangent = tangent  # type: ignore[assignment]
         self.duals[id(x)] = x
 
     def close(self) -> None:
         """Take the tangents back."""
         for x in list(self.duals.values()):
-            del x.tangent
+            del x._tangent
         self.duals.clear()
         self.of_outputs.clear()
 
@@ -203,13 +204,13 @@ NONE: Any = object()
 
 def tangent_of(x: Any) -> Tensor | None:
     """The tensor's tangent at the open level, or None: its own, or its base's seen as the tensor sees its base."""
-    found = getattr(x, "tangent", NONE)
+    found = getattr(x, "_tangent", NONE)
     if found is not NONE:
         return found
     if x.storage is FRESH or opened.level is None:
         return None
     view = view_of(x)
-    found = None if view is None else getattr(view.base, "tangent", None)
+    found = None if view is None else getattr(view.base, "_tangent", None)
     if found is not None and view is not None:
         with opened.level as level:
             for op, meta in view.steps:

@@ -31,7 +31,8 @@ class Tensor(Methods):
     `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
     """
 
-    __slots__ = ("__weakref__", "array", "frozen", "grad_slot", "lost", "node", "role", "storage", "tangent", "view_record")
+    __slots__ = ("__dict__", "__weakref__", "_frozen", "_role", "_tangent", "array", "grad_slot", "lost", "node", "storage",
+                 "view_record")                # the dictionary is the user's: x.mine = 3
     __array_priority__ = 1000
     __module__ = "gradlab"
     __hash__ = object.__hash__
@@ -40,9 +41,9 @@ class Tensor(Methods):
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
-    frozen: AccumulateGrad                     # the node, with its hooks, while a leaf that had one requires no gradients
-    role: str                                  # set on a Parameter or Buffer alone: its name
-    tangent: Tensor                            # set while a level is open, on those that have one: see core.tangents
+    _frozen: AccumulateGrad                    # the node, with its hooks, while a leaf that had one requires no gradients
+    _role: str                                 # set on a Parameter or Buffer alone: its name
+    _tangent: Tensor                           # set while a level is open, on those that have one: see core.tangents
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property
@@ -65,6 +66,10 @@ class Tensor(Methods):
         if isinstance(self.node, AccumulateGrad):
             self.node.shape, self.node.dtype = new.array.shape, new.array.dtype
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are wanted for this tensor. Can be set on leaves."""
@@ -72,6 +77,8 @@ class Tensor(Methods):
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if wanted is not True and wanted is not False:
+            raise RuntimeError(f"requires_grad must be a bool. It is {type(wanted).__name__}.")
         if wanted and self.node is None and self.array.dtype.kind != "f":
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients. This one has dtype "
                                f"{self.dtype}: write 1. and not 1, or call .float() first.")
@@ -79,6 +86,10 @@ class Tensor(Methods):
             raise RuntimeError("you can only change requires_grad flags of leaf variables. This one was computed from one that "
                                "requires gradients, so it requires them already.")
         self.requires_grad_(wanted)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool. It cannot be deleted: set it to False.")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients of this leaf (or no longer), in place. Only floating point tensors can have them."""
@@ -91,13 +102,13 @@ class Tensor(Methods):
                     raise RuntimeError(
                         f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
                         "write 1. and not 1, or call .float() first.")
-                node = getattr(self, "frozen", None)
+                node = getattr(self, "_frozen", None)
                 if node is None:
                     node = AccumulateGrad(self)
                 node.shape, node.dtype, node.storage = self.array.shape, self.array.dtype, self.storage
                 self.node = node
         elif isinstance(self.node, AccumulateGrad):
-            self.frozen, self.node = self.node, None
+            self._frozen, self.node = self.node, None
         elif self.node is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
@@ -116,6 +127,14 @@ class Tensor(Methods):
         if type(node) is Invalid:
             raise RuntimeError(node.meta[0])
         return None if node is None or type(node) is AccumulateGrad else node.public[0]
+
+    @property
+    def _grad_fn(self) -> Node | None:
+        return self.grad_fn
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
 
     @property
     def grad(self) -> Tensor | None:
@@ -184,7 +203,7 @@ class Tensor(Methods):
     @property
     def retains_grad(self) -> bool:
         """Whether this non-leaf's `.grad` will be populated."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return hooks is not None and hooks.retain is not None and hooks.retain() is self
 
     @property
@@ -195,11 +214,11 @@ class Tensor(Methods):
 
     @property
     def _base(self) -> Tensor | None:
-        view = view_of(self)
+        view = None if self.is_inference() else view_of(self)
         return None if view is None else view.base
 
     def _is_view(self) -> bool:
-        return view_of(self) is not None
+        return not self.is_inference() and view_of(self) is not None
 
     def is_inference(self) -> bool:
         """Whether the tensor was made in inference mode, or is a view of one that was."""

@@ -43,6 +43,9 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any, xp: Any) -> Any:
     shape, steps = sizes("empty_strided", (size,)), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(steps)} and {len(shape)}.")
+    if min((0, *shape, *steps)) < 0:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. None may be "
+                           "negative.")
     wanted = default.float if dtype is None else dtype
     memory = xp.empty(1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) if 0 not in shape else 0, wanted)
     return xp.lib.stride_tricks.as_strided(memory, shape, tuple(s * memory.itemsize for s in steps))
@@ -216,7 +219,7 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, dty
     width = float(last - first) / (steps - 1)
     powers = np.concatenate((float(first) + width * np.arange(steps // 2),
                              (float(last) - width * np.arange(steps - steps // 2))[::-1]))
-    return ((float(base) if wanted.kind == "f" else int(base)) ** powers).astype(wanted)
+    return (float(base) ** powers).astype(wanted)
 
 
 @factory

@@ -19,8 +19,21 @@ from gradlab.core.errors import modified
 from gradlab.core.node import behind
 from gradlab.core.tensor import Tensor
 from gradlab.diagnose.exhausted import exhausted
-from gradlab.diagnose.places import Place, hands_on, names_in, operands, place_of, quoted, receiver, root_name, source_of
+from gradlab.diagnose.places import (
+    Place,
+    called_in,
+    hands_on,
+    names_in,
+    operands,
+    place_of,
+    quoted,
+    rebinding,
+    receiver,
+    root_name,
+    source_of,
+)
 from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
+from gradlab.diagnose.speaking import is_module, library_name, spelled, value_of
 
 COLUMNS = 100
 LABEL = 11                                                                   # where the text beside a label begins
@@ -30,8 +43,8 @@ HOW = " To see the lines, run it inside `with gradlab.record_sites():` or in a %
 
 def told(first: str, *facts: tuple[str, str]) -> str:
     """A first paragraph, and below it what is known, one labelled entry each."""
-    lines = [first]
-    for label, text in facts:
+    lines = [spelled(first)]
+    for label, text in ((label, spelled(text) if label in ("fix", "why") else text) for label, text in facts):
         lines += textwrap.wrap(text, COLUMNS, initial_indent=f"  {label}".ljust(LABEL), subsequent_indent=" " * LABEL,
                                break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines)
@@ -39,7 +52,7 @@ def told(first: str, *facts: tuple[str, str]) -> str:
 
 def how_to_see() -> str:
     """How the lines can be seen, unless they are being recorded."""
-    return HOW if present() is None else ""
+    return spelled(HOW) if present() is None else ""
 
 
 def below(roots: Iterable[Any]) -> Iterator[Any]:
@@ -191,9 +204,9 @@ WAYS = {
     "position": ("a position among {what} is an integer, and has no gradient",
                  "differentiate what comes before argmax{at}: max, or softmax in its place"),
     "cast": ("the cast of {what} to integers or bools has no gradient", "leave the cast out{at}"),
-    "tensor()": ("gradlab.tensor(x) copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
+    "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
     "item()": ("it made a Python number of {what}, and numbers have no history",
-               "go on with the tensor itself{at} (gradlab.stack puts several together)"),
+               "go on with the tensor itself{at} (`gradlab.stack` puts several together)"),
     "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
 }
 
@@ -227,12 +240,10 @@ def reasons(tensor: Any) -> list[tuple[str, str]]:
                     facts, fix = [*facts, *more], advice
                 elif before is not None:
                     facts.append(("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}"))
+                    fix = fix or f"{advice}, if they did; if not, {asked(place, bool(loss.what), named=False)}"
             kind = f": they have dtype {loss.what}, and integers and bools carry no gradient" if loss.what else ""
             facts += [("made", place.quoted()), ("why", f"none of its inputs required grad{kind}")]
-            name = next(iter(names_in(place)), "x")
-            ask = f"call {name}.requires_grad_() before {place.short}"
-            fix = fix or (f"make its data floating point (1. and not 1), and {ask}" if loss.what else
-                          f"{ask}, if {name} is what to differentiate by")
+            fix = fix or asked(place, bool(loss.what))
         else:
             *more, (_, advice) = explained(loss)
             facts += more
@@ -244,6 +255,34 @@ def reasons(tensor: Any) -> list[tuple[str, str]]:
             *more, (_, fix) = explained(away)
             facts = [("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}")]
     return [*facts[:6], ("fix", fix)] if facts else []
+
+
+def asked(place: Place, whole_numbers: bool, *, named: bool = True) -> str:
+    """What to ask requires_grad_() of, where an operation had no input that requires grad: the modules that it called and that
+    are frozen; else the variables that it read, `named` where none of them can be a copy of what is to be differentiated by."""
+    frozen = [name for name in called_in(place) if is_frozen(value_of(name))]
+    if frozen:
+        calls = " and ".join(f"`{name}.requires_grad_()`" for name in frozen)
+        return f"the parameters of {' and '.join(frozen)} are frozen: call {calls} before {place.short} to train them"
+    names = [name for name in names_in(place) if not is_module(name)][:4] or ["x"]
+    if not named:
+        return f"call requires_grad_() before {place.short} on what to differentiate by"
+    if len(names) == 1:
+        ask = f"call {names[0]}.requires_grad_() before {place.short}"
+        return f"make its data floating point (1. and not 1), and {ask}" if whole_numbers else (
+            f"{ask}, if {names[0]} is what to differentiate by")
+    which = f"{', '.join(names[:-1])} or {names[-1]}"
+    return f"call requires_grad_() on what to differentiate by ({which}) before {place.short}" + (
+        ", and make its data floating point (1. and not 1)" if whole_numbers else "")
+
+
+def is_frozen(value: Any) -> bool:
+    """Whether something is a module that has parameters, and none that requires grad."""
+    try:
+        found = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
+        return bool(found) and not any(getattr(one, "requires_grad", True) for one in found)
+    except Exception:  # noqa: BLE001  (of the user's own class)
+        return False
 
 
 def why_lost(tensor: Any) -> str:
@@ -343,6 +382,11 @@ def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> s
     facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.name()})")]
     if name or made is not None:
         called = name if name.replace(".", "").isidentifier() else "y"
+        if step := rebinding(made, called) or rebinding(here, called):
+            where, update = step
+            facts += [("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
+                      ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself")]
+            return told(first, *facts)
         facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
     if leaves := names_of_leaves(tensor):
         facts.append(("leaves", f"{', '.join(leaves)} {'has a gradient' if len(leaves) == 1 else 'have gradients'}"))
@@ -359,18 +403,19 @@ def names_of_leaves(tensor: Any) -> list[str]:
         return []
     leaves = {id(leaf) for node in below([tensor.node]) if node.op is None and (
         leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None}
-    return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and not name.startswith("_")][:4]
+    return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and str(name)[:1] != "_"][:4]
 
 
 def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
     """An error with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
     place, first = place_of(site_here(2)), str(plain)
     if place is None or not place.text:
-        return plain
+        return RuntimeError(spelled(first))
     for method, fix in fixes:
         name = receiver(place, method) if method else place.text
         if name:
-            return RuntimeError(told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short))))
+            ones = f"gradlab.ones_like({name})" if library_name() else f"{name}.new_ones({name}.shape)"
+            return RuntimeError(told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short, ones=ones))))
     return RuntimeError(told(first, ("at", place.quoted())))
 
 
@@ -378,17 +423,17 @@ def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
 def weights(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
     """Weights of another shape than their output."""
     return plain if batched else this_line(
-        plain, ("backward", "`gradlab.ones_like({x})` has the right shape: it weighs every element alike"))
+        plain, ("backward", "`{ones}` has the right shape: it weighs every element alike"))
 
 
 def in_place(plain: RuntimeError) -> RuntimeError:
     """A leaf, or a view of one, is written to."""
-    return this_line(plain, ("", "with gradlab.no_grad(): {x}"))
+    return this_line(plain, ("", "`with gradlab.no_grad(): {x}`"))
 
 
 EXPLAINED: dict[str, Callable[..., Exception]] = {
     "not_scalar": lambda plain, shape: this_line(
-        plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward(gradlab.ones_like({x}))`")),
+        plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")),
     "no_graph": without_history,
     "graph_freed": second_sweep,
     "overwritten": written_to,

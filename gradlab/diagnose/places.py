@@ -11,7 +11,7 @@ import linecache
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
@@ -25,12 +25,13 @@ LARGEST = 2_000_000                                                          # c
 
 
 class Cells:
-    """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, and the file
-    of the `%%grad` cell that runs."""
+    """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
+    the `%%grad` cell that runs, and the names that the cells share."""
 
     def __init__(self) -> None:
         self.current: str | None = None
         self.numbers: Mapping[str, Any] = {}
+        self.namespace: Mapping[str, Any] = {}
 
 
 cells = Cells()
@@ -247,5 +248,47 @@ def receiver(place: Place | None, method: str) -> str:
     for child in ast.walk(node) if node is not None else ():
         attribute = child.func if isinstance(child, ast.Call) else child
         if isinstance(attribute, ast.Attribute) and attribute.attr == method:
-            return source_of(attribute.value)
+            return before_a_dot(attribute.value)
+    return ""
+
+
+def before_a_dot(node: Any) -> str:
+    """The code of an expression such that `.sum()` can stand behind it."""
+    text = source_of(node)
+    return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple)) else f"({text})"
+
+
+def called_in(place: Place | None) -> list[str]:
+    """What a sub-expression calls, `model` or `self.net`, outermost first."""
+    node = None if place is None else place.node or getattr(place.statement, "value", None)
+    calls = [child.func for child in ast.walk(node) if isinstance(child, ast.Call)] if node is not None else []
+    return list(dict.fromkeys(source_of(call) for call in calls if set(map(type, ast.walk(call))) <= NAMING))
+
+
+NAMING = {ast.Name, ast.Attribute, ast.Load}
+
+
+def rebinding(place: Place | None, name: str) -> tuple[Place, str] | None:
+    """Where the file of a place binds `name` anew by a step, `w = w - rate * w.grad`, and that as an update of the very `w`:
+    `w -= rate * w.grad`. The place itself is looked at first."""
+    if place is None:
+        return None
+    all_of = ast.walk(place.tree) if place.tree is not None else iter(())
+    for statement in (place.statement, *all_of):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and (update := _as_update(statement, name)):
+            return replace(place, line=statement.lineno, end=statement.end_lineno or statement.lineno, start_column=-1), update
+    return None
+
+
+def _as_update(statement: ast.Assign, name: str) -> str:
+    """The update that an assignment to `name` with its own `.grad` in it is; "" of another."""
+    target, value = statement.targets[0], statement.value
+    pairs = list(zip(target.elts, value.elts, strict=False)) if isinstance(target, ast.Tuple) and isinstance(
+        value, ast.Tuple) else [(target, value)]
+    for one, new in pairs:
+        if source_of(one) == name and any(isinstance(child, ast.Attribute) and child.attr == "grad" and source_of(
+                child.value) == name for child in ast.walk(new)):
+            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(new, ast.BinOp) and source_of(new.left) == name:
+                return source_of(ast.AugAssign(one, new.op, new.right))
+            return f"{name}.copy_({source_of(new)})"
     return ""

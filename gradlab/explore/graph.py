@@ -22,13 +22,14 @@ from gradlab.explore.words import count, shape_text
 
 LIMIT = 150                                               # nodes in a picture
 LEAST_LIMIT = 8
+MOST_NODES = 50_000                                       # that are read, unless more are asked for: about a second
 MOST_CELL = 295_000                                       # characters of a picture in a notebook, in all formats
 LEAST_TEXT = 20_000                                       # of them for the text form, if need be the folded one
 SHORTEST_LINE = 8
 MOST_ALT = 2_000
 
 
-def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMIT) -> Graph:
+def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMIT, most: int = MOST_NODES) -> Graph:
     """The graph of the operations that made a tensor.
 
     Parameters
@@ -39,7 +40,10 @@ def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMI
         What to call tensors, intermediate ones too. By default the names that the caller's variables have.
     limit : int, default 150
         The most nodes in the picture, at least 8. A larger graph is folded: repeated segments first, then straight
-        chains, then what belongs to one part of a model by its parameters' names. The text form is always whole.
+        chains, then what belongs to one part of a model by its parameters' names. The text form is whole.
+    most : int, default 50 000
+        The most nodes that are read, a million taking about half a minute and a gigabyte. Of a larger graph there are those
+        nearest to the outputs, and picture and text say so.
 
     Returns
     -------
@@ -78,7 +82,10 @@ def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMI
             raise RuntimeError(
                 "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
                 f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}")
-    return Graph(*read(outputs, names), limit=limit)
+    if most < LEAST_LIMIT:
+        raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
+    nodes, edges = read(outputs, names, most)
+    return Graph(nodes, edges, limit=limit, cut=len(nodes) - len(outputs) > most)
 
 
 class Graph:
@@ -92,10 +99,17 @@ class Graph:
         Which node hands a tensor to which, by index into `nodes`.
     limit : int
         The most nodes in the picture.
+    cut : bool
+        Whether there is more of the graph, further away from the outputs, that was not read.
     """
 
-    def __init__(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, limit: int = LIMIT) -> None:
-        self.nodes, self.edges, self.limit = tuple(nodes), tuple(edges), limit
+    def __init__(self, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, limit: int = LIMIT, cut: bool = False) -> None:
+        self.nodes, self.edges, self.limit, self.cut = tuple(nodes), tuple(edges), limit, cut
+
+    @property
+    def _rest(self) -> str:
+        """What is said of nodes that were not read."""
+        return f"The graph has more: these are the {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on."
 
     @cached_property
     def shown(self) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
@@ -104,11 +118,11 @@ class Graph:
 
     def text(self) -> str:
         """The whole graph as an indented text, from the outputs back to the leaves."""
-        return listing.listing(self.nodes, self.edges)
+        return listing.listing(self.nodes, self.edges) + (f"\n\n{self._rest}" if self.cut else "")
 
     def dot(self) -> str:
         """The whole graph in Graphviz's DOT language."""
-        return listing.dot(self.nodes, self.edges)
+        return listing.dot(self.nodes, self.edges) + (f"// {self._rest}\n" if self.cut else "")
 
     def drawing(self) -> Drawing:
         """The picture, to be put together with others."""
@@ -121,6 +135,9 @@ class Graph:
         if len(nodes) < len(self.nodes):
             size = count(len(self.nodes), "node")
             note = f"{size}, folded to {len(nodes)}. graph(…, limit=…) shows more, .text() all."
+        if self.cut:
+            folded_to = f", folded to {len(nodes)}" if note else ""
+            note = f"The {len(self.nodes):,} nodes nearest to the output{folded_to}. graph(…, most=…) reads on."
         folded = listing.listing(nodes, edges)
         start = f"Graph of {listing.heading(self.nodes)}. {note}".rstrip()
         alt = listing.bounded(f"{start}\n{folded.partition(chr(10))[2]}", MOST_ALT)

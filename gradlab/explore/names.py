@@ -1,7 +1,8 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
 
 A namespace is searched two steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
-what a model's `named_parameters()` says. Nothing else is looked into: reading attributes of unknown objects may run code.
+what a model's `named_parameters()` says. Nothing else is looked into: reading attributes of unknown objects may run code, and
+so does `isinstance`. What an object is, is asked of its type.
 """
 
 from __future__ import annotations
@@ -46,14 +47,16 @@ def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     if type(value) in (list, tuple):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if type(value) is dict:
-        return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if isinstance(key, (str, int))]
-    if isinstance(value, (type, ModuleType)) or not callable(getattr(type(value), "named_parameters", None)):
+        return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if type(key) in (str, int, bool)]
+    if issubclass(type(value), (type, ModuleType)):
         return []
     try:
-        parameters = list(islice(value.named_parameters(), HELD))
+        if not callable(getattr(type(value), "named_parameters", None)):
+            return []
+        parameters = [(path, parameter) for path, parameter in islice(value.named_parameters(), HELD)]
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished: it then has no names for us)
         return []
-    return [(_attribute(name, path), parameter) for path, parameter in parameters if isinstance(path, str)]
+    return [(_attribute(name, path), parameter) for path, parameter in parameters if type(path) is str]
 
 
 def _attribute(name: str, path: str) -> str:

@@ -34,10 +34,13 @@ def plot(kind: str, rows: Sequence[Row], maps: Sequence[Map], ax: Any = None) ->
         ax = plt.subplots(layout="constrained", figsize=(6, 3 if kind == "hist" else 1.2 + 0.28 * len(shown)))[1]
     if kind == "norms":
         norms = [row.gradient.norm for row in shown if row.gradient]
-        ax.barh([_plain(row.name) for row in shown], norms, color=GRADIENT)
+        ax.barh([_plain(row.name) for row in shown], np.where(np.isfinite(norms), norms, 0), color=GRADIENT)
+        for at, norm in enumerate(norms):
+            if not np.isfinite(norm):
+                ax.text(0.01, at, "NaN" if np.isnan(norm) else "inf", va="center", transform=ax.get_yaxis_transform())
         ax.invert_yaxis()
         ax.set_xlabel("‖gradient‖")
-        positive = [norm for norm in norms if norm > 0]
+        positive = [norm for norm in norms if 0 < norm < np.inf]
         if positive and max(positive) > 100 * min(positive):
             ax.set_xscale("log")
         return ax

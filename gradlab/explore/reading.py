@@ -89,12 +89,14 @@ def renumbered(nodes: Sequence[GraphNode] | Mapping[int, GraphNode], edges: Sequ
     return [nodes[node] for node in order], sorted(moved, key=lambda e: (e.target, e.argument))
 
 
-def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
-    """The nodes and edges behind tensors that require grad."""
+def read(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = None) -> tuple[
+        tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+    """The nodes and edges behind tensors that require grad; of a graph of more than `most` nodes the `most` + 1 nearest to the
+    outputs, and one for each output."""
     library = library_of(outputs[0])
     assert library is not None
     roots = [library.whole(library.node(output)) for output in outputs]
-    nodes, inputs = spine_first(library, roots)
+    nodes, inputs = spine_first(library, roots, most)
     index = {node: i for i, node in enumerate(nodes)}
     named = _names_of_nodes(library, names)
     shapes = [library.shape(node) for node in nodes]
@@ -128,16 +130,20 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any]) -> tuple[tuple[GraphN
     return tuple(found), tuple(edges)
 
 
-def spine_first(library: Library, roots: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
-    """All nodes behind `roots`, each after its inputs and the deepest of these first; and the inputs of each.
+def spine_first(library: Library, roots: Sequence[Any], most: int | None = None) -> tuple[list[Any], list[list[Any]]]:
+    """All nodes behind `roots`, each after its inputs and the deepest of these first; and the inputs of each. Of more than `most`
+    nodes those nearest to the roots; what is further away is None among the inputs.
 
     An operation's parameters so come just before it, and the layers of a network are intervals one after another. The
     result holds every node, so that identities stay valid.
     """
     inputs: dict[Any, list[Any]] = {}
+    kept = None if most is None else _nearest(library, roots, most)
 
     def sources(node: Any) -> list[Any]:
         inputs[node] = [library.whole(source) for source in library.inputs(node)]
+        if kept is not None:
+            inputs[node] = [source if source in kept else None for source in inputs[node]]
         return [source for source in inputs[node] if source is not None]
 
     depth: dict[Any, int] = {}
@@ -146,6 +152,21 @@ def spine_first(library: Library, roots: Sequence[Any]) -> tuple[list[Any], list
     ordered = _after_their_sources(roots, lambda node: sorted(
         (source for source in inputs[node] if source is not None), key=lambda source: -depth[source]))
     return ordered, [inputs[node] for node in ordered]
+
+
+def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | None:
+    """The nodes that take the fewest steps from the roots, one more than `most` of them; None if there are no more."""
+    found: dict[Any, None] = dict.fromkeys(roots)
+    order = list(found)
+    for node in order:                                         # grows while it is read
+        for source in library.inputs(node):
+            source = library.whole(source)
+            if source is not None and source not in found:
+                found[source] = None
+                order.append(source)
+                if len(order) > most:
+                    return set(order)
+    return None
 
 
 def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:

@@ -29,7 +29,7 @@ class Statistics:
     ----------
     shape : tuple of int
     norm : float
-        The Euclidean norm of the finite elements.
+        The Euclidean norm of the finite elements; NaN or inf where no element is finite.
     minimum, maximum, mean : float
         Of the finite elements; NaN if there are none.
     nans, infs, zeros : int
@@ -112,7 +112,8 @@ def _joined(shape: tuple[int, ...], pieces: np.ndarray) -> Statistics:
     finite, nans, zeros = (int(pieces[:, k].sum()) for k in range(3))
     if not finite:
         nothing = float("nan")
-        return Statistics(shape, 0.0, nothing, nothing, nothing, nans, size - nans, 0, (0,) * BINS)
+        norm = nothing if nans else float("inf") if size else 0.0
+        return Statistics(shape, norm, nothing, nothing, nothing, nans, size - nans, 0, (0,) * BINS)
     scale = float(pieces[:, 5].max())
     share = pieces[:, 5] / (scale or 1.0)
     total, squares = float((pieces[:, 6] * share).sum()), float((pieces[:, 7] * share * share).sum())

@@ -18,6 +18,7 @@ from gradlab.functions.products import *
 from gradlab.functions.rearrangement import *
 from gradlab.functions.reductions import *
 from gradlab.functions.shapes import *
+from gradlab.functions.slices import *
 from gradlab.functions.sorting import *
 from gradlab.functions.splits import *
 from gradlab.functions.types import *

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import isfinite, prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,10 +47,31 @@ def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
 class Called:
     """What promotion needs to know of a function of tensors that is no primitive: how errors name it."""
 
-    kind, explain = "elementwise", None
+    kind, explain, promote = "elementwise", None, "same"
 
     def __init__(self, name: str) -> None:
         self.name, self.public = name, ["input", "other"]
+
+
+def number(value: Any, dtype: np.dtype) -> Any:
+    """A number as the dtype holds it: of integers the whole part, and unsigned ones may count from the end, as in torch."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if dtype.kind in "iu":
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if not isfinite(value) or not (least or -most) <= value <= most:
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow")
+        return int(value) if least or value >= 0 else int(value) % (most + 1)
+    return bool(value) if dtype.kind == "b" else value
+
+
+def fits_in_memory(*shape: int) -> None:
+    """Torch's error for a shape whose elements cannot be counted. (NumPy's `bincount`, `repeat` and `arange` do not look: they
+    write past what they allocated, or make nothing.)"""
+    if prod(shape) >= 2**60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+
+
+C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
 
 
 def one_dim(dim: int, ndim: int) -> int:

@@ -15,7 +15,7 @@ from gradlab.core.destination import takes_out
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
 from gradlab.core.promotion import PROMOTIONS, agree, cast, expected_tensor, tensors
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import Called, checked
+from gradlab.functions.arguments import Called, checked, number
 from gradlab.rules import elementwise as el
 
 __all__ = ["abs", "absolute", "add", "addcdiv", "addcmul", "arctan2", "atan2", "clamp", "clamp_max", "clamp_min", "clip",
@@ -31,6 +31,7 @@ atan2, hypot, ldexp, logaddexp, logaddexp2, nextafter = (op.record for op in (
 
 NUMBERS = bool, int, float, np.generic
 OPERANDS = Tensor, *NUMBERS
+PLAIN = int, float                                                         # as a constant: a tuple made anew costs 20 ns
 
 
 def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -51,15 +52,16 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     return _scaled(el.sub, el.sub_scaled, input, other, alpha, out)
 
 
-def _scaled(op: Any, scaled: Any, input: Tensor, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
-    a, b = checked(op.name, PROMOTIONS[op.promote](op, input, other), other)
+def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tensor | None) -> Tensor:
+    a, b = checked(op.name, PROMOTIONS[op.promote](Called(op.name), input, other), other)
     kind = a.array.dtype.kind
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results. Write 1 for True.")
     if isinstance(alpha, float) and kind != "f":
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number. Convert the tensors: "
                            "x.float().")
-    return scaled.record(a, b, alpha=alpha if op is el.add else -alpha, out=out)
+    factor = alpha if op is el.add else -alpha
+    return scaled.record(a, b, alpha=factor if kind == "f" else number(factor, a.array.dtype), out=out)
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -67,14 +69,20 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
         raise invalid_combination("rsub", (input, other), "(Tensor input, Tensor other, *, Number alpha = 1)",
                                   "(Tensor input, Number other, *, Number alpha = 1)")
-    return subtracted_from(input if alpha == 1 else input * alpha, other)
+    if alpha == 1 and type(alpha) is int:
+        return subtracted_from(input, other)
+    return _scaled(el.sub, RSUB_SCALED[isinstance(other, Tensor)], other, input, alpha, None)
+
+
+RSUB_SCALED = {True: el.sub_scaled.named("RsubBackward0"), False: el.sub_scaled.named("RsubBackward1")}
 
 
 def subtracted_from(self: Tensor, other: Any) -> Any:
     """other - self, as the operator has it."""
-    other = other.item() if isinstance(other, np.generic) else other
-    if type(other) in (int, float) and self.array.dtype.kind == "f":
+    if type(other) in PLAIN and self.array.dtype.kind == "f":
         return el.rsub.record(self, other=other)
+    if isinstance(other, np.generic):
+        return subtracted_from(self, other.item())
     return RSUB.record(other, self)
 
 
@@ -159,7 +167,7 @@ def _pow_number(input: Tensor, exponent: int | float, out: Tensor | None = None)
         if isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed. Call .float() first.")
         if input.array.dtype.kind == "b" and isinstance(exponent, bool):
-            return constant(input.array | (not exponent))
+            return constant(wrap(input.array | (not exponent)))
         input = agree(el.add, input, exponent)[0]
         fits(exponent, input)
     return el.pow_scalar.record(input, exponent=exponent, out=out)
@@ -167,7 +175,7 @@ def _pow_number(input: Tensor, exponent: int | float, out: Tensor | None = None)
 
 def raised(self: Tensor, exponent: Any) -> Any:
     """self ** exponent, as the operator has it."""
-    if type(exponent) in (int, float) and self.array.dtype.kind == "f":
+    if type(exponent) in PLAIN and self.array.dtype.kind == "f":
         return el.pow_scalar.record(self, exponent=exponent)
     return pow(self, exponent) if isinstance(exponent, OPERANDS) else NotImplemented
 
@@ -177,12 +185,12 @@ def power_of(self: Tensor, base: Any, out: Tensor | None = None) -> Any:
     base = base.item() if isinstance(base, np.generic) else base
     if type(base) in (int, float) and self.array.dtype.kind == "f":
         return el.rpow_scalar.record(self, base=base, out=out)
-    return el.pow_.record(*_powers(base, self), out=out) if isinstance(base, (bool, int, float)) else NotImplemented
+    return el.pow_.record(*_powers(base, self), out=out) if isinstance(base, (bool, int, float, Tensor)) else NotImplemented
 
 
 def _powers(base: Any, exponent: Any) -> Any:
     """Base and exponent in one dtype, which must not be bool."""
-    agreed = agree(el.add, base, exponent)
+    agreed = agree(Called("pow"), base, exponent)
     if agreed[0].array.dtype.kind == "b":
         raise not_implemented("pow", "Bool")
     return agreed
@@ -218,7 +226,19 @@ def fits(number: int | float, like: Tensor) -> None:
 # ------------------------------------------------------------------------------------------------------------ three of them
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + value · tensor1 · tensor2."""
-    return el.addcmul.record(input, tensor1, tensor2, value=value, out=out)
+    return el.addcmul.record(input, tensor1, tensor2, value=scale(value, input, tensor1, tensor2), out=out)
+
+
+def scale(value: Any, *operands: Any) -> Any:
+    """The factor `value` of `addcmul`, in the operands' common dtype if that is not floating point."""
+    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":                        # nearly always
+        return value
+    if any(not isinstance(x, Tensor) or x.array.dtype.kind == "f" for x in operands):
+        return value
+    dtype = tensors(el.addcmul, *operands)[0].array.dtype
+    if dtype.kind == "b":
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'. Call .int() first.")
+    return number(value, dtype)
 
 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -338,6 +358,6 @@ absolute, subtract, multiply, divide, negative, clip, arctan2 = abs, sub, mul, d
 
 def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """input / other, element by element; integers are divided as floats."""
-    if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
+    if not isinstance(input, OPERANDS) or not isinstance(other, Tensor if not isinstance(input, Tensor) else OPERANDS):
         raise invalid_combination("true_divide", (input, other), "(Tensor input, Tensor other)", "(Tensor input, Number other)")
     return el.div.record(input, other, out=out)

@@ -11,6 +11,7 @@ from gradlab.backend.bounds import settle
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.destination import into, takes_out
 from gradlab.core.devices import different_devices, together
+from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
@@ -61,7 +62,7 @@ def _comparison(ufunc: Any, name: str, symbol: str) -> tuple[Callable[..., Any],
         made = compare(input, other) if isinstance(input, Tensor) else NotImplemented
         if made is NotImplemented:
             raise invalid_combination(name, (input, other), *WITH_NUMBERS[:2])
-        return made if out is None else into(name, out, made)
+        return made if out is None else into(name, out, made, (input, other))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"input {symbol} other, element by element, as a tensor of bools."
@@ -113,7 +114,7 @@ def _bits(ufunc: Any, name: str, doc: str) -> tuple[Callable[..., Any], Callable
         made = combine(input, other) if isinstance(input, Tensor) or isinstance(other, Tensor) else NotImplemented
         if made is NotImplemented:
             raise invalid_combination(name, (input, other), *WITH_NUMBERS)
-        return made if out is None else into(name, out, made)
+        return made if out is None else into(name, out, made, (input, other))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -193,8 +194,9 @@ def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equ
             same = same | ((a != a) & (b != b))
         if not rtol and not atol:
             return same
-        allowed = atol + rtol * xp.absolute(b)
-        distance = xp.where(a > b, a - b, b - a) if a.dtype.kind in "ui" else xp.absolute(xp.subtract(a, b, dtype=allowed.dtype))
+        if a.dtype.kind != "f":                                           # integers would overflow
+            a, b = a.astype(default.float), b.astype(default.float)
+        allowed, distance = atol + xp.absolute(rtol * b), xp.absolute(a - b)
         return same | (xp.isfinite(distance) & (distance <= allowed))
     return computed(called, close, a, b)
 
@@ -229,7 +231,7 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
                       "version of PyTorch. Use a boolean condition instead: condition.bool().", UserWarning, stacklevel=2)
         condition = constant(condition.array != 0)
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
-        agreed = agree(el.add, condition, input, other)
+        agreed = agree(Called("where"), condition, input, other)
         if agreed is NotImplemented:
             raise _no_where(condition, input, other)
         input, other = agreed[1:]

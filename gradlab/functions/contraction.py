@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from gradlab.core.destination import takes_out
+from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.functions.arguments import one_dim
 from gradlab.functions.products import check_dtypes, tensors
@@ -272,12 +273,13 @@ def einsum(*args: Any) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 1, but got {type(x).__name__}")
     values = list(operands)
+    mixed = len({x.array.dtype for x in operands}) > 1               # (on the way, sums of small integers are int64)
     for record, at, meta in program(equation, tuple([x.array.shape for x in operands])):
         if len(at) == 1:
             values.append(record(values[at[0]], **meta))
         else:
             a, b = values[at[0]], values[at[1]]
-            if a.array.dtype is not b.array.dtype and record is not MUL:
+            if mixed and a.array.dtype is not b.array.dtype and record is not MUL:
                 raise RuntimeError(f"expected scalar type {a.dtype.word} but found {b.dtype.word}. Convert one of them: "
                                    "x.float(), x.to(y.dtype).")
             values.append(record(a, b))
@@ -321,9 +323,9 @@ def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor
                                f"{two[j]} in dim {q}")
         if one[i] != two[j]:                                                            # a broadcast axis is summed beforehand
             if one[i] == 1:
-                b = reductions.sum_.record(b, axis=(j,), keepdims=True)
+                b = cast(reductions.sum_.record(b, axis=(j,), keepdims=True), a.array.dtype)
             else:
-                a = reductions.sum_.record(a, axis=(i,), keepdims=True)
+                a = cast(reductions.sum_.record(a, axis=(i,), keepdims=True), b.array.dtype)
     one, two = a.array.shape, b.array.shape
     rows = [i for i in range(-m, 0) if i not in left]
     columns = [j for j in range(-n, 0) if j not in right]

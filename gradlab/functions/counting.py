@@ -1,14 +1,16 @@
 """Distinct elements, counts, histograms and searches. None has a derivative; where torch's refuse one, so do these."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import not_a_tensor, one_dim
+from gradlab.functions.arguments import fits_in_memory, not_a_tensor, one_dim
 from gradlab.functions.results import result_type, undifferentiable
 
 __all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted", "unique", "unique_consecutive"]
@@ -49,9 +51,11 @@ def slices(x: Any, dim: int, name: str) -> Any:
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = one_dim(dim, x.ndim)
-    if not x.size and any(n == 0 for a, n in enumerate(x.shape, -x.ndim) if a != axis):
+    if x.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
+    if not x.size and x.shape[axis]:
         raise RuntimeError(f"There are 0 sized dimensions, and they aren't selected, so {name} cannot be applied")
-    return namespace_of[type(x)].moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    return namespace_of[type(x)].moveaxis(x, axis, 0).reshape(x.shape[axis], prod(x.shape[:axis] + x.shape[axis:][1:]))
 
 
 def distinct_slices(xp: Any, rows: Any, x: Any, dim: int) -> tuple[Any, Any, Any]:
@@ -118,9 +122,12 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     if not seq.ndim:
         raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
     if sorter is not None:
+        if sorter.array.dtype != np.int64:
+            raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.word}")
         if sorter.array.shape != seq.shape:
             raise RuntimeError(f"{name}: boundary and sorter must have the same size, but got boundary tensor {list(seq.shape)}"
                                f"and got sorter tensor {list(sorter.array.shape)}")
+        on_axis("searchsorted", sorter.array, seq.shape[-1], lambda wrong: RuntimeError(f"{name}: sorter index out of range"))
         seq = xp.take_along_axis(seq, sorter.array, axis=-1)
     if not isinstance(input, Tensor) and seq.ndim > 1:
         raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -133,8 +140,11 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     where = "right" if right or side == "right" else "left"
     if seq.ndim == 1:
         found = wrap(xp.searchsorted(seq, values, side=where))
+    elif not values.size:
+        found = xp.zeros(values.shape, dtype=np.int64)
     else:
-        rows = zip(seq.reshape(-1, seq.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
+        count = prod(seq.shape[:-1])
+        rows = zip(seq.reshape(count, seq.shape[-1]), values.reshape(count, values.shape[-1]), strict=True)
         found = xp.stack([xp.searchsorted(s, v, side=where) for s, v in rows]).reshape(values.shape)
     return constant(found.astype(np.int32 if out_int32 else np.int64))
 
@@ -159,8 +169,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     if x.ndim != 1 or (x.size and x.dtype.kind == "i" and int(x.min()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    greatest = int(x.max()) if x.size else 0
+    if greatest >= np.iinfo(np.int64).max:                                # NumPy would count one more than there is, and crash
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {np.iinfo(np.int64).max} but got {greatest}")
+    fits_in_memory(max(greatest + 1, minlength) if x.size else minlength)
     xp = namespace_of[type(x)]
-    if weights is None:
+    if weights is None or not x.size:
         return constant(xp.bincount(x, minlength=minlength).astype(np.int64))
     if weights.array.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
@@ -177,21 +191,22 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{input.dtype.word}'. Call .float() first.")
     if bins <= 0:
         raise RuntimeError(f"gradlab.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    low, high = outer_edges(x, float(min), float(max), "histc")
+    fits_in_memory(bins + 1)
+    low, high = outer_edges(x, float(min), float(max))
     xp, flat = namespace_of[type(x)], x.reshape(-1)
     flat = flat[(flat >= low) & (flat <= high)]
     at = xp.minimum(((flat - low) * bins / (high - low)).astype(np.int64), bins - 1)
     return constant(xp.bincount(at, minlength=bins).astype(x.dtype))
 
 
-def outer_edges(x: Any, low: float, high: float, name: str) -> tuple[float, float]:
-    """The outermost edges of a histogram: as given, or those of the elements, or a unit to each side where they are equal."""
+def outer_edges(x: Any, low: float, high: float) -> tuple[float, float]:
+    """The outermost edges of `histc`: as given, or those of the elements, or a unit to each side where they are equal."""
     if low == high and x.size:
         low, high = float(x.min()), float(x.max())
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"gradlab.{name}: range of [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"gradlab.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
-        raise RuntimeError(f"gradlab.{name}: max must be larger than min. They are {high:g} and {low:g}.")
+        raise RuntimeError(f"gradlab.histc: max must be larger than min. They are {high:g} and {low:g}.")
     return (low - 1, high + 1) if low == high else (low, high)
 
 
@@ -200,12 +215,23 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
     """Counts (or sums of `weight`) in the intervals between edges, as (hist, bin_edges): `bins` equal ones over `range` (by
     default of the elements), or those of a tensor of sorted edges. With `density` the histogram's integral is 1."""
     x = input.array
+    if x.dtype.kind != "f":
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.word}'. Call .float() first.")
     xp = namespace_of[type(x)]
     if isinstance(bins, Tensor):
         edges = bins.array
     else:
-        low, high = (0.0, 0.0) if range is None else map(float, range)
-        low, high = outer_edges(x, low, high, "histogram")
+        if bins <= 0:
+            raise RuntimeError(f"gradlab.histogram(): bins must be > 0, but got {bins} for dimension 0")
+        fits_in_memory(bins + 1)
+        low, high = map(float, range) if range is not None else (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise RuntimeError(f"gradlab.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
+        if low > high:
+            raise RuntimeError(f"gradlab.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension "
+                               "0")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
         edges = xp.linspace(low, high, bins + 1, dtype=x.dtype)
     counts, _ = xp.histogram(x.reshape(-1), edges, weights=None if weight is None else weight.array.reshape(-1))
     counts = counts.astype(x.dtype)

@@ -175,6 +175,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         if input.array.shape[axis] < edge_order + 1:
             raise RuntimeError("gradlab.gradient expected each dimension size to be at least edge_order+1. Dimension "
                                f"{axis + ndim} has {input.array.shape[axis]} elements.")
+    spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise RuntimeError(

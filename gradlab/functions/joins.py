@@ -57,7 +57,7 @@ def _cat(name: str) -> Any:
             made = joined(name, tensors, dim if axis is None else axis)
         if not made.array.flags.c_contiguous:
             in_order(made)
-        return made if out is None else into(name, out, made)
+        return made if out is None else into(name, out, made, tensors, True)
     cat.__name__ = cat.__qualname__ = name
     cat.__doc__ = "The tensors one after the other along an axis they have, in their common dtype."
     return cat
@@ -107,7 +107,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
         at, x = next((i, x) for i, x in enumerate(tensors) if x.array.shape != first)
         raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                            f"{list(x.array.shape)} at entry {at}") from None
-    return made if out is None else into("stack", out, made)
+    return made if out is None else into("stack", out, made, tensors, True)
 
 
 def _stacked(name: str, prepared: Any, axis: Any, doc: str) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,16 @@ import numpy as np
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
-from gradlab.core.destination import takes_out
+from gradlab.core.destination import takes_out, takes_out_apart
 from gradlab.core.inplace import check_writable, composed_in_place
 from gradlab.core.modes import mode
+from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
-from gradlab.functions.arguments import one_dim
+from gradlab.functions.arguments import number, one_dim
 from gradlab.functions.joins import cat
-from gradlab.functions.shapes import expand, in_order, joint_shape, reshape, unsqueeze
+from gradlab.functions.shapes import expand, joint_shape, reshape, unsqueeze
 from gradlab.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for, write
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
@@ -32,9 +32,8 @@ from gradlab.rules import reductions
 from gradlab.rules.shapes import reshape as reshape_rule
 from gradlab.rules.writing import overwrite, pick
 
-__all__ = ["argwhere", "gather", "index_add", "index_copy", "index_fill", "index_put", "index_select", "masked_fill",
-           "masked_scatter", "masked_select", "nonzero", "put", "scatter", "scatter_add", "scatter_reduce", "take",
-           "take_along_dim", "unravel_index"]
+__all__ = ["argwhere", "gather", "index_put", "masked_fill", "masked_scatter", "masked_select", "nonzero", "put", "scatter",
+           "scatter_add", "scatter_reduce", "take", "take_along_dim", "unravel_index"]
 
 FULL = slice(None)
 SLICE, PICK = rules.getitem.named("SliceBackward0"), rules.getitem.named("IndexBackward0", view=False)
@@ -86,7 +85,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
     """A function that writes, and as its attribute `twin` the same in place, from what says how: (a
     primitive, `overwrite` or `index_add` under some name; the index; the tensor that goes there), or the finished result where
     that is not one step."""
-    @takes_out
+    @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
     def function(*args: Any, **options: Any) -> Tensor:
         made = prepare(*args, **options)
@@ -119,14 +118,14 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------------ along an axis
-@takes_out
+@takes_out_apart
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Of `input`, along an axis, the elements at `index`: out[i][j] = input[index[i][j]][j] for dim=0."""
     array = tensor_argument("gather", index, "index", 2).array
     x = with_an_axis(input)
     shape = x.array.shape
     axis = one_dim(dim, len(shape))
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not array.size:
         none = NOTHING.record(reshape(input, (input.array.size,)), index=(slice(0, 0),), skip=0)
@@ -146,9 +145,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
 
 
-@takes_out
+@takes_out_apart
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor."""
+    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor. Along an axis an
+    index counts modulo its length, as in torch: -1 is the last."""
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"gradlab.take_along_dim(): dtype of indices should be Long but got {indices.dtype.word}")
     if dim is None:
@@ -158,10 +158,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         raise RuntimeError("gradlab.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{len(have)} dimensions for input, and {len(at)} dimensions for indices")
     axis = one_dim(dim, len(have))
+    if not have:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     cut = len(have) + axis
     shape = joint_shape((*have[:cut], 1, *have[cut + 1:]), (*at[:cut], 1, *at[cut + 1:]))
+    at_axis = indices if not have[cut] else constant(indices.array % have[cut])
     return gather(expand(input, shape[:cut] + have[cut:cut + 1] + shape[cut + 1:]), dim,
-                  expand(indices, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
+                  expand(at_axis, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
 
 
 def grid(index: Any, axis: int) -> tuple[Any, ...]:
@@ -175,7 +178,7 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
     shape = input.array.shape or (1,)
     axis = one_dim(dim, len(shape))
     array = index.array
-    if array.dtype.kind != "i" or array.itemsize < 4:
+    if array.size and (array.dtype.kind != "i" or array.itemsize < 4):
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.array.dtype != input.array.dtype:
         raise RuntimeError(f"scatter(): Expected self.dtype to be equal to src.dtype. They are {input.dtype} and {src.dtype}.")
@@ -233,21 +236,8 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
                       "PyTorch release. Use gradlab.scatter_reduce instead for more reduction options.", UserWarning,
                       stacklevel=3)
     if reduce == "multiply":
-        return as_given(combined(with_an_axis(input), patch, at, "prod", True), input)
+        return as_given(combined(with_an_axis(input), patch, at, "prod", True, BY_SCATTER[2]), input)
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
-
-
-def number(value: Any, dtype: np.dtype) -> Any:
-    """A number as the dtype holds it: cut off for integers, as torch does."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if dtype.kind in "iu":
-        if not isfinite(value) or not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            raise RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow")
-        return int(value)
-    return bool(value) if dtype.kind == "b" else value
-
-
-C_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
 
 
 @with_twin
@@ -258,26 +248,32 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
     return SCATTER_ADD, at, corner(src, shape)
 
 
-SUMMED, AVERAGED, COMBINED, PUT_BACK = (op.named("ScatterReduceBackward0") for op in (
-    rules.index_add, el.div, overwrite, el.clone))
+REDUCING = rules.index_add, el.div, overwrite, el.clone
+BY_SCATTER = tuple([op.named("ScatterReduceBackward0") for op in REDUCING])
 
 
-@takes_out
+@functools.partial(takes_out, apart=1)
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """A copy in which each place that `index` names holds the "sum", "prod", "mean", "amax" or "amin" of the elements of `src`
     that go there, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got {reduce}.")
     at, shape = scatter_places(input, dim, index, src)
-    x, patch = with_an_axis(input), corner(src, shape)
+    return reduced(input, corner(src, shape), at, reduce, include_self, BY_SCATTER)
+
+
+def reduced(input: Tensor, patch: Tensor, at: tuple[Any, ...], reduce: str, include_self: bool, ops: tuple[Any, ...]) -> Tensor:
+    """`input` with the elements of `patch` worked into the places `at`; by these namesakes of the primitives."""
+    summed, averaged, combining, put_back = ops
+    x = with_an_axis(input)
     if not patch.array.size:
-        return as_given(PUT_BACK.record(x), input)
+        return as_given(put_back.record(x), input)
     if reduce in ("prod", "amax", "amin"):
-        return as_given(combined(x, patch, at, reduce, include_self), input)
+        return as_given(combined(x, patch, at, reduce, include_self, combining), input)
     xp = namespace_of[type(x.array)]
     if not include_self:
-        x = overwrite.record(x, constant(xp.zeros(shape, dtype=x.array.dtype)), steps=region(at))
-    total = SUMMED.record(x, patch, index=at)
+        x = overwrite.record(x, constant(xp.zeros(patch.array.shape, dtype=x.array.dtype)), steps=region(at))
+    total = summed.record(x, patch, index=at)
     if reduce == "sum":
         return as_given(total, input)
     count = xp.full(x.array.shape, 1 if include_self else 0)
@@ -285,10 +281,10 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     count = xp.maximum(count, 1).astype(x.array.dtype)
     if x.array.dtype.kind != "f":
         return as_given(constant(total.array // count), input)
-    return as_given(AVERAGED.record(total, constant(count)), input)
+    return as_given(averaged.record(total, constant(count)), input)
 
 
-def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, include_self: bool) -> Tensor:
+def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, include_self: bool, combining: Any) -> Tensor:
     """The elements that go to one place, side by side in a row of a matrix, multiplied or compared."""
     xp, shape = namespace_of[type(x.array)], x.array.shape
     flat = xp.ravel_multi_index(tuple(xp.broadcast_to(i, patch.array.shape) for i in index), shape).reshape(-1)
@@ -309,108 +305,10 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
         own = rules.getitem.record(x, index=tuple(places), skip=0)
         table = cat([unsqueeze(own, 1), table], 1)
     if reduce == "prod":
-        columns = [rules.getitem.record(table, index=(FULL, k), skip=0) for k in range(table.array.shape[1])]
-        made = columns[0]
-        for one in columns[1:]:
-            made = el.mul.record(made, one)
+        made = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
     else:
         made = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
-    return COMBINED.record(x, made, steps=region(tuple(places)))
-
-
-# ---------------------------------------------------------------------------------------------------- slices along an axis
-INDEX_SELECT = rules.getitem.named("IndexSelectBackward0", view=False)
-INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (overwrite.named(name) for name in (
-    "IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1"))
-
-
-def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
-    """The index that picks slices along a negative axis."""
-    return (FULL,) * (x.array.ndim + axis) + (at,)
-
-
-@takes_out
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The slices of an axis at a 1-d `index`, as a copy."""
-    array = tensor_argument("index_select", index, "index", 2).array
-    axis = one_dim(dim, input.array.ndim or 1)
-    if array.ndim > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    if array.dtype.kind != "i" or array.itemsize < 4:
-        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    at, x = places(index).reshape(-1), with_an_axis(input)
-    on_axis("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
-    return as_given(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
-
-
-@with_twin
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
-    """A copy with the slices of `source`, times `alpha`, added to those of an axis at a 1-d `index`."""
-    axis = one_dim(dim, input.array.ndim or 1)
-    array, d = index.array, axis + (input.array.ndim or 1)
-    if array.ndim > 1:
-        raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {array.ndim} with type: "
-                         f"{index.dtype.word} and size: {list(array.shape)}")
-    if array.dtype.kind != "i" or array.itemsize < 4:
-        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {index.dtype.word}")
-    if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"index_add_(): self ({input.dtype.word}) and source ({source.dtype.word}) must have the same scalar "
-                           "type")
-    have, given = input.array.shape, source.array.shape
-    if len(have) != len(given) or have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
-                           f"= {list(have)} source.shape = {list(given)}")
-    if (given or (1,))[axis] != array.size:
-        raise RuntimeError(f"index_add_(): Number of indices ({array.size}) should be equal to source.size(dim): "
-                           f"({(given or (1,))[axis]}), for dim: {d}")
-    at, x = places(index).reshape(-1), with_an_axis(input)
-    check_range("index_add", at, x.array.shape[axis], d)
-    scaled = source if alpha == 1 else source * number(alpha, source.array.dtype)
-    return rules.index_add, before(x, axis, at), with_an_axis(scaled)
-
-
-@with_twin
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
-    """A copy with the slices of `source` written to those of an axis at a 1-d `index`."""
-    axis, array = one_dim(dim, input.array.ndim or 1), index.array
-    d = axis + (input.array.ndim or 1)
-    if array.ndim > 1:
-        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {array.ndim})")
-    if array.dtype != np.int64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.word}")
-    if source.array.dtype != input.array.dtype:
-        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{input.dtype.word} and (source) {source.dtype.word}")
-    x, source = with_an_axis(input), with_an_axis(source)
-    have, given = x.array.shape, source.array.shape
-    if len(have) != len(given):
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-                         f"dimensionality ({len(given)}), destination dimensionality ({len(have)})")
-    if have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-                           f"{' '.join(map(str, have[:d] + have[d + 1:]))} at dimension {d} and source slice shape: "
-                           f"{' '.join(map(str, given[:d] + given[d + 1:]))} at dimension 0.")
-    if given[axis] != array.size:
-        raise IndexError(f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({given[axis]})")
-    at = places(index).reshape(-1)
-    check_range("index_copy", at, have[axis], d, IndexError, "index_copy_(): ")
-    return INDEX_COPY, before(x, axis, at), source
-
-
-@with_twin
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
-    """A copy with a number, or a 0-d tensor, in the slices of an axis at a 1-d `index`."""
-    axis, array = one_dim(dim, input.array.ndim or 1), index.array
-    if array.dtype != np.int64:
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    if array.ndim > 1:
-        raise RuntimeError("Index has to be a vector/scalar")
-    x, at = with_an_axis(input), places(index).reshape(-1)
-    n = x.array.shape[axis]
-    check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
-    shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
-    patch = spread_over(zero_dim("index_fill_", value, input.array), shape, True)
-    return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
+    return combining.record(x, made, steps=region(tuple(places)))
 
 
 def zero_dim(name: str, value: Any, array: Any) -> Tensor:
@@ -445,7 +343,7 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
     return index.array % array.size if array.size else places(index)
 
 
-@takes_out
+@takes_out_apart
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements with these numbers in the flattened tensor, in the shape of `index`."""
     tensor_argument("take", index, "index", 1)
@@ -527,7 +425,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise
 
 
-@takes_out
+@takes_out_apart
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, in a row; the two broadcast."""
     if mask.array.dtype.kind != "b":
@@ -558,7 +456,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
     return MASKED_SCATTER.record(x, patch, steps=region((at,)))
 
 
-@takes_out
+@takes_out_apart
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not 0, one in a row; as a tuple, one tensor for each axis, which is an index."""
     array = input.array
@@ -584,7 +482,9 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], indices.array
+    if indices.array.size and 0 in sizes:
+        raise RuntimeError(f"ZeroDivisionError: there is no element in a tensor of shape {sizes}.")
+    found, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
         found.append(constant(wrap(rest % n)))
         rest = rest // n

@@ -10,7 +10,7 @@ from gradlab.core.destination import into, takes_out
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import checked, one_dim
+from gradlab.functions.arguments import checked, number, one_dim
 from gradlab.functions.diagonals import diagonal
 from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
 from gradlab.rules import elementwise as el
@@ -189,7 +189,7 @@ ger = outer
 def coefficients(like: Tensor, *values: Any) -> Any:
     """The numbers before the terms; whole ones for integers, as torch takes them."""
     values = tuple(v.array.item() if isinstance(v, Tensor) else v for v in values)
-    return values if like.array.dtype.kind == "f" else tuple(map(int, values))
+    return values if like.array.dtype.kind == "f" else tuple(number(v, like.array.dtype) for v in values)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -278,6 +278,11 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     for which, x in (("vec1", vec1), ("vec2", vec2)):
         if x.array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {x.array.ndim}-D")
+    if all(x.array.dtype.kind != "f" for x in (input, vec1, vec2)):
+        for what, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number. Convert "
+                                   "the tensors: x.float().")
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import many_dims, one_dim
+from gradlab.functions.arguments import fits_in_memory, many_dims, one_dim
 from gradlab.functions.shapes import exchanged, flatten, in_order, ints, reshape, unsqueeze
 from gradlab.rules import indexing as picks
 from gradlab.rules import shapes as rules
@@ -54,6 +54,9 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         return picked(input, axis, repeated_indices(repeats, shape[axis]))
     if isinstance(repeats, Tensor):
         one = int(repeats.array.reshape(()))
+        if one < 0:
+            raise RuntimeError("repeats can not be negative")
+        fits_in_memory(shape[axis] * one)
         return picked(input, axis, np.repeat(np.arange(shape[axis]), one))
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
@@ -68,6 +71,8 @@ def repeated_indices(repeats: Tensor, n: int) -> Any:
         raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats.dtype.word}'. Call .long() first.")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
+    if counts.size and int(counts.max()) * n >= 2**60:
+        fits_in_memory(sum(counts.reshape(-1).tolist()))
     xp = namespace_of[type(counts)]
     return xp.repeat(xp.arange(n), counts.tolist() if xp is not np else counts.reshape(-1)).astype(counts.dtype)
 

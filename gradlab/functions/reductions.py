@@ -20,7 +20,7 @@ from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import many_dims, one_dim, over_dims
 from gradlab.functions.arithmetic import maximum, minimum
 from gradlab.functions.results import Picking, result_type
-from gradlab.functions.shapes import cast
+from gradlab.functions.shapes import cast, in_single, reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules
@@ -202,6 +202,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if input.array.dtype.char == "e":
+        return in_single(renorm, input, p, dim, maxnorm)
     axis = one_dim(dim, ndim)
     norms = vector_norm(input, p, [a for a in range(-ndim, 0) if a != axis], True)
     scale = el.where.record(constant(norms.array > maxnorm), maxnorm / (norms + 1e-7), constant(np.ones((), input.array.dtype)))
@@ -209,6 +211,18 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 RENORM = el.mul.named("RenormBackward0")
+
+
+def sum_to_size(input: Tensor, size: tuple[int, ...]) -> Tensor:
+    """The transpose of broadcasting to `input`'s shape."""
+    have, more = input.array.shape, input.array.ndim - len(size)
+    if more < 0 or [n for n, m in zip(size, have[more:], strict=True) if n not in (1, m)]:
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(have)}}}.")
+    axes = [i for i, n in enumerate(have) if i < more or size[i - more] != n]
+    if not size and axes:
+        return sum(input)
+    made = sum(input, axes, keepdim=True) if axes else input
+    return reshape(made, size) if more else made
 
 
 # ------------------------------------------------------------------------------------------------------------- extremes

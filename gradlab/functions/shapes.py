@@ -6,14 +6,14 @@ is worked out when NumPy has refused.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
-from gradlab.core.dtypes import as_numpy_dtype, dtype
+from gradlab.core.dtypes import as_numpy_dtype, dtype, float16, float32
 from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.layout import arranged, contiguous_format, is_arranged
 from gradlab.core.storage import FRESH, own_storage
@@ -435,6 +435,12 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
     if WATCHED:
         cut_off(made, input, "cast")
     return made
+
+
+def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """A function of several operations, for which torch has one kernel, of float16: computed in float32 and rounded once."""
+    wide = [cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args]
+    return cast(function(*wide), float16)
 
 
 def is_tensor(obj: Any) -> bool:

@@ -20,6 +20,7 @@ __all__ = ["chunk", "dsplit", "hsplit", "narrow", "select", "split", "split_with
 
 SELECT, SLICE, SPLIT, SIZES, UNBIND = (getitem.named(f"{name}Backward0") for name in (
     "Select", "Slice", "Split", "SplitWithSizes", "Unbind"))
+APART, APART_BY_SIZES = (getitem.named(f"Unsafe{name}Backward0", view=False) for name in ("Split", "SplitWithSizes"))
 FULL = slice(None)
 
 
@@ -41,9 +42,14 @@ def cut(x: Tensor, axis: int, bounds: list[int], op: Any) -> list[Tensor]:
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of `split_size_or_sections` elements along an axis, the last one perhaps shorter; or parts of the lengths listed."""
-    size, shape = split_size_or_sections, tensor.array.shape
-    if not is_int(size):
-        return split_with_sizes(tensor, size, dim)
+    if not is_int(split_size_or_sections):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    return several(of_size(tensor, split_size_or_sections, dim, SPLIT), "Split")
+
+
+def of_size(tensor: Tensor, size: int, dim: int, op: Any) -> list[Tensor]:
+    """Parts of so many elements, made by one of `getitem`'s namesakes."""
+    shape = tensor.array.shape
     if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if size < 0:
@@ -53,11 +59,16 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     if not size and n:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     bounds = [*range(0, n, size), n] if n else [0, 0]
-    return several(cut(tensor, axis, bounds, SPLIT), "Split")
+    return cut(tensor, axis, bounds, op)
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of the lengths listed, which add up to the axis."""
+    return several(of_sizes(input, split_sizes, dim, SIZES), "SplitWithSizes")
+
+
+def of_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> list[Tensor]:
+    """Parts of the lengths listed, made by one of `getitem`'s namesakes."""
     sizes, shape = ints("split_with_sizes", "split_sizes", (split_sizes,)), input.array.shape
     if not shape:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
@@ -68,21 +79,40 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     if sum(sizes) != shape[axis]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input tensor's size at "
                            f"dimension {axis}), but got split_sizes={list(sizes)}")
-    return several(cut(input, axis, [0, *accumulate(sizes)], SIZES), "SplitWithSizes")
+    return cut(input, axis, [0, *accumulate(sizes)], op)
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of one length along an axis; the last may be shorter."""
-    shape = input.array.shape
-    if not shape:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    n = shape[one_dim(dim, len(shape))]
+    n = chunked("chunk", input, chunks, dim)
     return split(input, -(-n // chunks), dim) if n else split_with_sizes(input, [0] * chunks, dim)
 
 
-unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
+def chunked(name: str, input: Tensor, chunks: int, dim: int) -> int:
+    """The length of the axis to cut into so many parts, or torch's errors."""
+    shape = input.array.shape
+    if not shape:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"{name} expects `chunks` to be greater than 0, got: {chunks}")
+    return shape[one_dim(dim, len(shape))]
+
+
+# The same memory, but no views: the caller promises to use either the whole or the parts, and may write to each part.
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """The parts of `split` as tensors of their own, which may be written to: autograd does not see what they share."""
+    return tuple(of_size(tensor, split_size, dim, APART))
+
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """The parts of `split_with_sizes` as tensors of their own, which may be written to."""
+    return tuple(of_sizes(input, split_sizes, dim, APART_BY_SIZES))
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """The parts of `chunk` as tensors of their own, which may be written to."""
+    n = chunked("chunk", input, chunks, dim)
+    return unsafe_split(input, -(-n // chunks), dim) if n else unsafe_split_with_sizes(input, [0] * chunks, dim)
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:

@@ -5,10 +5,10 @@
     @homework.exercise(1, "One row", points=10)
     def one_row(student):
         row = student.function("row")
-        student.close(10, "row 2 of a rotation", row(...), expected)
+        student.close(10, "row 2 of a rotation", row(f, x), expected)
 
 The same function runs in the notebook (`%check 1`, with a seed that is always the same, so that the same cell run twice says
-the same), in pytest and in nbgrader (`grade`, with a seed that the student does not see).
+the same) and where submissions are graded (see `homework.grading`), with a seed that the student does not see.
 """
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gradlab.homework.student import Stopped, Student
+from gradlab.homework.limits import Purse
+from gradlab.homework.student import Here, Nowhere, Stopped, Student, Work
 from gradlab.homework.verdicts import Finding, Verdict
 
 Checks = Callable[[Student], None]
@@ -48,21 +49,38 @@ class Homework:
             return checks
         return declare
 
-    def check(self, number: int, namespace: dict[str, Any], seed: int = 0) -> Verdict:
-        """Run the checks of one exercise on a namespace."""
+    def check(self, number: int, work: dict[str, Any] | Work, seed: int = 0, purse: Purse | None = None) -> Verdict:
+        """Run the checks of one exercise on a notebook's variables, or on work that is elsewhere. A check that fails says so
+        in its verdict."""
+        title, points, checks = self._exercise(number)
+        verdict = Verdict(number, title, points)
+        try:
+            with suppress(Stopped):
+                checks(Student(Here(work) if isinstance(work, dict) else work, verdict, seed + 1000 * number, purse))
+            declared = sum(finding.points for finding in verdict.findings)
+            if declared > points:
+                raise ValueError(f"its findings are worth {declared:g} points, it is worth {points:g}")
+            if not verdict.findings:
+                raise ValueError("it checked nothing")
+        except Exception as error:  # noqa: BLE001  (whatever it is, the other exercises go on)
+            words = f"the check itself failed ({type(error).__name__}: {error}). Tell your teacher"
+            verdict.findings.append(Finding("the check", False, words))
+        return verdict
+
+    def case(self, number: int, call: int = 1, seed: int = 0) -> tuple[Any, ...]:
+        """The functions and tensors that an exercise's check gives to a student's function in its call number `call`."""
+        self._exercise(number)
+        nowhere = Nowhere()
+        self.check(number, nowhere, seed)
+        if not 1 <= call <= len(nowhere.given):
+            raise ValueError(f"exercise {number} has the cases 1 to {len(nowhere.given)}; {call} is none of them.")
+        return nowhere.given[call - 1]
+
+    def _exercise(self, number: int) -> tuple[str, float, Checks]:
         if number not in self.exercises:
             raise ValueError(f"{self.title} has the exercises {', '.join(map(str, sorted(self.exercises)))}; {number} is none "
                              "of them.")
-        title, points, checks = self.exercises[number]
-        verdict = Verdict(number, title, points)
-        with suppress(Stopped):
-            checks(Student(namespace, verdict, seed + 1000 * number))
-        declared = sum(finding.points for finding in verdict.findings)
-        if declared > points:
-            raise ValueError(f"{self.title}: the checks of exercise {number} give {declared:g} points, it is worth {points:g}.")
-        if not verdict.findings:
-            verdict.findings.append(Finding("nothing", False, "the exercise checked nothing"))
-        return verdict
+        return self.exercises[number]
 
 
 def load(folder: str | Path = ".") -> Homework:
@@ -97,10 +115,13 @@ def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | P
     return load(folder).check(number, namespace, seed)
 
 
-def grade(number: int, namespace: dict[str, Any], seed: int, folder: str | Path = ".") -> float:
-    """Print the verdict on one exercise and return its points: the last line of an autograded nbgrader cell.
+def case(exercise: int, call: int = 1, folder: str | Path = ".") -> tuple[Any, ...]:
+    """What `%check` gave to your function: "Try it: f, x = case(1, 2)" is the second call of exercise 1.
 
-    nbgrader takes the number that a test cell ends with for its score."""
-    verdict = check(number, namespace, seed, folder)
-    print(verdict)  # noqa: T201  (into the feedback)
-    return verdict.points
+    Returns
+    -------
+    tuple
+        The functions and tensors, to be looked at and tried. (The verdict on a graded submission names the same case, which is
+        of the same kind as the one that was graded.)
+    """
+    return load(folder).case(exercise, call)

@@ -1,46 +1,70 @@
-"""What a check holds in its hands: the student's namespace, a source of random numbers, and the means to say what it found.
+"""What a check holds in its hands: the student's functions, a source of random numbers, and the means to say what it found.
 
-Nothing of the student's is changed by a check: functions are called on tensors that the check made, and what a call leaves
-behind in the library's modes or random numbers is put back. An exception in the student's code ends the exercise with a
-finding that quotes it; what was earned before stays earned.
+A check calls `student.function(name)` on functions and tensors of its own, and judges plain data that comes back. Where the
+student's code runs is not its business: in the same kernel (`%check`), or in another process. What it expects it knows before
+the call. An exception in the student's code ends the exercise with a finding that quotes it; what was earned before stays earned.
 """
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from gradlab.backend.streams import go_on_from, states
-from gradlab.core.modes import mode
-from gradlab.core.watching import Sweep, Watcher, watching
+from gradlab.core.tensor import Tensor
+from gradlab.homework.calling import REFERENCES, perform, unplain
 from gradlab.homework.diagnosis import diagnosis
-from gradlab.homework.reading import NoSource, forbidden_uses, function_globals
-from gradlab.homework.verdicts import Finding, Verdict, compared, described
+from gradlab.homework.limits import Purse
+from gradlab.homework.off_limits import codes_of
+from gradlab.homework.probes import Probe
+from gradlab.homework.verdicts import Finding, Verdict, compared
+
+SECONDS = 10                                              # for an exercise
 
 
 class Stopped(Exception):  # noqa: N818  (the way out of an exercise, not an error)
     """An exercise cannot go on; what there is to say has been said."""
 
 
-@dataclass
-class Sweeps(Watcher):
-    """How many sweeps a piece of code has made: by `backward`, and by `autograd.grad` and its like."""
+class Work(Protocol):
+    """Where the student's code is."""
 
-    backward: int = 0
-    grad: int = 0
-    batched: int = 0
+    def call(self, request: dict[str, Any], probes: list[Probe]) -> dict[str, Any]:
+        """Perform a request (see `homework.calling`): what came of it."""
 
-    def begin(self, sweep: Sweep) -> None:
-        """A sweep starts."""
-        if sweep.accumulates:
-            self.backward += 1
-        else:
-            self.grad += 1
-        self.batched += bool(sweep.lead)
+
+class Here:
+    """In this process: a notebook's variables."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
+
+    def call(self, request: dict[str, Any], probes: list[Probe]) -> dict[str, Any]:
+        """Perform a request."""
+        return perform(self.namespace, request, lambda number, what, arrays: probes[number].answer(what, arrays))
+
+
+class Nowhere:
+    """No code: it notes what a student's functions would have been given, for `case`."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, ...]] = []
+
+    def call(self, request: dict[str, Any], probes: list[Probe]) -> dict[str, Any]:
+        """Say that nothing came back."""
+        return {"end": "value", "value": {"none": True}, "changed": []}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a call: the value, and what was done with the function that it was given."""
+
+    value: Any                                            # tensor, array, number, text, None, lists of these, or an Other
+    uses: Probe                                           # of the first function among the arguments
+    changed: str                                          # what has become of the tensors handed out, in words; or nothing
+    at: np.ndarray                                        # f(x)
+    case: str
 
 
 class Student:
@@ -48,106 +72,140 @@ class Student:
 
     Parameters
     ----------
-    namespace : dict
-        The notebook's variables.
+    work : Work
+        Where the student's functions are.
     verdict : Verdict
         Where findings go.
     seed : int
-        Of `random`, from which a check draws shapes and numbers: another seed, another test of the same thing.
+        Of `random`, from which a check draws shapes and numbers: another seed, another test of the same thing. What is drawn must
+        not depend on what came back.
+    purse : Purse, optional
+        The seconds for all calls.
     """
 
-    def __init__(self, namespace: dict[str, Any], verdict: Verdict, seed: int) -> None:
-        self.namespace, self.verdict = namespace, verdict
+    def __init__(self, work: Work, verdict: Verdict, seed: int, purse: Purse | None = None) -> None:
+        self.work, self.verdict = work, verdict
         self.random = np.random.default_rng(seed)
+        self._purse = Purse(SECONDS, SECONDS, 0.1) if purse is None else purse
+        self._calls = 0
+        self._case = ""                                   # of the last call
 
     # ------------------------------------------------------------------------------------------------------ saying
     def check(self, points: float, what: str, good: Any, otherwise: str, hint: str = "", words: str = "right") -> bool:
         """Note whether something holds; `otherwise` and `hint` are said if it does not."""
-        self._note(Finding(what, bool(good), words if good else otherwise, hint, points))
+        self._note(Finding(what, bool(good), words if good else otherwise, hint, points, self._case))
         return bool(good)
 
-    def close(self, points: float, what: str, got: Any, expected: Any, tolerance: float = 1e-5, hint: str = "") -> bool:
-        """Note whether `got` (a tensor, an array, a number, or lists of these) is `expected`, to within `tolerance` of the
-        largest entry. What the numbers say about a mistake goes before `hint`."""
-        expected = np.asarray(expected)
+    def close(self, points: float, what: str, got: Any, expected: Any, tolerance: float = 1e-5, hint: str = "",
+              but: str = "") -> bool:
+        """Note whether `got` (an `Answer`, a tensor or an array) is `expected`, to within `tolerance` of the largest entry.
+        What the numbers say about a mistake goes before `hint`; `but` says why right numbers do not count. Returns whether
+        they are right."""
+        expected, value, case = np.asarray(expected), None, self._case
+        if isinstance(got, Answer):
+            got, value, case = got.value, got.at, got.case
         good, words = compared(got, expected, tolerance)
-        self._note(Finding(what, good, words, "" if good else diagnosis(got, expected) or hint, points))
+        if good and but:
+            self._note(Finding(what, False, f"the numbers are right, but {but}", hint, points, case))
+        else:
+            self._note(Finding(what, good, words, "" if good else diagnosis(got, expected, value) or hint, points, case))
         return good
 
-    def stop(self, what: str, words: str, hint: str = "") -> Stopped:
+    def stop(self, what: str, words: str, hint: str = "", case: str = "") -> Stopped:
         """Note what keeps the exercise from going on. Raise what it returns."""
-        self._note(Finding(what, False, words, hint))
+        self._note(Finding(what, False, words, hint, 0, case))
         return Stopped()
 
     def _note(self, finding: Finding) -> None:
-        """A hint is given once, and only where something is wrong."""
-        given = finding.good or any(finding.hint == one.hint for one in self.verdict.findings)
-        self.verdict.findings.append(replace(finding, hint="") if given else finding)
+        """A hint is given once, and so is a case, and only where something is wrong."""
+        before = self.verdict.findings
+        self.verdict.findings.append(replace(
+            finding, hint="" if finding.good or any(finding.hint == one.hint for one in before) else finding.hint,
+            case="" if finding.good or any(finding.case == one.case for one in before) else finding.case))
 
     # ------------------------------------------------------------------------------------------------------ looking
-    def value(self, name: str) -> Any:
-        """The value of a variable of the notebook."""
-        if name not in self.namespace:
-            raise self.stop(f"`{name}`", "there is no such name in the notebook yet",
-                            "run the cell that makes it, and mind the spelling.")
-        return self.namespace[name]
+    def function(self, name: str, forbidden: tuple[str, ...] = (), given: Mapping[str, str] | None = None,
+                 ) -> Callable[..., Answer]:
+        """A function of the notebook, to be called with functions and tensors of the check's own.
 
-    def function(self, name: str, forbidden: tuple[str, ...] = ()) -> Callable[..., Any]:
-        """A function of the notebook, to be called with tensors of the check's own.
+        Parameters
+        ----------
+        forbidden : tuple of str
+            Paths of functions or modules of the library ("gradlab.func.jacrev") that it must not call: if it does, the exercise
+            ends. They are recognised as objects, by whatever name they are called.
+        given : mapping, optional
+            Functions of the notebook that are replaced by the library's own meanwhile, so that a slip in an earlier exercise
+            is paid once: {"jacobian_by_rows": "rows", "jacobian_by_columns": "columns"}.
+        """
+        given = dict(given or {})
+        for path in forbidden:
+            codes_of(path)                                # a path that is wrong is the check's mistake
+        if unknown := set(given.values()) - set(REFERENCES):
+            raise ValueError(f"given={given!r}: there are {sorted(REFERENCES)}, not {sorted(unknown)}.")
+        return lambda *args: self._call(name, args, forbidden, given)
 
-        `forbidden` names functions that it must not use; if it does, the exercise ends."""
-        function = self.value(name)
-        if not callable(function):
-            raise self.stop(f"`{name}`", f"a function was expected; it is {described(function)}",
-                            "a later cell has given the name to something else.")
-        if forbidden:
-            self._read(name, function, forbidden)
-        return lambda *args, **kwargs: self.call(name, function, *args, **kwargs)
+    def _call(self, name: str, args: tuple[Any, ...], forbidden: tuple[str, ...], given: dict[str, str]) -> Answer:
+        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        at = np.array(tensors[0].detach().array) if tensors else None
+        probes = [Probe(arg, at) for arg in args if not isinstance(arg, Tensor)]
+        numbers = iter(range(len(probes)))
+        sent = [_sent(arg) if isinstance(arg, Tensor) else {"f": next(numbers)} for arg in args]
+        self._calls += 1
+        self._case = f"{', '.join(_names(args))} = case({self.verdict.number}, {self._calls})"
+        if isinstance(self.work, Nowhere):
+            self.work.given.append(args)
+        seconds = self._purse.seconds()
+        request = {"name": name, "args": sent, "forbidden": list(forbidden), "given": given, "seconds": seconds}
+        with self._purse.spending():
+            outcome = self.work.call(request, probes)
+        end = outcome.get("end")
+        if end == "value":
+            try:
+                value = unplain(outcome["value"])
+            except (ValueError, KeyError, RecursionError):
+                raise self.stop(f"`{name}`", "what came back cannot be read") from None
+            told = outcome.get("changed")
+            changed = ", ".join(str(one)[:40] for one in told) if isinstance(told, list) else ""
+            first = probes[0] if probes else Probe(lambda x: x)
+            y = first.function(tensors[0].detach()) if probes and tensors else None
+            return Answer(value, first, changed, np.array(y.array) if isinstance(y, Tensor) else np.empty(0), self._case)
+        raise self._ended(name, str(end), outcome, seconds)
 
-    def _read(self, name: str, function: Callable[..., Any], forbidden: tuple[str, ...]) -> None:
-        own = getattr(function, "__name__", "")
-        if own in forbidden or function_globals(function) is not self.namespace:
-            raise self.stop(f"`{name}`", "it is not a function written in this notebook",
-                            f"write it with `def {name}(…):` in a cell.")
-        try:
-            uses = forbidden_uses(function, forbidden, self.namespace)
-        except NoSource as unreadable:
-            raise self.stop(f"`{unreadable}`", "its text cannot be read",
-                            f"write it with `def {name}(…):` in a cell, and run that cell.") from None
-        if uses:
-            used, line, text = uses[0]
-            raise self.stop(f"`{name}`", f"it uses `{used}` (line {line} of its cell: `{text}`), which this exercise is there to "
-                            "replace", "the task says what to build it from.")
-
-    def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call the student's code; an exception of it ends the exercise and is quoted."""
-        before, state = mode.grad, states()
-        try:
-            return function(*args, **kwargs)
-        except NotImplementedError as error:
-            raise self.stop(f"`{name}`", f"raised NotImplementedError: {error}" if error.args else "not written yet") from None
-        except Exception as error:  # noqa: BLE001  (a student's code may raise anything; it is quoted)
-            words = f"raised {type(error).__name__}: {_short(str(error))}"
-            raise self.stop(f"`{name}`", words, _where(error, function)) from None
-        finally:
-            mode.grad = before
-            go_on_from(state)
-
-    @contextmanager
-    def counted(self) -> Iterator[Sweeps]:
-        """Count the reverse sweeps inside the block."""
-        sweeps = Sweeps()
-        with watching(sweeps):
-            yield sweeps
+    def _ended(self, name: str, end: str, outcome: dict[str, Any], seconds: float) -> Stopped:
+        """Why there is no value, noted."""
+        what, words = f"`{name}`", str(outcome.get("words", ""))
+        short = words if len(words) <= 300 else words[:300] + " …"
+        if end == "missing":
+            return self.stop(what, "there is no such name in the notebook yet",
+                             "run the cell that makes it, and mind the spelling.")
+        if end == "no function":
+            return self.stop(what, f"a function was expected; it is {short}",
+                             "a later cell has given the name to something else.")
+        if end == "borrowed":
+            path, line, text = (*outcome.get("used", []), "", 0, "")[:3]
+            where = f" (line {line} of its cell: `{str(text)[:200]}`)" if line and text else ""
+            return self.stop(what, f"it uses `{str(path)[:80]}`{where}, which this exercise is there to replace",
+                             "the task says what to build it from.")
+        if end == "time":
+            return self.stop(what, f"did not end within {seconds:.0f} s", "is there a loop that never ends?", self._case)
+        if end == "unwritten":
+            if outcome.get("stands") in ("above", "below"):
+                return self.stop(what, f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
+                                 "take that line out, and run the cell again.")
+            return self.stop(what, f"raised NotImplementedError: {short}" if words else "not written yet")
+        if end == "raised":
+            return self.stop(what, f"raised {short}", str(outcome.get("line", ""))[:300], self._case)
+        if end == "gone":
+            return self.stop(what, short)
+        return self.stop(what, "what came back cannot be read")
 
 
-def _short(text: str, most: int = 300) -> str:
-    return text if len(text) <= most else text[:most] + " …"
+def _sent(x: Tensor) -> dict[str, Any]:
+    return {"tensor": np.array(x.detach().array), "requires_grad": x.requires_grad,
+            "grad": None if x.grad is None else np.array(x.grad.array)}
 
 
-def _where(error: BaseException, function: Callable[..., Any]) -> str:
-    """The last line of the student's own code that the exception passed through."""
-    code = getattr(function, "__code__", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
-    return f"line {own[-1].lineno} of its cell: `{own[-1].line}`" if own and own[-1].line else ""
+def _names(args: tuple[Any, ...]) -> list[str]:
+    """What a case's parts are called: the first function f, the first tensor x, the next V."""
+    functions, tensors = iter("fgh"), iter("xVuw")
+    return [next(tensors) if isinstance(arg, Tensor) else next(functions) for arg in args]

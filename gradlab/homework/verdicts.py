@@ -4,6 +4,7 @@ A verdict is a list of findings. It prints as text, and shows as HTML in a noteb
 """
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -22,6 +23,7 @@ class Finding:
     words: str                                            # "exact", "shape (2, 3), expected (3, 2)"
     hint: str = ""                                        # what to look at next
     points: float = 0                                     # what it is worth
+    case: str = ""                                        # code that makes what it was looked at with: "f, x = case(1, 2)"
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Verdict:
             lines.append(f"  {'ok ' if finding.good else 'NO '} {finding.what}: {finding.words}")
             if finding.hint:
                 lines.append(f"      Look next at: {finding.hint}")
+            if finding.case and not finding.good:
+                lines.append(f"      Try it: {finding.case}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -64,6 +68,8 @@ class Verdict:
             mark, colour = ("✓", GOOD) if finding.good else ("✗", BAD)
             hint = (f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {marked(finding.hint)}</div>'
                     if finding.hint else "")
+            if finding.case and not finding.good:
+                hint += f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Try it:</b> <code>{escape(finding.case)}</code></div>'
             rows.append(f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
                         f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '
                         f"{marked(finding.words)}{hint}</div></div>")
@@ -71,6 +77,15 @@ class Verdict:
         return (f'<div class="gradlab-check" style="border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;'
                 f'line-height:1.45"><div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
                 f'{"".join(rows)}</div>')
+
+
+HEADLINE = re.compile(r"Exercise (\d+), (.*): [\d.e+]+ of [\d.e+]+ points$")
+
+
+def headline(text: str) -> tuple[int, str] | None:
+    """The number and the title of the exercise whose verdict this is; None: it is none."""
+    found = HEADLINE.match(text.partition("\n")[0])
+    return (int(found[1]), found[2]) if found else None
 
 
 GOOD, BAD = "#2e9e5b", "#d9534f"                          # at least 3:1 on white and on JupyterLab's dark ground
@@ -85,9 +100,9 @@ def marked(text: str) -> str:
 
 # ------------------------------------------------------------------------------------------------------ comparing arrays
 def as_array(value: Any) -> np.ndarray | None:
-    """A student's answer as a NumPy array: a tensor, an array, a number, or lists of these. None: it is none of them."""
+    """Numbers as a NumPy array: a tensor, an array, a number, or lists of these. None: it is none of them."""
     if isinstance(value, Tensor):
-        return np.asarray(value.detach().cpu().array)
+        value = np.asarray(value.detach().cpu().array)
     if isinstance(value, (list, tuple)):
         parts = [as_array(part) for part in value]
         if not parts or any(part is None or part.shape != parts[0].shape for part in parts):  # type: ignore[union-attr]
@@ -100,12 +115,15 @@ def as_array(value: Any) -> np.ndarray | None:
 
 
 def compared(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, str]:
-    """Whether `got` is `expected` to within `tolerance` of its largest entry, and the words: exact, close, how far off, where."""
-    array = as_array(got)
+    """Whether the tensor (or array) `got` is `expected` to within `tolerance` of its largest entry, and the words: exact, close,
+    how far off, where."""
     if got is None:
         return False, "the function returned None. Does it end with `return`?"
+    if isinstance(got, (list, tuple)):
+        return False, f"a tensor was expected; what came is {described(got)}{_one_tensor_of(got)}"
+    array = as_array(got)
     if array is None:
-        return False, f"a tensor was expected; what came is {described(got)}"
+        return False, f"a tensor of real numbers was expected; what came is {described(got)}"
     if array.shape != expected.shape:
         return False, f"shape {array.shape}, expected {expected.shape}"
     if array.size == 0 or np.array_equal(array, expected):
@@ -122,9 +140,35 @@ def compared(got: Any, expected: np.ndarray, tolerance: float) -> tuple[bool, st
     return False, f"{wrong} of {array.size} entries are off; {words}{at}"
 
 
+def _one_tensor_of(parts: list[Any] | tuple[Any, ...]) -> str:
+    """How to make one tensor of several."""
+    tensors = bool(parts) and all(isinstance(part, Tensor) for part in parts)
+    if tensors and isinstance(parts, tuple) and len(parts) == 1:
+        return ": take its first element, `[0]`"
+    if tensors and len({part.array.shape for part in parts}) == 1:
+        return ": put them together with `gl.stack`"
+    if tensors:
+        return f" of shapes {', '.join(str(part.array.shape) for part in parts)}"
+    return ": `gl.tensor` makes one of numbers" if as_array(parts) is not None else ""
+
+
+class Other:
+    """Something that came back and is not numbers, text or lists of these."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+
 def described(value: Any) -> str:
     """The kind of a thing, in words."""
-    kind = type(value).__name__
+    if isinstance(value, Other):
+        return value.words
     if isinstance(value, (list, tuple)):
-        return f"a {kind} of {len(value)}"
+        kind = "tensor" if value and all(isinstance(part, Tensor) for part in value) else "thing"
+        what = f" {kind}{'s' * (len(value) != 1)}" if kind == "tensor" else ""
+        return f"a {type(value).__name__} of {len(value)}{what}"
+    if isinstance(value, (Tensor, np.ndarray)):
+        dtype = value.array.dtype if isinstance(value, Tensor) else value.dtype
+        return f"{'a tensor' if isinstance(value, Tensor) else 'an array'} of {dtype.name}"
+    kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"

@@ -6,6 +6,7 @@ a stub, text between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` goes. A
 """
 from __future__ import annotations
 
+import json
 import re
 from copy import deepcopy
 from typing import Any
@@ -34,9 +35,23 @@ def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
         lines, replaced = _without(text.split("\n"), BEGIN, END, stub)
         if graded.get("solution") and not replaced:
             lines = stub
-        lines, _ = _without(lines, HIDE, SHOW, [])
-        cell["source"] = "\n".join(lines).splitlines(keepends=True)
+        cell["source"] = without_hidden_tests("\n".join(lines)).splitlines(keepends=True)
     return made
+
+
+def as_text(notebook: dict[str, Any]) -> str:
+    """A notebook as a file's text."""
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def has_solutions(text: str) -> bool:
+    """Whether this is the text of a notebook with solutions."""
+    return BEGIN in text
+
+
+def without_hidden_tests(text: str) -> str:
+    """The text of a cell as students see it."""
+    return "\n".join(_without(text.split("\n"), HIDE, SHOW, [])[0])
 
 
 def _without(lines: list[str], begin: str, end: str, stub: list[str]) -> tuple[list[str], bool]:

@@ -1,6 +1,7 @@
 """Factorizations: Cholesky, QR, SVD, symmetric eigenvalues, LU."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -192,7 +193,7 @@ def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.nda
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
     array = host(A.array)
     batch, (m, n) = array.shape[:-2], array.shape[-2:]
-    flat = array.reshape(-1, m, n)
+    flat = array.reshape(prod(batch), m, n)
     factors, pivots = np.empty_like(flat), np.empty((len(flat), min(m, n)), np.int32)
     info = np.empty(len(flat), np.int32)
     for i, matrix in enumerate(flat):
@@ -251,7 +252,7 @@ LU_TURNED = shapes.permute.named("LinalgLuSolveBackward0", view=False)
 
 def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
     """The matrices P with P A = L U, from LAPACK's row exchanges."""
-    swaps = pivots.reshape(-1, pivots.shape[-1])
+    swaps = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.empty((len(swaps), m, m), dtype)
     for i, exchanges in enumerate(swaps):
         rows = np.arange(m)
@@ -265,7 +266,24 @@ def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A X = B (X A = B with left=False; Aᵀ instead of A with adjoint=True), from what `lu_factor(A)` gave."""
     tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
-    LU = matrices("linalg.lu_solve", LU, argument="LU")
+    name = "linalg.lu_solve"
+    LU = matrices(name, LU, argument="LU")
+    n = LU.array.shape[-1]
+    if pivots.array.dtype != np.int32:
+        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32. lu_factor() makes them.")
+    if pivots.array.shape[-1:] != (n,):
+        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
+    for beyond, bound in (((pivots.array < 1).any(), "greater or equal to 1"),
+                          ((pivots.array > n).any(), "smaller or equal to LU.size(-2)")):
+        if bool(beyond):
+            raise RuntimeError(f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?")
+    if B.array.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a "
+                           "vector.")
+    have = B.array.shape[-2:]
+    if have[0 if left else 1] != n:
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} "
+                           f"and {have[0]}x{have[1]})")
     if not left:
         turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=exchanged(B.array.ndim)), adjoint=not adjoint)
         return LU_TURNED.record(turned, axes=exchanged(turned.array.ndim))

@@ -17,6 +17,7 @@ from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
 from gradlab.linalg.solving import inv, inv_ex
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
+from gradlab.rules.linalg import completed
 
 
 @takes_out
@@ -40,6 +41,13 @@ def matrix_axes(A: Tensor, dim: Any) -> tuple[int, int]:
     return first, second
 
 
+def extreme(ord: Any) -> Any:
+    """The largest of some magnitudes, 0 if there are none, or for a negative order the smallest."""
+    def largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
+        return (reductions.amax if x.array.shape[axis] else reductions.sum)(x, axis, keepdim)
+    return largest if ord > 0 else reductions.amin
+
+
 @takes_out
 def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:
@@ -58,7 +66,7 @@ def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), ke
         ndim = input.array.ndim
         rest = tuple(d for d in range(-ndim, 0) if d not in (first, second))
         values = svdvals(shapes.permute.record(input, axes=(*rest, first, second)))
-        result = reductions.sum(values, -1) if ord == "nuc" else (reductions.amax if ord == 2 else reductions.amin)(values, -1)
+        result = reductions.sum(values, -1) if ord == "nuc" else extreme(ord)(values, -1)
         if not keepdim:
             return result
         order = [*rest, first, second]
@@ -70,7 +78,7 @@ def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), ke
     sums = reductions.vector_norm(input, 1, along, keepdim)
     if not keepdim and across < along:
         across += 1                                                   # an axis to its right is gone
-    return (reductions.amax if ord > 0 else reductions.amin)(sums, across, keepdim)  # type: ignore[operator]
+    return extreme(ord)(sums, across, keepdim)
 
 
 @takes_out
@@ -102,6 +110,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, inf, -inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not input.array.size:
+        return input.new_zeros(input.array.shape[:-2])
     if p in (None, 2, -2):
         values = svdvals(input)
         first, last = (indexing.getitem.record(values, index=(Ellipsis, at), skip=0) for at in (slice(0, 1), slice(-1, None)))
@@ -119,7 +129,7 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
 @takes_out
 def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """How many singular values exceed max(atol, rtol · the largest); rtol is by default the rounding error, max(m, n) eps.
-    `hermitian` changes nothing here."""
+    With `hermitian` the matrices are symmetric: their lower triangle alone is read."""
     from gradlab.linalg.solving import tolerance
 
     tensors("linalg_matrix_rank", input=input)
@@ -128,7 +138,8 @@ def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol
     if input.array.dtype.kind != "f":
         raise RuntimeError("This function doesn't handle types other than float and double. Call .float() first.")
     xp = namespace_of[type(input.array)]
-    values = xp.linalg.svd(input.array, compute_uv=False)
+    whole = matrices("linalg.eigh", input).array if hermitian else input.array
+    values = xp.linalg.svd(completed(whole, hermitian), compute_uv=False)
     if tol is not None:
         tol = number(tol)
         return constant(xp.asarray((values > (tol if isinstance(tol, (int, float)) else tol[..., None])).sum(-1)))

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from gradlab.core.destination import takes_out
+from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.functions import diagonals, products, reductions
 from gradlab.functions import shapes as layout
-from gradlab.functions.arguments import one_dim
+from gradlab.functions.arguments import fits_in_memory, one_dim
 from gradlab.functions.joins import cat
 from gradlab.linalg.matrices import matrices, refused
 from gradlab.linalg.solving import inverted
@@ -112,6 +115,9 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The inner products of the vectors along `dim`; other axes are broadcast."""
     products.tensors("linalg_vecdot", x=x, y=y)
+    if x.array.dtype.kind != "f":
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.word}. Call "
+                           ".float() first.")
     if x.array.ndim == y.array.ndim == 1:
         return products.vdot(x, y)
     return reductions.sum(el.mul.record(x, y), dim)
@@ -128,14 +134,17 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     products.tensors("linalg_vander", x=x)
     if N is None:
         N = x.array.shape[-1] if x.array.ndim else 1
-    if N <= 0:
+    if x.array.dtype.kind == "b":
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return cat(powers(x, N), -1)
+    return cat(powers(layout.atleast_1d(x), N), -1)
 
 
 def powers(x: Tensor, count: int) -> list[Any]:
-    """The powers 0 to count - 1 of x, each with one more axis."""
-    column = layout.unsqueeze(x, -1)
+    """The powers 0 to count - 1 of x, each with one more axis; of integers in int64."""
+    fits_in_memory(*x.array.shape, count)
+    column = layout.unsqueeze(x if x.array.dtype.kind == "f" else cast(x, np.dtype(np.int64)), -1)
     found = [column.new_ones(column.array.shape)]
     for k in range(1, count):
         found.append(column if k == 1 else el.mul.record(found[-1], column))

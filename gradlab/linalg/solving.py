@@ -83,13 +83,15 @@ def tolerance(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
 @takes_out
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """The Moore-Penrose inverse. Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the
-    rounding error, max(m, n) eps. `hermitian` changes nothing here."""
+    rounding error, max(m, n) eps. With `hermitian` the matrices are symmetric: their lower triangle alone is read."""
     if type(input) is not Tensor:
         tensors("linalg_pinv", input=input)
     if input.array.ndim < 2 or input.array.dtype.kind != "f":
         raise RuntimeError(f"linalg.pinv({input.dtype.word}{{{list(input.array.shape)}}}): expected a tensor with 2 or more "
                            "dimensions of float, double, cfloat or cdouble types. Call .float() on integers.")
-    return rules.pinv.record(input, cutoff=tolerance(input, atol, rcond if rtol is None else rtol))
+    if hermitian:
+        input = matrices("linalg.eigh", input)
+    return rules.pinv.record(input, cutoff=tolerance(input, atol, rcond if rtol is None else rtol), hermitian=hermitian)
 
 
 @takes_out
@@ -209,6 +211,12 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     return shapes.reshape.record(solve(square, shapes.reshape.record(other, shape=(prod(front),))), shape=result)
 
 
+def no_residuals(solution: Tensor) -> Tensor:
+    """An empty tensor that requires a gradient where the solution does, as torch's."""
+    pick, reshape = handing_out("LinalgLstsqBackward0")
+    return pick(reshape(solution, shape=(solution.array.size,)), index=(slice(0, 0),), skip=0)
+
+
 LSTSQ = products.matmul.named("LinalgLstsqBackward0")
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
@@ -234,12 +242,12 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
                            f"and other's dtype {b.dtype.word}")
     if driver not in (None, *DRIVERS):
         raise RuntimeError(f"{name}: parameter `driver` should be one of ({', '.join(DRIVERS)})")
-    inverse, xp = rules.pinv.record(input, cutoff=tolerance(input, None, rcond)), namespace_of[type(input.array)]
+    inverse, xp = rules.pinv.record(input, cutoff=tolerance(input, None, rcond), hermitian=False), namespace_of[type(input.array)]
     solution = LSTSQ.record(inverse, columns)
     rank = xp.rint((inverse.array.mT * input.array).sum(axis=(-2, -1))).astype(np.int64)               # the trace of a projector
     m, n = input.array.shape[-2:]
     left = (input @ solution - columns).square().sum(-2) if driver not in (None, "gelsy") and m > n and bool(
-        (rank == n).all()) else input.new_empty(0)
+        (rank == n).all()) else no_residuals(solution)
     if vector:
         solution = handing_out("LinalgLstsqBackward0")[1](solution, shape=solution.array.shape[:-1])
     return LstSq((solution, left, integers(rank, input) if driver != "gels" else integers(np.zeros(0, np.int64), input),

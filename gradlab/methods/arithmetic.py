@@ -45,14 +45,18 @@ class Arithmetic:
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """self + alpha · other, in place."""
-        if alpha == 1:
+        if alpha == 1 and alpha is not True:
             return inplace.in_place(el.add, self, other)
+        if self.array.dtype.kind != "f":
+            return inplace.composed_in_place(functions.add, self, other, alpha=alpha)
         return inplace.in_place(el.add_scaled, self, other, alpha=alpha)
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """self - alpha · other, in place."""
-        if alpha == 1:
+        if alpha == 1 and alpha is not True:
             return inplace.in_place(el.sub, self, other)
+        if self.array.dtype.kind != "f":
+            return inplace.composed_in_place(functions.sub, self, other, alpha=alpha)
         return inplace.in_place(el.sub_scaled, self, other, alpha=-alpha)
 
     subtract_ = sub_
@@ -80,7 +84,7 @@ class Arithmetic:
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 · tensor2, in place."""
-        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=value)
+        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=functions.scale(value, self, tensor1, tensor2))
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 / tensor2, in place."""

@@ -18,12 +18,31 @@ from gradlab.core.errors import size_of
 from gradlab.core.layout import is_arranged, strided
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, RemovableHandle
-from gradlab.core.storage import clock, tick
+from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut, left
 from gradlab.functions import shapes as functions
 from gradlab.functions import types
 from gradlab.functions.arguments import one_dim
+
+
+class Fixed:
+    """An attribute that is the same for every tensor, and cannot be set."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.name = value, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type | None = None) -> Any:
+        return self.value
+
+    def __set__(self, tensor: Any, value: Any) -> None:
+        raise AttributeError(f"attribute '{self.name}' of 'gradlab.Tensor' objects is not writable")
+
+    def __delete__(self, tensor: Any) -> None:
+        raise AttributeError(f"attribute '{self.name}' of 'gradlab.Tensor' objects is not writable")
 
 
 class Holding:
@@ -52,7 +71,10 @@ class Holding:
             engine.retain_grad(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns, if anything, replaces it."""
+        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns, if anything, replaces it.
+
+        Of a custom Function with several outputs, `grad` is None where only another output got a gradient.
+        """
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
                                "or on what it is made of.")
@@ -69,20 +91,34 @@ class Holding:
     @property
     def _backward_hooks(self) -> dict[int, Any] | None:
         """The hooks that register_hook made, by the number of their handle."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return None if hooks is None else hooks.tensor or None
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: dict[int, Any] | None) -> None:
+        if self.node is not None:                                       # nothing comes to a tensor that wants no gradient
+            self.node.hooks_of_its_own().tensor = {} if hooks is None else hooks
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     @property
     def _post_accumulate_grad_hooks(self) -> dict[int, Any] | None:
         """Those that register_post_accumulate_grad_hook made."""
-        hooks = self.node.hooks if self.node is not None else None
+        hooks = self.node.proper.hooks if self.node is not None else None
         return None if hooks is None else hooks.accumulated or None
+
+    @_post_accumulate_grad_hooks.deleter
+    def _post_accumulate_grad_hooks(self) -> None:
+        raise RuntimeError("Deletion of _post_accumulate_grad_hooks not allowed!")
 
     def detach_(self) -> Tensor:
         """Forget the history of this tensor, in place."""
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-        self.node, clock.last_write = None, tick()                      # so that what saved this tensor is looked at again
+        self.node = None
+        look_again()                                                    # at what saved this tensor
         if WATCHED:
             cut(self, self, "detach_")
         return self
@@ -133,7 +169,7 @@ class Holding:
     numel = nelement = functions.numel
 
     # --------------------------------------------------------------------------------------------------------- memory
-    layout = strided
+    layout: Any = Fixed(strided)
 
     def stride(self, dim: _int | None = None) -> Any:
         """How many elements apart neighbours along each axis (or along `dim`) lie in memory."""
@@ -202,9 +238,9 @@ class Holding:
         types.is_floating_point, types.is_complex, types.is_conj, types.is_neg, types.is_signed, types.is_same_size,
         types.is_nonzero)
     # What gradlab has not:
-    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = False
-    is_ipu = is_maia = is_mtia = is_vulkan = False
-    name = None
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = Fixed(False)
+    is_ipu = is_maia = is_mtia = is_vulkan = Fixed(False)
+    name: Any = Fixed(None)
 
     @property
     def is_cpu(self) -> _bool:

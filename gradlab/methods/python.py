@@ -19,7 +19,6 @@ from gradlab.core.watching import WATCHED, left
 from gradlab.functions import arithmetic, comparison, products, splits
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
-from gradlab.methods.missing import Missing
 from gradlab.rules import elementwise as el
 
 
@@ -58,7 +57,7 @@ class Python:
         return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return el.number_remainder.record(other, self)
+        return (el.remainder if isinstance(other, Tensor) else el.number_remainder).record(other, self)
 
     def __rfloordiv__(self, other: Any) -> Any:
         return el.floor_divide.record(other, self)
@@ -130,8 +129,8 @@ class Python:
         text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
                            requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.name(),
                            device=str(self.device) if self.is_cuda else None,
-                           tangent=getattr(self, "tangent", None))
-        return f"Parameter containing:\n{text}" if getattr(self, "role", "") == "Parameter" else text
+                           tangent=getattr(self, "_tangent", None))
+        return f"Parameter containing:\n{text}" if getattr(self, "_role", "") == "Parameter" else text
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if not self.array.ndim else object.__format__(self, spec)
@@ -144,10 +143,6 @@ class Python:
         array = np.asarray(array)
         return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
-    def __dir__(self) -> list[str]:
-        members = {name: member for kind in reversed(type(self).__mro__) for name, member in vars(kind).items()}
-        return sorted(name for name, member in members.items() if not isinstance(member, Missing))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
@@ -155,16 +150,18 @@ class Python:
         twin = memo[id(self)] = constant(copy.deepcopy(self.array))                                  # on its own device
         if self.requires_grad:
             twin.requires_grad_()
-        if role := getattr(self, "role", ""):
-            twin.role = role
+        if role := getattr(self, "_role", ""):
+            twin._role = role
         if role != "Parameter":                                       # whose gradient torch does not copy
             twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
+            if self.__dict__:                                         # nor its attributes
+                twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 
     def __reduce__(self) -> Any:
-        role = getattr(self, "role", "")
+        role = getattr(self, "_role", "")
         made = self.detach().cpu().array, self.requires_grad, None if role == "Parameter" else self.grad_slot, role
-        return _rebuilt, (*made, self.device) if self.is_cuda else made
+        return _rebuilt, (*made, self.device) if self.is_cuda else made, self.__dict__ or None
 
     def __iadd__(self, other: Any) -> Tensor:
         return inplace.in_place(el.add, self, other)
@@ -207,7 +204,7 @@ class Warned:
 def _rebuilt(array: np.ndarray, requires_grad: bool, grad: Tensor | None, role: str = "", where: device = CPU) -> Tensor:
     made = constant(moved(array, where))
     if role:
-        made.role = role
+        made._role = role
     if requires_grad:
         made.requires_grad_()
     made.grad_slot = grad

@@ -5,13 +5,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from gradlab.core.inplace import check_writable
+from gradlab.core.inplace import check_writable, invalidated
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
-from gradlab.functions import diagonals, rearrangement, shapes, splits
+from gradlab.functions import diagonals, rearrangement, reductions, shapes, splits
 from gradlab.methods.writing import twin
 
 
@@ -32,7 +33,8 @@ class Shapes:
     flip, fliplr, flipud, rot90 = rearrangement.flip, rearrangement.fliplr, rearrangement.flipud, rearrangement.rot90
     unfold, as_strided = rearrangement.unfold, rearrangement.as_strided
     split, split_with_sizes, chunk, tensor_split = splits.split, splits.split_with_sizes, splits.chunk, splits.tensor_split
-    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = chunk, split, split_with_sizes
+    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = (splits.unsafe_chunk, splits.unsafe_split,
+                                                           splits.unsafe_split_with_sizes)
     hsplit, vsplit, dsplit, unbind, narrow, select = (splits.hsplit, splits.vsplit, splits.dsplit, splits.unbind, splits.narrow,
                                                       splits.select)
     diag, diagonal, diag_embed, diagflat, trace = (diagonals.diag, diagonals.diagonal, diagonals.diag_embed, diagonals.diagflat,
@@ -45,6 +47,10 @@ class Shapes:
     def reshape_as(self: Any, other: Tensor) -> Tensor:
         """In the shape of `other`."""
         return shapes.reshape(self, other.array.shape)
+
+    def sum_to_size(self: Any, *size: Any) -> Tensor:
+        """The sum over the axes that broadcasting a tensor of that size to this one's shape would make or lengthen."""
+        return reductions.sum_to_size(self, shapes.ints("sum_to_size", "size", size))
 
     def view_as(self: Any, other: Tensor) -> Tensor:
         """The same memory in the shape of `other`."""
@@ -84,7 +90,7 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     old.node, old.storage = self.node, self.storage
     noted = view_of(self)
     others = [] if self.storage is FRESH or noted is not None else [
-        v for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
+        (other, v) for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
     made = view(old)
     step = view_of(made)
     assert step is not None
@@ -96,8 +102,12 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
         renamed = op.named(node).record(old, **meta)
         self.node = renamed.node
         self.node.storage = self.storage
-    for v in others:
+    elif self.node is not None:
+        self.node = Reshaped(self.node, self)
+    for other, v in others:
         v.base = old
+        if mode.grad:
+            invalidated(other, v, old.node)
     if noted is not None:
         self.view_record = View(noted.base, (*noted.steps, (op, meta)), noted.refusal)
     elif others:

@@ -13,7 +13,6 @@ from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
 from gradlab.methods.elementary import Elementary
 from gradlab.methods.holding import Holding
-from gradlab.methods.missing import NAMES, Missing
 from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
@@ -36,9 +35,6 @@ def install() -> None:
         for name, member in vars(part).items():
             if name not in own:
                 setattr(Tensor, name, member)
-    for name in NAMES.split():
-        if not hasattr(Tensor, name):
-            setattr(Tensor, name, Missing(name))
 
 
 install()

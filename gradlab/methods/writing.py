@@ -13,10 +13,11 @@ from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
 from gradlab.core.errors import broadcast_mismatch, expected, invalid_combination
 from gradlab.core.modes import mode
+from gradlab.core.node import AccumulateGrad
 from gradlab.core.primitive import Primitive
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, writing
 from gradlab.creation.factories import sizes as as_sizes
 from gradlab.creation.filled import fits
 from gradlab.rules import elementwise as el
@@ -58,6 +59,7 @@ class Writing:
     """Whole tensors overwritten."""
 
     array: Any
+    node: Any
 
     def zero_(self) -> Tensor:
         """Every element 0, in place."""
@@ -115,7 +117,9 @@ class Writing:
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Another shape in place: the elements in order, more of them unset, fewer left out. For tensors without gradients."""
-        if self.requires_grad:
+        if WATCHED:
+            writing(self)
+        if self.requires_grad and not mode.inference:
             raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
         shape = as_sizes("resize_", sizes)
         if shape == self.array.shape:
@@ -126,8 +130,7 @@ class Writing:
             longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
             longer[:flat.size] = flat
             flat = longer
-        self.array = flat[:count].reshape(shape)
-        wrote(self)
+        self._hold(flat[:count].reshape(shape))
         return self
 
     def set_(self, source: Tensor | None = None) -> Tensor:
@@ -141,15 +144,22 @@ class Writing:
         if source.array.dtype != self.array.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
                                f"Convert it first: source.to({self.dtype}).")
-        if self.requires_grad:
-            raise RuntimeError("set_ is supported for tensors without gradients only. Assign to .data, or copy_ the values.")
+        if self.requires_grad and mode.grad:
+            raise RuntimeError("set_ is supported for tensors without gradients only. Call it inside `with no_grad():`, or "
+                               "copy_ the values.")
         self._without_tangent("set_")
-        self.array = source.array
-        wrote(self)
+        self._hold(source.array)
         return self
 
+    def _hold(self, array: Any) -> None:
+        """Other memory; of a leaf, gradients have its shape from now on."""
+        self.array = array
+        if isinstance(self.node, AccumulateGrad):
+            self.node.shape, self.node.dtype = array.shape, array.dtype
+        wrote(self)
+
     def _without_tangent(self, what: str) -> None:
-        if getattr(self, "tangent", None) is not None:
+        if getattr(self, "_tangent", None) is not None:
             raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
 
     def resize_as_(self, the_template: Tensor) -> Tensor:

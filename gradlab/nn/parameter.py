@@ -1,6 +1,6 @@
 """Parameters and buffers: tensors that a module registers when they are assigned to it.
 
-Both are plain tensors that carry a mark (`Tensor.role`), and `isinstance` asks for the mark. So a layer's weights take the
+Both are plain tensors that carry a mark (`Tensor._role`), and `isinstance` asks for the mark. So a layer's weights take the
 same quick path through every operation as any other tensor; a subclass would be slower everywhere.
 """
 from __future__ import annotations
@@ -24,7 +24,7 @@ def marked(data: Any, role: str) -> Tensor:
         raise TypeError(f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. Make it one first: "
                         "gradlab.tensor(…).")
     made = constant(data.array)
-    made.storage, made.role = own_storage(data), role
+    made.storage, made._role = own_storage(data), role
     return made
 
 
@@ -34,7 +34,7 @@ class Marked(type):
     roles: tuple[str, ...] = ()
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return type(instance) is Tensor and getattr(instance, "role", "") in cls.roles
+        return type(instance) is Tensor and getattr(instance, "_role", "") in cls.roles
 
 
 class ParameterType(Marked):

@@ -1,6 +1,6 @@
 """The live view of a Jacobian: the widget around `explore.lab.Lab`.
 
-Python computes, JavaScript (static/jacobian.js) draws and reports what was clicked. A view asks by a message, {"ask": ...,
+Python computes, JavaScript (static/jacobian) draws and reports what was clicked. A view asks by a message, {"ask": ...,
 "id": ...}, and is answered by one, {"answer": the id, ...}, with the numbers as little-endian binary buffers. It asks for the
 next frame only when the last has come, so a slow backward can never be flooded by a fast slider. Whatever goes wrong while
 answering is part of the answer and shown in the view. The widget's own state, which a notebook may save, is names and shapes.
@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -24,8 +23,8 @@ import traitlets
 
 from gradlab.explore.jacobian import Jacobian
 from gradlab.explore.lab import Lab
+from gradlab.notebook.bundle import script, styles
 
-STATIC = Path(__file__).parent / "static"
 TWIN = "data-gradlab-twin"  # marks the static picture for the style sheet
 VIEW = "application/vnd.jupyter.widget-view+json"
 VIEW_VERSION = {"version_major": 2, "version_minor": 0}
@@ -40,8 +39,8 @@ class JacobianWidget(anywidget.AnyWidget):
     `close()` lets the graph go and gives the static picture back.
     """
 
-    _esm = STATIC / "jacobian.js"
-    _css = STATIC / "jacobian.css"
+    _esm = script("jacobian/view.js")
+    _css = styles("kit/kit.css", "jacobian/jacobian.css")
 
     about = traitlets.Dict().tag(sync=True)  # names, shapes, costs, colours, the drawing of the graph; never changes
     token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's

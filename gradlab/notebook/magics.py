@@ -89,7 +89,7 @@ class GradMagics(Magics):
         super().__init__(shell, **kwargs)
         self._running = Running()
         self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
-        cells.numbers = getattr(shell.compile, "_filename_map", {})
+        cells.numbers, cells.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
 
     # --------------------------------------------------------------------------------------------------- the magics
     @no_var_expand
@@ -184,7 +184,7 @@ class GradMagics(Magics):
 
     def unload(self) -> None:
         """Leave nothing behind."""
-        cells.current, cells.numbers = None, {}
+        cells.current, cells.numbers, cells.namespace = None, {}, {}
         self.forget()
         for cell in list(self._widgets):
             self._close_widgets(cell)

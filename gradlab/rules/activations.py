@@ -6,6 +6,7 @@ own: their forward works in one buffer, and a sweep that is recorded differentia
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log as log_of
 from math import pi, sqrt
 
@@ -13,13 +14,14 @@ import numpy as np
 
 from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
+from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementary import sigmoid
 from gradlab.rules.elementwise import BITS, kept
 
 WORTH_MASKING = 4096                                      # elements from which masking bits beats a branch for each element
 
 
-def select(xp, mask, a, b):
+def select(xp: Namespace, mask: Array, a: Array, b: Array) -> Array:
     """`where`. On NumPy by masking bits if there are many: `where` predicts a branch for each element, and with signs at
     random guesses half of them wrong, which takes five times as long."""
     if type(mask) is not np.ndarray or mask.size < WORTH_MASKING:
@@ -33,13 +35,13 @@ def select(xp, mask, a, b):
     return chosen.view(like.dtype)
 
 
-def apart(x, limit):
+def apart(x: Array, limit: float) -> Array:
     """Where x lies beyond ±limit."""
     return (x > limit) | (x < -limit)
 
 
 # ------------------------------------------------------------------------------------------------------------ piecewise
-def leaky(xp, x, *, slope):
+def leaky(xp: Namespace, x: Array, *, slope: float) -> Array:
     return xp.maximum(x, x * slope) if 0 <= slope <= 1 else select(xp, x > 0, x, x * slope)
 
 
@@ -75,7 +77,7 @@ threshold = elementwise("threshold", lambda xp, x, *, threshold, value: select(x
 
 
 # --------------------------------------------------------------------------------------------------------- exponentials
-def elu_forward(xp, x, *, alpha, scale, rate):
+def elu_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
     """One of the two terms is 0, so the sum is as exact as a choice."""
     e = xp.empty_like(x)
     xp.minimum(x, 0, out=e)
@@ -89,7 +91,7 @@ def elu_forward(xp, x, *, alpha, scale, rate):
     return e
 
 
-def elu_slope_forward(xp, x, *, alpha, scale, rate):
+def elu_slope_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, rate: float) -> Array:
     """At 0 the slope from the left. Where that is also the slope to the right, the exponential is all there is to it."""
     e = xp.empty_like(x)
     xp.minimum(x, 0, out=e)
@@ -106,13 +108,13 @@ def elu_slope_forward(xp, x, *, alpha, scale, rate):
 
 elu_slope = elementwise("elu_slope", elu_slope_forward, node="EluBackwardBackward0", tex=r"\mathrm{{ELU}}'({x})",
                         formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
-                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)))
+                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)), promote="single")
 elu = elementwise("elu", elu_forward, promote="real tensors", tex=r"\mathrm{{ELU}}({x})",
                   formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
                   x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate))
 
 
-def softplus_forward(xp, x, *, beta, threshold):
+def softplus_forward(xp: Namespace, x: Array, *, beta: float, threshold: float) -> Array:
     """max(z, 0) + log(1 + e^-|z|) over β, z being βx: no overflow. Beyond the threshold that is x, to the last bit anyway if the
     threshold is large enough."""
     z = x if beta == 1 else x * beta
@@ -130,13 +132,13 @@ def softplus_forward(xp, x, *, beta, threshold):
 softplus_slope = elementwise(
     "softplus_slope", lambda xp, x, *, beta, threshold: xp.maximum(sigmoid(x * beta), x * beta > threshold),
     node="SoftplusBackwardBackward0", tex=r"\sigma(\beta {x})", formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
-    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta))
+    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta), promote="single")
 softplus = elementwise("softplus", softplus_forward, promote="real tensors",
                        tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})", formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
                        x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold))
 
 
-def logsigmoid_forward(xp, x):
+def logsigmoid_forward(xp: Namespace, x: Array) -> Array:
     e = xp.empty_like(x)
     xp.absolute(x, out=e)
     xp.negative(e, out=e)
@@ -150,7 +152,7 @@ logsigmoid = elementwise("logsigmoid", logsigmoid_forward, promote="real tensors
                          x=lambda x: sigmoid(-x))
 
 
-def silu_forward(xp, x):
+def silu_forward(xp: Namespace, x: Array) -> Array:
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
@@ -158,7 +160,7 @@ def silu_forward(xp, x):
     return xp.divide(x, e, out=e)
 
 
-def silu_slope(x):
+def silu_slope(x: Array) -> Array:
     s = sigmoid(x)
     return s * (1 + x * (1 - s))
 
@@ -167,14 +169,14 @@ silu = elementwise("silu", silu_forward, promote="real tensors", tex=r"{x}\,\sig
                    formula=r"\bar{x} = \sigma(x)\,(1 + x\,(1 - \sigma(x)))\,\bar{y}", x=silu_slope)
 
 
-def bent(xp, x):
+def bent(xp: Namespace, x: Array) -> Array:
     """tanh(softplus(x)) = w / (w + 2) with w = eˣ (eˣ + 2); 1 to the last bit from x = 20 on."""
     e = xp.exp(xp.where(x > 20, 20, x))
     w = e * (e + 2)
     return w / (w + 2)
 
 
-def mish_slope(xp, x):
+def mish_slope(xp: Namespace, x: Array) -> Array:
     t = bent(xp, x)
     return t + x * sigmoid(x) * (1 - t * t)
 
@@ -189,7 +191,7 @@ FEW, BLOCK = 1 << 9, 1 << 14                                              # elem
 CUBIC = 0.044715                                                    # of the approximation: tanh(√(2/π) (x + 0.044715 x³))
 
 
-def tail(x):
+def tail(x: Array) -> tuple[Array, Array]:
     """In float32 on the CPU: Φ(-|x|) and e^(-x²/2), by Abramowitz and Stegun (1964), 7.1.26, to 1e-7. SciPy's erf, made for
     doubles, takes ten times as long."""
     t = np.absolute(x, out=np.empty_like(x))
@@ -207,7 +209,7 @@ def tail(x):
     return q, e
 
 
-def in_blocks(function, x):
+def in_blocks(function: Callable[[Array, Array], None], x: Array) -> Array:
     """A function of one array, on blocks of it that stay in the cache."""
     out = np.empty_like(x)
     if x.size <= 2 * BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
@@ -219,7 +221,7 @@ def in_blocks(function, x):
     return out
 
 
-def gelu_block(x, out):
+def gelu_block(x: Array, out: Array) -> None:
     """max(x, 0) - |x| Φ(-|x|)."""
     q, e = tail(x)
     q *= np.absolute(x, out=e)
@@ -227,7 +229,7 @@ def gelu_block(x, out):
     out -= q
 
 
-def gelu_slope_block(x, out):
+def gelu_slope_block(x: Array, out: Array) -> None:
     """Φ(x) + x φ(x), with Φ(x) = 1/2 ± (1/2 - Φ(-|x|))."""
     q, e = tail(x)
     np.subtract(np.float32(0.5), q, out=q)
@@ -238,12 +240,12 @@ def gelu_slope_block(x, out):
     out += e
 
 
-def is_long(x):
+def is_long(x: Array) -> bool:
     """Whether an array is one for `in_blocks`: of few elements, SciPy's one pass is over sooner than twenty of NumPy's."""
     return type(x) is np.ndarray and x.size > FEW and x.dtype == np.float32
 
 
-def twice_normal(xp, x):
+def twice_normal(xp: Namespace, x: Array) -> Array:
     """1 + erf(x / √2): twice the distribution function of the normal distribution, in a buffer of its own."""
     e = xp.empty_like(x)
     xp.multiply(x, sqrt(0.5), out=e)
@@ -252,7 +254,7 @@ def twice_normal(xp, x):
     return e
 
 
-def gelu_forward(xp, x):
+def gelu_forward(xp: Namespace, x: Array) -> Array:
     if is_long(x):
         return in_blocks(gelu_block, x)
     e = twice_normal(xp, x)
@@ -261,7 +263,7 @@ def gelu_forward(xp, x):
     return e
 
 
-def gelu_slope_forward(xp, x):
+def gelu_slope_forward(xp: Namespace, x: Array) -> Array:
     if is_long(x):
         return in_blocks(gelu_slope_block, x)
     e = twice_normal(xp, x)
@@ -275,18 +277,18 @@ def gelu_slope_forward(xp, x):
 
 gelu_slope = elementwise("gelu_slope", gelu_slope_forward, node="GeluBackwardBackward0", tex=r"\mathrm{{GELU}}'({x})",
                          formula=r"\bar{x} = (2 - x^2)\,\varphi(x)\,\bar{y}",
-                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)))
+                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)), promote="single")
 gelu = elementwise("gelu", gelu_forward, promote="real tensors", tex=r"{x}\,\Phi({x})",
                    formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
                    x=lambda x: gelu_slope(x))  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)
 
 
-def half_tanh(x):
+def half_tanh(x: Array) -> Array:
     """(1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, as the sigmoid of twice the argument."""
     return sigmoid((x + x * x * x * CUBIC) * (2 * sqrt(2 / pi)))
 
 
-def gelu_tanh_slope(x):
+def gelu_tanh_slope(x: Array) -> Array:
     s = half_tanh(x)
     return s + x * s * (1 - s) * ((1 + x * x * (3 * CUBIC)) * (2 * sqrt(2 / pi)))
 

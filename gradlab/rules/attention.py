@@ -6,16 +6,19 @@ whole has weights of zero, not NaN. `axis` is (-1,).
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradlab.core.primitive import bilinear, primitive
 from gradlab.core.sparsity import numbered
 from gradlab.core.tensor import Tensor
+from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 from gradlab.rules.matrix import matmul_groups, misfit
 from gradlab.rules.normalization import dotted, summed
 
 
-def product(a, b):
+def product(a: Array, b: Array) -> Array:
     """a @ b. On NumPy it is laid out in memory as b is, so that heads are joined again without a copy; and a transposed b is
     copied first, since BLAS is quicker on small matrices in order, by more than the copy takes."""
     if type(a) is not np.ndarray or b.ndim < 3:
@@ -30,18 +33,18 @@ def product(a, b):
     return np.matmul(a, b, out=out)
 
 
-def scaled(x, scale):
+def scaled(x: Array, scale: float) -> Array:
     if isinstance(x, Tensor):
         return x * scale
     x *= scale
     return x
 
 
-def similarity(query, key, *, scale):
+def similarity(query: Array, key: Array, *, scale: float) -> Array:
     return product(query * scale, key.mT)
 
 
-def weighted_mean(weights, value):
+def weighted_mean(weights: Array, value: Array) -> Array:
     return product(weights, value)
 
 
@@ -57,7 +60,7 @@ mixture = bilinear(
     weights=lambda g, value: product(g, value.mT), value=lambda g, weights: product(weights.mT, g), explain=misfit)
 
 
-def pair_groups(arg, x_shape, out_shape):
+def pair_groups(arg: str, x_shape: Shape, out_shape: Shape) -> Any:
     """out[i, j] depends on row i of the queries and on row j of the keys."""
     rows = numbered((*x_shape[:-1], 1))
     return np.broadcast_to(rows, x_shape), np.broadcast_to(rows if arg == "query" else rows.mT, out_shape)
@@ -66,7 +69,7 @@ def pair_groups(arg, x_shape, out_shape):
 SAFE = 60.0                      # e^60 and e^-60 are far inside float32, and so are sums of them
 
 
-def weights_forward(xp, x, *, mask, axis):
+def weights_forward(xp: Namespace, x: Array, *, mask: Array | None, axis: Axes) -> Array:
     """Softmax, in one array. The largest of each row is only looked for (the dearest step by far) where it may matter."""
     if mask is None and xp is np and x.dtype.char in "fd" and x.size and x.min() > -SAFE and x.max() < SAFE:
         out = np.exp(x)
@@ -81,7 +84,7 @@ def weights_forward(xp, x, *, mask, axis):
     return out
 
 
-def weights_slope(xp, g, out, axis):
+def weights_slope(xp: Namespace, g: Array, out: Array, axis: Axes) -> Array:
     slope = g - dotted(xp, g, out, axis)
     if type(slope) is np.ndarray:
         slope *= out
@@ -91,4 +94,5 @@ def weights_slope(xp, g, out, axis):
 
 safe_softmax = primitive("safe_softmax", weights_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
                          formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",
-                         vjp={"x": weights_slope}, jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)})  # noqa: PLW0108  (it says t)
+                         vjp={"x": weights_slope}, jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)},  # noqa: PLW0108  (it says t)
+                         promote="single")

@@ -23,6 +23,7 @@ import numpy as np
 
 from gradlab.core.primitive import Primitive, bilinear, primitive
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
 IN_CACHE, AT_MOST = 1 << 20, 1 << 25           # bytes of columns that are made at a time: of several images, of a single one
 
@@ -50,7 +51,7 @@ class Plan:
         self.cut = (Ellipsis, *(slice(o) for o in out))
         self.fills = [self._fill(part) for part in parts]
         self.whole = sum(prod(s.stop - s.start for s in there[1 + len(size):]) for there, _ in self.fills) == prod(size)
-        self.plain = prod(kernel) == 1 and out == size                                    # the image is its own column
+        self.plain = prod(kernel) == 1 and out == size and not any(padding)               # the image is its own column
 
     @cached_property
     def turned(self) -> Plan | None:
@@ -219,22 +220,22 @@ def on_batches(xp: Any, run: Any, a: Any, b: Any, rank: int, axes: tuple[tuple[i
     return unfold(xp, unfold(xp, run(a, b), lead_a, *into[0]), lead_b, *into[1])
 
 
-def conv_forward(xp, x, w, *, plan, groups):
+def conv_forward(xp: Namespace, x: Array, w: Array, *, plan: Plan, groups: int) -> Array:
     return on_batches(xp, lambda x, w: convolved(xp, x, w, None, plan, groups), x, w, plan.rank,
                       ((0, 1), (0, groups)), ((0, 1), (1, groups)))
 
 
-def conv_input_forward(xp, y, w, *, plan, groups):
+def conv_input_forward(xp: Namespace, y: Array, w: Array, *, plan: Plan, groups: int) -> Array:
     return on_batches(xp, lambda y, w: spread(xp, y, w, plan, groups), y, w, plan.rank,
                       ((0, 1), (1, 1)), ((0, 1), (1, groups)))
 
 
-def conv_weight_forward(xp, x, y, *, plan, groups):
+def conv_weight_forward(xp: Namespace, x: Array, y: Array, *, plan: Plan, groups: int) -> Array:
     return on_batches(xp, lambda x, y: correlated(xp, x, y, plan, groups), x, y, plan.rank,
                       ((1, groups), (1, groups)), ((1, 1), (0, groups)))
 
 
-def conv_bias_forward(xp, x, w, bias, *, plan, groups, transposed):
+def conv_bias_forward(xp: Namespace, x: Array, w: Array, bias: Array, *, plan: Plan, groups: int, transposed: bool) -> Array:
     if not transposed:
         return convolved(xp, x, w, bias, plan, groups)
     made = spread(xp, x, w, plan, groups)
@@ -243,7 +244,7 @@ def conv_bias_forward(xp, x, w, bias, *, plan, groups, transposed):
 
 
 # ------------------------------------------------------------------------------------------------------------- sparsity
-def conv_reads(arg, x_shape, out_shape, meta):
+def conv_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """y[n, o, p] reads, for each place in the kernel, one position of the group's channels, or one place of filter o."""
     at, groups, (images, o) = meta["plan"].reached(), meta["groups"], out_shape[:2]
     if arg == "w":
@@ -254,7 +255,7 @@ def conv_reads(arg, x_shape, out_shape, meta):
     return [(merged, np.where(place >= 0, first[:, np.arange(o) // (o // groups), None] + place, -1)) for place in at]
 
 
-def conv_input_reads(arg, x_shape, out_shape, meta):
+def conv_input_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """x[n, c, q] reads, for each place in the kernel, the one output position of the group's channels that reads q there."""
     at, groups, (images, c) = meta["plan"].reached(), meta["groups"], out_shape[:2]
     size = prod(out_shape[2:])
@@ -271,7 +272,7 @@ def conv_input_reads(arg, x_shape, out_shape, meta):
     return [(merged, np.where(place >= 0, first[:, group, None] + place, -1)) for place in back]
 
 
-def conv_weight_reads(arg, x_shape, out_shape, meta):
+def conv_weight_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """w[o, c, k] reads, for each output position, the input position that it meets at k, or that output itself; of all images."""
     at, groups, (o, each) = meta["plan"].reached(), meta["groups"], out_shape[:2]
     size = prod(x_shape[2:])
@@ -282,14 +283,14 @@ def conv_weight_reads(arg, x_shape, out_shape, meta):
             for p, place in enumerate(at.T)]
 
 
-def conv_bias_reads(arg, x_shape, out_shape, meta):
+def conv_bias_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     if arg == "bias":
         return None, np.broadcast_to(np.arange(x_shape[0]).reshape(-1, *(1,) * (len(out_shape) - 2)), out_shape)
     return conv_input_reads({"x": "y", "w": "w"}[arg], x_shape, out_shape, meta) if meta["transposed"] else conv_reads(
         arg, x_shape, out_shape, meta)
 
 
-def by_group(images, channels, groups, size):
+def by_group(images: int, channels: int, groups: int, size: int) -> tuple[Array, Array]:
     """Elements merged over the channels of a group, and the number of the first of each image and group."""
     merged = np.broadcast_to(numbered((images, groups, 1, size)), (images, groups, channels // groups, size))
     return merged, numbered((images, groups)) * size
@@ -316,12 +317,12 @@ conv_weight: Primitive = bilinear(
 conv_transpose = conv_input.named("ConvolutionBackward0")
 
 
-def over_channels(xp, g, plan):
+def over_channels(xp: Namespace, g: Array, plan: Plan) -> Array:
     """The sum over all but the channels."""
     return xp.sum(g, axis=(-plan.rank, *range(2 - plan.rank, 0)))
 
 
-def adjoint_in_w(x, y, plan, groups, transposed):
+def adjoint_in_w(x: Array, y: Array, plan: Plan, groups: int, transposed: bool) -> Array:
     return conv_weight(y, x, plan=plan, groups=groups) if transposed else conv_weight(x, y, plan=plan, groups=groups)
 
 
@@ -335,4 +336,4 @@ conv_bias = primitive(
          "bias": over_channels},
     jvp={"x": lambda t, w, plan, groups, transposed: DIRECT[transposed](t, w, plan=plan, groups=groups),
          "w": lambda t, x, plan, groups, transposed: DIRECT[transposed](x, t, plan=plan, groups=groups),
-         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))]})
+         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))]}, promote="single")

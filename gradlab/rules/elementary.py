@@ -4,24 +4,17 @@ What NumPy lacks (erf, lgamma …) is in `rules.special`.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan, pi
 from math import log as log_of
 
 import numpy as np
 
 from gradlab.core.primitive import elementwise
+from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import LN2, kept, sign_of, zero_slope
 
 LN10 = log_of(10)
-
-
-def in_single(forward, xp, x):
-    """A forward of several steps on float16: in float32, and rounded once, as in PyTorch."""
-    return forward(xp, x.astype(np.float32)).astype(np.float16)
-
-
-def inverse_root(xp, x):
-    return in_single(inverse_root, xp, x) if x.itemsize == 2 else 1 / xp.sqrt(x)
 
 
 # --------------------------------------------------------------------------------------------- exponentials, logarithms
@@ -33,14 +26,12 @@ log2 = elementwise("log2", np.log2, x=lambda g, x: g / (x * LN2), tex=r"\log_2 {
 log10 = elementwise("log10", np.log10, x=lambda g, x: g / (x * LN10), tex=r"\log_{{10}} {x}", promote="float")
 log1p = elementwise("log1p", np.log1p, x=lambda g, x: g / (x + 1), tex=r"\log(1 + {x})", promote="float", node="Log1PBackward0")
 sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float")
-rsqrt = elementwise("rsqrt", inverse_root, x=lambda out: -0.5 * (out * out * out),
+rsqrt = elementwise("rsqrt", lambda xp, x: 1 / xp.sqrt(x), x=lambda out: -0.5 * (out * out * out),
                     tex=r"\frac{{1}}{{\sqrt{{{x}}}}}", promote="float")
 
 
-def stable_sigmoid(xp, x):
+def stable_sigmoid(xp: Namespace, x: Array) -> Array:
     """1 / (1 + e^-x), in one buffer. Where e^-x overflows, 1 / inf is the 0 it should be."""
-    if x.itemsize == 2:
-        return in_single(stable_sigmoid, xp, x)
     e = xp.empty_like(x)
     xp.negative(x, out=e)
     xp.exp(e, out=e)
@@ -51,14 +42,14 @@ def stable_sigmoid(xp, x):
 sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float")
 
 
-def log_odds(xp, x, *, eps):
+def log_odds(xp: Namespace, x: Array, *, eps: float | None) -> Array:
     """log(x / (1 - x)), of x kept eps away from 0 and 1 unless eps is None."""
     if eps is not None:
         x = xp.minimum(xp.maximum(x, eps), 1 - eps)
     return xp.log(x / (1 - x))
 
 
-def log_odds_slope(xp, g, x, eps):
+def log_odds_slope(xp: Namespace, g: Array, x: Array, eps: float | None) -> Array:
     slope = g / (x * (1 - x))
     return xp.where((x < 0) | (x > 1), nan, slope) if eps is None else xp.where((x < eps) | (x > 1 - eps), 0, slope)
 
@@ -87,16 +78,14 @@ rad2deg = elementwise("rad2deg", np.rad2deg, x=lambda g: g * (180 / pi), tex=r"\
                       node="Rad2DegBackward0")
 
 
-def cardinal_sine(xp, x):
+def cardinal_sine(xp: Namespace, x: Array) -> Array:
     """sin(πx) / πx, and 1 at 0."""
-    if x.itemsize == 2:
-        return in_single(cardinal_sine, xp, x)
     angle = x * pi
     at_zero = angle == 0
     return xp.where(at_zero, 1, xp.sin(angle) / xp.where(at_zero, 1, angle))
 
 
-def cardinal_sine_slope(xp, g, x):
+def cardinal_sine_slope(xp: Namespace, g: Array, x: Array) -> Array:
     angle = x * pi
     square = angle * x
     return xp.where(square == 0, 0, g * ((angle * xp.cos(angle) - xp.sin(angle)) / square))
@@ -107,7 +96,7 @@ sinc = elementwise("sinc", cardinal_sine, x=cardinal_sine_slope, promote="float"
 
 
 # ------------------------------------------------------------------------------------------------------------- rounding
-def rounded(name):
+def rounded(name: str) -> Callable[[Namespace, Array], Array]:
     """NumPy's function on floats; integers stay as they are."""
     return lambda xp, x: getattr(xp, name)(x) if x.dtype.kind == "f" else x.copy()
 
@@ -127,7 +116,7 @@ angle = elementwise("angle", lambda xp, x: xp.where(x != x, x, xp.where(x < 0, p
                     tex=r"\arg {x}", promote="float")
 
 
-def finite(xp, x, *, nan, posinf, neginf):
+def finite(xp: Namespace, x: Array, *, nan: float, posinf: float, neginf: float) -> Array:
     """x, with numbers in place of NaN and the infinities."""
     x = xp.where(x != x, nan, x)
     return xp.where(x == inf, posinf, xp.where(x == -inf, neginf, x))

@@ -5,9 +5,11 @@ pass (div). Python numbers are the only constants. The functions of one number a
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 from math import log as log_of
 from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,12 +17,14 @@ from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.table import PRIMITIVES, used
+from gradlab.core.tensor import Tensor
+from gradlab.rules.arguments import Array, Namespace
 
 LN2 = log_of(2)
 BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def kept(xp, mask, g):
+def kept(xp: Namespace, mask: Array, g: Array) -> Array:
     """g where the mask holds, 0 elsewhere. On NumPy by masking bits: a fifth of `where`'s time, and unlike `g * mask` right
     where g is infinite."""
     if type(g) is not np.ndarray:
@@ -29,7 +33,7 @@ def kept(xp, mask, g):
     return (g.view(bits) & -mask.astype(bits)).view(g.dtype)
 
 
-def dropped(xp, mask, g):
+def dropped(xp: Namespace, mask: Array, g: Array) -> Array:
     """0 where the mask holds, g elsewhere."""
     if type(g) is not np.ndarray:
         return xp.where(mask, 0, g)
@@ -37,7 +41,7 @@ def dropped(xp, mask, g):
     return (g.view(bits) & (mask.astype(bits) - 1)).view(g.dtype)
 
 
-def sign_of(xp, x):
+def sign_of(xp: Namespace, x: Array) -> Array:
     """1, 0 or -1, and 0 of NaN, as in PyTorch; quicker than NumPy's `sign`. (Where rules are traced, `sign` means this.)"""
     if xp is np:
         return (x > 0).view(np.int8) - (x < 0).view(np.int8)
@@ -45,29 +49,30 @@ def sign_of(xp, x):
     return sign if isinstance(xp, SimpleNamespace) else xp.where(x != x, 0, sign)
 
 
-def zero_slope(xp, g):
+def zero_slope(xp: Namespace, g: Array) -> Array:
     """The derivative of what is constant piece by piece."""
     return xp.zeros_like(g)
 
 
-def undifferentiable(name, forward, **options):
+def undifferentiable(name: str, forward: Callable[..., Array], **options: Any) -> Any:
     """A primitive of two arguments that torch records without a derivative: asking for one is an error. Nothing that is
     checked of primitives holds for such a rule, so it is not listed among them."""
-    def refuse(g):
+    def refuse(g: Array) -> NoReturn:
         raise RuntimeError(f"derivative for aten::{name} is not implemented. Call detach() on what it is computed from.")
     elementwise(f"{name}_", forward, a=refuse, b=refuse, node="NotImplemented", formula=r"\text{no derivative}", **options)
     return PRIMITIVES.pop(f"{name}_")
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
-add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}")
-add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b, a=lambda g: g, b=lambda g, alpha: g * alpha,
-                         tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
-                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}")
+add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
+add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b,
+                         a=lambda g: g, b=lambda g, alpha: g * alpha, tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
+                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}", promote="single")
 sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
-rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1")
-mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}")
+rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1",
+                   promote="single")
+mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", promote="arithmetic")
 div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}",
                   promote="float")
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
@@ -77,17 +82,17 @@ addcmul = elementwise(
     "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value * tensor2),
     tensor2=lambda g, tensor1, value: g * (value * tensor1),
-    promote="tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
+    promote="single tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}")
 addcdiv = elementwise(
     "addcdiv", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) / tensor2,
     x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    promote="tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
+    promote="single tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
     formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}")
 
 
-def between(xp, start, end, weight):
+def between(xp: Namespace, start: Array, end: Array, weight: Array) -> Array:
     """start + weight · (end - start), reckoned from the nearer end, so that both ends are met exactly."""
     step = end - start
     return xp.where(abs(weight) < 0.5, start + weight * step, end - step * (1 - weight))
@@ -103,60 +108,61 @@ lerp_scalar = elementwise(
 
 
 # ------------------------------------------------------------------------------------------------- quotients in whole steps
-def divisible(name, b):
-    """Whether b is floating point. If not, a 0 in it is an error, and so are bools."""
+def divisible(name: str, a: Array, b: Array) -> bool:
+    """Whether b is floating point. If not, a 0 in it is an error where something is divided by it, and so are bools."""
     if b.dtype.kind == "f":
         return True
     if b.dtype.kind == "b":
         raise not_implemented(name, "Bool")
-    within(name, b.all(), True, True, lambda wrong: RuntimeError(
-        "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
+    if a.size:
+        within(name, b.all(), True, True, lambda wrong: RuntimeError(
+            "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
     return False
 
 
-def floored_quotient(xp, a, b):
-    divisible("div_floor", b)
+def floored_quotient(xp: Namespace, a: Array, b: Array) -> Array:
+    divisible("div_floor", a, b)
     return xp.floor_divide(a, b)
 
 
-def truncated_quotient(xp, a, b):
+def truncated_quotient(xp: Namespace, a: Array, b: Array) -> Array:
     """a / b rounded towards 0; of integers without a detour through floats."""
-    if divisible("div_trunc", b):
+    if divisible("div_trunc", a, b):
         return xp.trunc(a / b)
     quotient = xp.floor_divide(a, b)
     return quotient + ((quotient < 0) & (quotient * b != a))
 
 
-def modulo(xp, a, b):
+def modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · floor(a / b). A result 0 has the sign of a, as C and torch have it; in Python and NumPy it has that of b."""
-    floating = divisible("remainder", b)
+    floating = divisible("remainder", a, b)
     rest = xp.remainder(a, b)
     return xp.where(rest == 0, xp.copysign(rest, a), rest) if floating else rest
 
 
-def truncated_modulo(xp, a, b):
+def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
     """a - b · trunc(a / b)."""
-    divisible("fmod", b)
+    divisible("fmod", a, b)
     return xp.fmod(a, b)
 
 
 div_floor = elementwise("div_floor", floored_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\lfloor {a} / {b} \rfloor")
+                        tex=r"\lfloor {a} / {b} \rfloor", promote="single")
 div_trunc = elementwise("div_trunc", truncated_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\mathrm{{trunc}}({a} / {b})")
+                        tex=r"\mathrm{{trunc}}({a} / {b})", promote="single")
 remainder = elementwise("remainder", modulo, a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b),
                         node="RemainderBackward1", tex=r"{a} \bmod {b}",
-                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor")
+                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor", promote="single")
 fmod = elementwise("fmod", truncated_modulo, a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b), node="FmodBackward1",
                    tex=r"{a} \,\mathrm{{fmod}}\, {b}",
-                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)")
+                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)", promote="single")
 remainder_scalar, fmod_scalar = remainder.named("RemainderBackward0"), fmod.named("FmodBackward0")
 floor_divide = undifferentiable("floor_divide", floored_quotient, tex=r"\lfloor {a} / {b} \rfloor")
 number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
 
 
 # --------------------------------------------------------------------------------------------------------------- powers
-def power(x, exponent):
+def power(x: Array, exponent: float) -> Array:
     """x ** exponent. Small whole powers are products, as exact as the multiplication and far quicker than `pow`."""
     if exponent == 2 and hasattr(x, "dtype"):                                  # (a formula keeps its square)
         return x * x
@@ -169,9 +175,9 @@ def power(x, exponent):
 
 pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
                          x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
-                             x if exponent == 2 else pow_scalar(x, exponent=exponent - 1)),
-                         tex="{x}^{{{exponent}}}")
-def raised(xp, a, b):
+                             x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1)),
+                         tex="{x}^{{{exponent}}}", promote="single")
+def raised(xp: Namespace, a: Array, b: Array) -> Array:
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
     if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
         return a ** b
@@ -181,10 +187,11 @@ def raised(xp, a, b):
 
 pow_ = elementwise("pow", raised, node="PowBackward1",
                    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
-                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}")
+                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}",
+                   promote="single")
 
 
-def base_power_slope(xp, g, x, out, base):
+def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float) -> Array:
     """d base^x / dx = base^x log(base); for base 0, where that is 0 · -∞, 0 as in PyTorch; NaN for a negative base."""
     if base == 0:
         return xp.where(x >= 0, 0, g * out * -inf)
@@ -192,7 +199,7 @@ def base_power_slope(xp, g, x, out, base):
 
 
 rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
-                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b")
+                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b", promote="single")
 ldexp = elementwise("ldexp", lambda a, b: a * 2.0 ** b, a=lambda b: 2.0 ** b, b=lambda out: out * LN2, promote="float tensors",
                     tex=r"{a}\,2^{{{b}}}")
 frexp: Primitive = elementwise("frexp", lambda xp, x, *, exponent: xp.ldexp(x, -exponent), tex=r"{x} / 2^{{k}}",
@@ -203,7 +210,7 @@ atan2 = elementwise("atan2", np.arctan2, a=lambda xp, g, a, b: angle_slope(xp, g
                     b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b), tex=r"\mathrm{{atan2}}({a}, {b})")
 
 
-def angle_slope(xp, g, leg, square):
+def angle_slope(xp: Namespace, g: Array, leg: Array, square: Array) -> Array:
     """The angle's derivative by one leg: the other over the squared distance; 0 at the origin, as in PyTorch."""
     return xp.where(square == 0, 0, g * (leg / square))
 
@@ -229,7 +236,7 @@ where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, 
                     tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
 
 
-def chosen(xp, g, lost, tied):
+def chosen(xp: Namespace, g: Array, lost: Array, tied: Array) -> Array:
     """The cotangent of one of two numbers, of which one was chosen: half of it where they are equal."""
     return xp.where(tied, g * 0.5, xp.where(lost, 0, g))
 
@@ -246,14 +253,14 @@ fmin = elementwise("fmin", np.fmin, masks=True, a=lambda xp, g, a, b: kept(xp, (
                    formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}")
 
 
-def clamped(xp, x, *, min, max):
+def clamped(xp: Namespace, x: Array, *, min: float | None, max: float | None) -> Array:
     """x between two numbers, of which one may be None. Where min exceeds max, max."""
     if min is not None:
         x = xp.maximum(x, min)
     return x if max is None else xp.minimum(x, max)
 
 
-def clamp_slope(xp, g, x, min, max):
+def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float | None) -> Array:
     """The bounds belong to the inside, and NaN does not, as in PyTorch."""
     inside = x <= max if min is None else x >= min if max is None else (x >= min) & (x <= max)
     return kept(xp, inside, g)
@@ -288,7 +295,7 @@ heaviside = undifferentiable("heaviside", lambda xp, a, b: xp.where(a == 0, b, a
 # -------------------------------------------------------------------------------------------------------- other numbers
 
 
-def copied(x):
+def copied(x: Array) -> Array:
     """A copy in x's memory order, as torch's is; in the order of the indices where x was broadcast."""
     return x.copy() if x.flags.c_contiguous else x.copy(order="C" if 0 in x.strides else "K")
 

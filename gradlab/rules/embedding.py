@@ -8,9 +8,10 @@ from __future__ import annotations
 from gradlab.backend.accumulate import add_rows
 from gradlab.core.primitive import Primitive, linear
 from gradlab.core.tensor import Tensor, constant
+from gradlab.rules.arguments import Array, Namespace
 
 
-def weighted(xp, total, factor):
+def weighted(xp: Namespace, total: Array, factor: Array | None) -> Array:
     """The rows times their factors; 0 where the factor is, also of rows that are not finite."""
     if factor is None:
         return total

@@ -18,6 +18,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.primitive import Primitive, primitive
 from gradlab.core.tensor import Tensor, constant
+from gradlab.rules.arguments import Array, Namespace, Shape
 from gradlab.rules.linalg import (
     diagonal_matrix,
     diagonal_of,
@@ -32,20 +33,20 @@ from gradlab.rules.shapes import cat
 
 
 # ----------------------------------------------------------------------------------------------------- several outputs
-def packed(*factors):
+def packed(*factors: tuple[Array, Shape]) -> Array:
     """Matrices (or vectors, where an axis was dropped on purpose) of one batch, flattened one after the other."""
     flat = [x.reshape((*batch, prod(x.shape[len(batch):]))) for x, batch in factors]
     starts = tuple(np.cumsum([0, *(x.shape[-1] for x in flat)]).tolist())
     return cat(*flat, axis=-1, starts=starts)
 
 
-def parts(x, *shapes):
+def parts(x: Array, *shapes: Shape) -> list[Array]:
     """The factors of these shapes (without the batch) in a packed array."""
     ends = np.cumsum([0, *map(prod, shapes)]).tolist()
     return [x[..., a:b].reshape(tuple(x.shape[:-1]) + shape) for (a, b), shape in zip(pairwise(ends), shapes, strict=True)]
 
 
-def together(x, *factors):
+def together(x: Array, *factors: Array) -> Array:
     """The factors of x (or of a batch of its tangents), packed."""
     batch = tuple(x.shape[:-2])
     return packed(*((factor, batch) for factor in factors))
@@ -55,32 +56,37 @@ def packed_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
     return batch_groups(x_shape, 2, out_shape, 1)
 
 
-def unused(*cotangents):
+def bare(x: Array) -> Array:
+    """The array of a Tensor; an array itself."""
+    return getattr(x, "array", x)
+
+
+def unused(*cotangents: Array) -> Array:
     """For each matrix, whether the cotangents of its vectors are 0 altogether."""
-    return reduce(and_, [(getattr(g, "array", g) == 0).all(axis=(-2, -1), keepdims=True) for g in cotangents])
+    return reduce(and_, [(bare(g) == 0).all(axis=(-2, -1), keepdims=True) for g in cotangents])
 
 
-def over_gaps(x, gap, spared=False):
+def over_gaps(x: Array, gap: Array, spared: Array = False) -> Array:
     """x / gap beside the diagonal (where x is 0). A gap of 0 gives inf or nan, for then the vectors that belong to it are not
     determined; but not where they are `spared`, since nothing was made of them."""
-    array = getattr(gap, "array", gap)
+    array = bare(gap)
     whole = namespace_of[type(array)].eye(array.shape[-1], dtype=bool) | ((array == 0) & spared)
     return x / namespace_of[type(gap)].where(whole, 1, gap)
 
 
-def over_values(x, s, spared=False):
+def over_values(x: Array, s: Array, spared: Array = False) -> Array:
     """x / s, column by column, with s = 0 as in `over_gaps`."""
-    array = getattr(s, "array", s)[..., None, :]
+    array = bare(s)[..., None, :]
     return x / namespace_of[type(s)].where((array == 0) & spared, 1, s[..., None, :])
 
 
 # ------------------------------------------------------------------------------------------------------------ Cholesky
-def halved(x):
+def halved(x: Array) -> Array:
     """The lower triangle, its diagonal halved."""
     return triangle(x) - diagonal_matrix(diagonal_of(x)) / 2
 
 
-def cholesky_vjp(g, out, upper):
+def cholesky_vjp(g: Array, out: Array, upper: bool) -> Array:
     """x̄ = L⁻ᵀ sym(Φ(Lᵀ L̄)) L⁻¹, Φ as in `halved`."""
     low, g = (out.mT, g.mT) if upper else (out, g)
     inner = symmetric(halved(low.mT @ triangle(g)))
@@ -88,14 +94,14 @@ def cholesky_vjp(g, out, upper):
     return triangular(low.mT, left.mT, upper=True, unit=False).mT
 
 
-def cholesky_jvp(t, out, upper):
+def cholesky_jvp(t: Array, out: Array, upper: bool) -> Array:
     low = out.mT if upper else out
     left = triangular(low, symmetric(t), upper=False, unit=False)
     tangent = low @ halved(triangular(low, left.mT, upper=False, unit=False).mT)
     return tangent.mT if upper else tangent
 
 
-def cholesky_factor(xp, x, *, upper):
+def cholesky_factor(xp: Namespace, x: Array, *, upper: bool) -> Array:
     with raising(xp):
         low = xp.linalg.cholesky(x.mT if upper else x)
     return low.mT if upper else low
@@ -107,23 +113,23 @@ cholesky = primitive("cholesky", cholesky_factor, reads=matrix_groups, node="Lin
 
 
 # ------------------------------------------------------------------------------------------------------------------ QR
-def qr_shapes(shape, complete):
+def qr_shapes(shape: Shape, complete: bool) -> tuple[Shape, Shape]:
     m, n = shape[-2:]
     k = m if complete else min(m, n)
     return (m, k), (k, n)
 
 
-def orthogonal_triangular(xp, x, complete):
+def orthogonal_triangular(xp: Namespace, x: Array, complete: bool) -> Any:
     return xp.linalg.qr(x, mode="complete" if complete else "reduced")
 
 
-def not_differentiable(shape, complete):
+def not_differentiable(shape: Shape, complete: bool) -> None:
     if complete and shape[-2] > shape[-1]:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols. Use "
                            "mode='reduced'.")
 
 
-def qr_vjp(g, x, out, x_shape, complete):
+def qr_vjp(g: Array, x: Array, out: Array, x_shape: Shape, complete: bool) -> Array:
     """Of a wide matrix [A B] = Q [R S] the part B gets Q S̄, and Q̄ becomes Q̄ + B S̄ᵀ."""
     not_differentiable(x_shape, complete)
     m, n = x_shape[-2:]
@@ -135,14 +141,14 @@ def qr_vjp(g, x, out, x_shape, complete):
     return cat(first, q @ rest, axis=-1, starts=(0, m, n))
 
 
-def tall_qr_vjp(gq, gr, q, r):
+def tall_qr_vjp(gq: Array, gr: Array, q: Array, r: Array) -> Array:
     """[Q̄ + Q copyltu(R R̄ᵀ - Q̄ᵀQ)] R⁻ᵀ (Walter and Lehmann)."""
     inner = triangle(triangle(gr, upper=True) @ r.mT - q.mT @ gq, upper=True)
     inner = inner + triangle(inner.mT, -1)
     return triangular(r, (gq + q @ inner).mT, upper=True, unit=False).mT
 
 
-def qr_jvp(t, x, out, lead, x_shape, complete):
+def qr_jvp(t: Array, x: Array, out: Array, lead: Shape, x_shape: Shape, complete: bool) -> Array:
     not_differentiable(x_shape, complete)
     m, n = x_shape[-2:]
     k = min(m, n)
@@ -164,30 +170,30 @@ qr = primitive("qr", lambda xp, x, *, complete: together(x, *orthogonal_triangul
 
 
 # ----------------------------------------------------------------------------------------------------------------- SVD
-def svd_shapes(shape, full):
+def svd_shapes(shape: Shape, full: bool) -> tuple[Shape, Shape, Shape]:
     m, n = shape[-2:]
     k = min(m, n)
     return (m, m if full else k), (k,), (n if full else k, n)
 
 
-def singular_values_and_vectors(xp, x, full):
+def singular_values_and_vectors(xp: Namespace, x: Array, full: bool) -> Any:
     with raising(xp):
         return xp.linalg.svd(x, full_matrices=full)
 
 
-def svd_factors(x, shape, full):
+def svd_factors(x: Array, shape: Shape, full: bool) -> tuple[Array, Array, Array]:
     """U, S and V, cut to the k singular values, from a packed array."""
     u, s, vh = parts(x, *svd_shapes(shape, full))
     k = s.shape[-1]
     return u[..., :k], s, vh[..., :k, :].mT
 
 
-def gaps(s):
+def gaps(s: Array) -> tuple[Array, Array]:
     """s_j - s_i and s_j + s_i at [i, j]."""
     return s[..., None, :] - s[..., :, None], s[..., None, :] + s[..., :, None]
 
 
-def svd_vjp(g, out, x_shape, full):
+def svd_vjp(g: Array, out: Array, x_shape: Shape, full: bool) -> Array:
     """Townsend's formula. Vectors beyond the k singular values are chosen freely, and pass no gradient."""
     (u, s, v), (gu, gs, gv) = svd_factors(out, x_shape, full), svd_factors(g, x_shape, full)
     difference, total = gaps(s)
@@ -201,7 +207,7 @@ def svd_vjp(g, out, x_shape, full):
     return result
 
 
-def svd_jvp(xp, t, out, x_shape, full):
+def svd_jvp(xp: Namespace, t: Array, out: Array, x_shape: Shape, full: bool) -> Array:
     u, s, v = svd_factors(out, x_shape, full)
     inner = u.mT @ t @ v
     difference, total = gaps(s)
@@ -222,12 +228,12 @@ def svd_jvp(xp, t, out, x_shape, full):
     return packed((tu, batch), (diagonal_of(inner), batch), (tv.mT, batch))
 
 
-def nothing_of(xp, x, batch):
+def nothing_of(xp: Namespace, x: Array, batch: Shape) -> Array:
     """Zeros of x's last two axes, in a batch."""
     return xp.zeros_like(xp.broadcast_to(x, batch + tuple(x.shape[-2:])))
 
 
-def beside(x):
+def beside(x: Array) -> Array:
     """x without its diagonal."""
     return x - diagonal_matrix(diagonal_of(x))
 
@@ -241,23 +247,23 @@ svd: Primitive = primitive(
 
 
 # --------------------------------------------------------------------------------------------- symmetric eigenvalues
-def eigenvalues_and_vectors(xp, x, lower):
+def eigenvalues_and_vectors(xp: Namespace, x: Array, lower: bool) -> Any:
     with raising(xp):
         return xp.linalg.eigh(x, UPLO="L" if lower else "U")
 
 
-def eigh_shapes(shape):
+def eigh_shapes(shape: Shape) -> tuple[Shape, Shape]:
     return (shape[-1],), (shape[-1], shape[-1])
 
 
-def eigh_vjp(g, out, x_shape):
+def eigh_vjp(g: Array, out: Array, x_shape: Shape) -> Array:
     """V (diag w̄ + VᵀV̄ / (w_j - w_i)) Vᵀ, symmetric as x is (Giles)."""
     (w, v), (gw, gv) = parts(out, *eigh_shapes(x_shape)), parts(g, *eigh_shapes(x_shape))
     turn = v.mT @ gv
     return v @ (over_gaps((turn - turn.mT) / 2, gaps(w)[0], unused(gv)) + diagonal_matrix(gw)) @ v.mT
 
 
-def eigh_jvp(t, out, x_shape):
+def eigh_jvp(t: Array, out: Array, x_shape: Shape) -> Array:
     w, v = parts(out, *eigh_shapes(x_shape))
     inner = v.mT @ symmetric(t) @ v
     batch = tuple(t.shape[:-2])
@@ -271,19 +277,19 @@ eigh = primitive("eigh", lambda xp, x, *, lower: together(x, *eigenvalues_and_ve
 
 
 # ------------------------------------------------------------------------------------------------------------------ LU
-def lu_parts(out, m, n):
+def lu_parts(out: Array, m: int, n: int) -> tuple[Array, Array]:
     """L and U, square ones of the k leading rows and columns."""
     k = min(m, n)
     square = out[..., :k, :k]
     return diagonal_matrix(diagonal_of(square) * 0 + 1) + triangle(square, -1), triangle(square, upper=True)
 
 
-def alike(array, x):
+def alike(array: Array, x: Array) -> Array:
     """An array of the metadata, as a Tensor where x is one."""
     return constant(array) if type(x) is Tensor else array
 
 
-def lu_vjp(g, out, x_shape, order):
+def lu_vjp(g: Array, out: Array, x_shape: Shape, order: Array) -> Array:
     """Of P x = L U, both in one array: Pᵀ L⁻ᵀ (tril(Lᵀ L̄) + triu(Ū Uᵀ)) U⁻ᵀ. What sticks out of the square part is solved for
     first: below, L₂ = x₂ U⁻¹; beside, U₂ = L⁻¹ x₂."""
     m, n = x_shape[-2:]
@@ -307,7 +313,7 @@ def lu_vjp(g, out, x_shape, order):
     return alike(order, g).mT @ result
 
 
-def lu_jvp(t, out, x_shape, order):
+def lu_jvp(t: Array, out: Array, x_shape: Shape, order: Array) -> Array:
     m, n = x_shape[-2:]
     k = min(m, n)
     low, up = lu_parts(out, m, n)
@@ -332,14 +338,15 @@ lu = primitive("lu", lambda x, *, factors, order: factors, reads=matrix_groups, 
 
 
 # -------------------------------------------------------------------------------------------------------- determinants
-def cofactors(x, out):
+def cofactors(x: Array, out: Array) -> Array:
     """d det(x) / dx = det(x) x⁻ᵀ. Where a determinant is 0 there is no inverse; the cofactors are then, with x = U S Vᵀ, those
     of S between det(U) U and det(V) Vᵀ (N. Higham, "What is the adjugate of a matrix?", 2020)."""
     if not bool((out == 0).any()):
         return out[..., None, None] * inv(x).mT
     u, s, v = svd_factors(svd(x, full=False), tuple(x.shape), False)
-    xp, others = namespace_of[type(x)], 1
-    rest = xp.where(namespace_of[type(getattr(x, "array", x))].eye(x.shape[-1], dtype=bool), 1, s[..., None, :])
+    others: Array = 1
+    xp = namespace_of[type(x)]
+    rest = xp.where(namespace_of[type(bare(x))].eye(x.shape[-1], dtype=bool), 1, s[..., None, :])
     for j in range(x.shape[-1]):
         others = others * rest[..., j]
     return (det(u) * det(v))[..., None, None] * (u * others[..., None, :]) @ v.mT
@@ -356,7 +363,7 @@ det: Primitive = primitive(
     jvp={"x": lambda xp, t, x, out: xp.sum(t * cofactors(x, out), axis=(-2, -1))})
 
 
-def inverse_or_not(x, out):
+def inverse_or_not(x: Array, out: Array) -> Array:
     """x⁻ᵀ; where x is singular inf and nan stand in it."""
     if not bool((out[..., 1] == -inf).any()):
         return inv(x).mT
@@ -364,7 +371,7 @@ def inverse_or_not(x, out):
     return (u / s[..., None, :]) @ v.mT
 
 
-def sign_and_logarithm(xp, x):
+def sign_and_logarithm(xp: Namespace, x: Array) -> Array:
     return xp.stack(xp.linalg.slogdet(x), axis=-1)
 
 
@@ -375,6 +382,6 @@ slogdet = primitive(
     jvp={"x": lambda xp, t, x, out: slogdet_tangent(xp, xp.sum(t * inverse_or_not(x, out), axis=(-2, -1)))})
 
 
-def slogdet_tangent(xp, t):
+def slogdet_tangent(xp: Namespace, t: Array) -> Array:
     """The tangents of sign and logarithm: the sign stays as it is."""
     return cat(xp.zeros_like(t)[..., None], t[..., None], axis=-1, starts=(0, 1, 2))

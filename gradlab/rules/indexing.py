@@ -9,6 +9,7 @@ Adding at repeated places is `add.at`, which is quick in one dimension alone: so
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +18,20 @@ from gradlab.backend.accumulate import add_rows
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.primitive import Primitive, elementwise, linear, primitive
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.elementwise import kept
 
 
-def namespace_under(x):
+def namespace_under(x: Array) -> Namespace:
     """The array namespace that x lives in, be it an array or a Tensor."""
     return namespace_of[type(getattr(x, "array", x))]
 
 
-def is_basic(index):
+def is_basic(index: tuple[Any, ...]) -> bool:
     return all(i is None or i is Ellipsis or isinstance(i, (slice, int)) for i in index)
 
 
-def take(x, *, index, skip):
+def take(x: Array, *, index: tuple[Any, ...], skip: int) -> Array:
     """x[index] on all but the first `skip` axes."""
     if not skip:
         return x[index]
@@ -39,7 +41,7 @@ def take(x, *, index, skip):
     return xp.moveaxis(xp.moveaxis(x, front, back)[index], back, front)
 
 
-def spread(xp, x, *, shape, index, skip):
+def spread(xp: Namespace, x: Array, *, shape: Shape, index: tuple[Any, ...], skip: int) -> Array:
     """Transpose of `take`: zeros of `shape` with x added at the index."""
     if is_basic(index):
         total = xp.zeros(shape, dtype=x.dtype)
@@ -61,7 +63,7 @@ def spread(xp, x, *, shape, index, skip):
 FEW = 100                                                                # elements up to which `add.at` is quick at any index
 
 
-def add_part(total, g, lead, index, skip):
+def add_part(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: int) -> bool:
     """total[…, index] += g, each repetition of a place counting; not with arrays of integers behind other axes."""
     skip += len(lead)
     if all(not is_array(i) or i.dtype.kind == "b" for i in index) and (is_basic(index) or not skip):
@@ -73,32 +75,33 @@ def add_part(total, g, lead, index, skip):
     return True
 
 
-def is_leading(index):
+def is_leading(index: tuple[Any, ...]) -> bool:
     """Whether the index is arrays of integers alone, which pick from the first axes."""
     return all(is_array(i) and i.dtype.kind != "b" for i in index)
 
 
-def flat_places(index, shape):
+def flat_places(index: tuple[Any, ...], shape: Shape) -> Array:
     """The row numbers that leading indices pick, the first axes taken as one."""
-    total, step = 0, 1
+    total: Array = 0
+    step = 1
     for i, length in zip(reversed(index), reversed(shape[:len(index)]), strict=True):
         total = total + counted(i, length) * step
         step *= length
     return total.reshape(-1)
 
 
-def counted(i, length):
+def counted(i: Array, length: int) -> Array:
     """An index with negative numbers counted from the end. (Looking whether there are any is quicker on the host alone.)"""
     return i if type(i) is np.ndarray and (not i.size or i.min() >= 0) else i % length
 
 
-def in_rows(xp, x, index, shape):
+def in_rows(xp: Namespace, x: Array, index: tuple[Any, ...], shape: Shape) -> Array:
     """Zeros of `shape` with x added at a leading index."""
     width = prod(shape[len(index):])
     return add_rows(xp, x.reshape(-1, width), flat_places(index, shape), prod(shape[:len(index)])).reshape(shape)
 
 
-def add_at(xp, total, index, x):
+def add_at(xp: Namespace, total: Array, index: tuple[Any, ...], x: Array) -> None:
     """total[index] += x, in place, each repetition of a place counting."""
     if x.size < FEW or not is_leading(index):
         accumulate.add_at(xp, total, index, x)
@@ -117,14 +120,14 @@ scatter: Primitive = linear("scatter", spread, reads="into", node="IndexPutBackw
                  x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip))
 
 
-def added(xp, base, patch, *, index):
+def added(xp: Namespace, base: Array, patch: Array, *, index: tuple[Any, ...]) -> Array:
     """base with `patch` added at the index."""
     total = base.copy()
     add_at(xp, total, index, patch)
     return total
 
 
-def added_reads(arg, x_shape, out_shape, meta):
+def added_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     return None if arg == "base" else numbered(out_shape)[meta["index"]], None
 
 
@@ -137,10 +140,11 @@ index_add = primitive(
 
 
 # ---------------------------------------------------------------------------------------------------------- along an axis
-def places(xp, shape, axis, indices):
+def places(xp: Namespace, shape: Shape, axis: int, indices: Array) -> Array:
     """The element numbers, in an array of `shape`, of the picks along a negative axis. The other axes of `indices` may be
     shorter than those of `shape`, and it may have none of the leading ones."""
-    total, step, n = 0, 1, len(shape)
+    total: Array = 0
+    step, n = 1, len(shape)
     for at in range(-1, -n - 1, -1):
         if at == axis:
             total = total + indices * step
@@ -153,13 +157,13 @@ def places(xp, shape, axis, indices):
     return total
 
 
-def taken_along(xp, x, *, axis, indices, keepdims):
+def taken_along(xp: Namespace, x: Array, *, axis: int, indices: Array, keepdims: bool) -> Array:
     """What x holds at the indices along a negative axis; without keepdims (one index each) that axis is dropped."""
     out = x.reshape(-1).take(places(xp, x.shape, axis, indices))
     return out if keepdims else out.squeeze(axis)
 
 
-def put_at(xp, x, *, shape, axis, indices, keepdims):
+def put_at(xp: Namespace, x: Array, *, shape: Shape, axis: int, indices: Array, keepdims: bool) -> Array:
     """Transpose of `taken_along`: zeros of `shape`, x added where the indices point."""
     total = xp.zeros(shape, dtype=x.dtype)
     if x.size:

@@ -16,8 +16,10 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.triangular import solve_triangular
 from gradlab.core.primitive import Primitive, primitive
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Array, Namespace
+from gradlab.rules.indexing import namespace_under
 from gradlab.rules.matrix import batch_groups, matrix_groups, padded
-from gradlab.rules.shapes import diagonal, namespace_under
+from gradlab.rules.shapes import diagonal
 
 
 class LinAlgError(RuntimeError):
@@ -34,33 +36,34 @@ def raising(xp: Any) -> AbstractContextManager[Any]:
         return nullcontext()
     import cupyx
 
-    return cupyx.errstate(linalg="raise")
+    context: AbstractContextManager[Any] = cupyx.errstate(linalg="raise")
+    return context
 
 
 # ------------------------------------------------------------------------------------------------ parts of a matrix
-def triangle(x, k=0, upper=False):
+def triangle(x: Array, k: int = 0, upper: bool = False) -> Array:
     """x on one side of its k-th diagonal (and on it), 0 elsewhere."""
     n, m = x.shape[-2:]
     mask = namespace_under(x).tri(n, m, k - 1 if upper else k, dtype=bool)
     return namespace_of[type(x)].where(~mask if upper else mask, x, 0)
 
 
-def diagonal_matrix(x):
+def diagonal_matrix(x: Array) -> Array:
     """x on the diagonal, 0 elsewhere."""
     mask = namespace_under(x).eye(x.shape[-1], dtype=bool)
     return namespace_of[type(x)].where(mask, x[..., None, :], 0)
 
 
-def diagonal_of(x):
+def diagonal_of(x: Array) -> Array:
     return diagonal(x, offset=0, axes=(-2, -1))
 
 
-def symmetric(x):
+def symmetric(x: Array) -> Array:
     return (x + x.mT) / 2
 
 
 # ------------------------------------------------------------------------------------------------------------ inverses
-def inverse(xp, x):
+def inverse(xp: Namespace, x: Array) -> Array:
     with raising(xp):
         return xp.linalg.inv(x)
 
@@ -70,16 +73,24 @@ inv: Primitive = primitive("inv", inverse, reads=matrix_groups, node="LinalgInvE
                 vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)}, jvp={"x": lambda t, out: -(out @ t @ out)})
 
 
-def pseudoinverse(xp, x, *, cutoff):
+def completed(x: Array, hermitian: bool) -> Array:
+    """With `hermitian` the symmetric matrix of which x is the lower triangle."""
+    return triangle(x) + triangle(x, -1).mT if hermitian else x
+
+
+def pseudoinverse(xp: Namespace, x: Array, *, cutoff: tuple[float, float], hermitian: bool) -> Array:
     """The pseudo-inverse; singular values up to cutoff = (absolute, relative to the largest) count as 0."""
+    x = completed(x, hermitian)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     least = xp.maximum(cutoff[0], s[..., :1] * cutoff[1]) if s.shape[-1] else 0
     kept = s > least
     return vh.mT @ (xp.where(kept, 1 / xp.where(kept, s, 1), 0)[..., None] * u.mT)
 
 
-def pinv_vjp(g, x, out):
-    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side."""
+def pinv_vjp(g: Array, x: Array, out: Array, hermitian: bool) -> Array:
+    """With P the pseudo-inverse of A: -PᵀGPᵀ + (G - APG)... in the form that never builds a projector of the longer side. Of
+    a symmetric matrix, whose lower triangle alone is read, the same; so that a symmetric step has its slope, as in torch."""
+    x = completed(x, hermitian)
     p, h = out.mT, g.mT
     across, along = h @ out, out @ h                                       # m × m and n × n, of which one is small
     first = (across - x @ (out @ across)) @ p
@@ -87,13 +98,16 @@ def pinv_vjp(g, x, out):
     return first + second - p @ g @ p
 
 
+def pinv_jvp(t: Array, x: Array, out: Array) -> Array:
+    return (-(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
+            + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)
+
+
 pinv = primitive("pinv", pseudoinverse, reads=matrix_groups, node="LinalgPinvBackward0", tex="{x}^{{+}}",
                  formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
                          r"+ y^\top y\, \bar{y}^\top (1 - y x)",
                  vjp={"x": pinv_vjp},
-                 jvp={"x": lambda t, x, out: (
-                     -(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
-                     + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)})
+                 jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, completed(x, hermitian), out)})
 
 
 # ------------------------------------------------------------------------------------------------------------- systems
@@ -106,7 +120,7 @@ def solve_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
     return np.broadcast_to(groups, x_shape), np.broadcast_to(groups, (*out_batch, *out_shape[-2:]))
 
 
-def solution(xp, a, b):
+def solution(xp: Namespace, a: Array, b: Array) -> Array:
     if xp is not np:                                                                     # CuPy's does not broadcast
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = xp.broadcast_to(a, batch + a.shape[-2:]), xp.broadcast_to(b, batch + b.shape[-2:])
@@ -122,12 +136,12 @@ solve: Primitive = primitive(
          "b": lambda t, a, lead, b_shape, out_shape: solve(a, padded(t, lead, b_shape, out_shape))})
 
 
-def triangular_slope(g, a, out, upper, unit):
+def triangular_slope(g: Array, a: Array, out: Array, upper: bool, unit: bool) -> Array:
     whole = -(triangular(a.mT, g, upper=not upper, unit=unit) @ out.mT)
     return triangle(whole, (1 if upper else -1) if unit else 0, upper)
 
 
-def triangular_along(t, a, out, upper, unit):
+def triangular_along(t: Array, a: Array, out: Array, upper: bool, unit: bool) -> Array:
     t = triangle(t, (1 if upper else -1) if unit else 0, upper)
     return -triangular(a, t @ out, upper=upper, unit=unit)
 

@@ -5,21 +5,25 @@ its two arguments, which are alive anyway, and computes the slopes of its terms 
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from gradlab.core.primitive import Primitive, linear, primitive
 from gradlab.rules.activations import hardtanh, logsigmoid
+from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 from gradlab.rules.elementary import sigmoid
 
 
-def reads_terms(arg, shape, out_shape, meta):
+def reads_terms(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """Each term reads the elements at its own place; their sum reads all (see core.sparsity)."""
     return (None, None) if meta["total"] is None else (np.zeros(shape, int), np.zeros(out_shape, int))
 
 
-def spread(xp, g, lead, x, weight, total, factor):
+def spread(xp: Namespace, g: Array, lead: Shape, x: Array, weight: Array | None, total: float | None,
+           factor: Array | float) -> Array:
     """The cotangent of each term, times a constant factor of the slope."""
     if factor != 1:
         g = g * factor
@@ -30,7 +34,7 @@ def spread(xp, g, lead, x, weight, total, factor):
     return g if weight is None else g * xp.asarray(weight)
 
 
-def gathered(xp, tangents, x, weight, total, factor):
+def gathered(xp: Namespace, tangents: Array, x: Array, weight: Array | None, total: float | None, factor: Array | float) -> Array:
     """The tangent of the result from those of the terms."""
     if weight is not None:
         tangents = tangents * xp.asarray(weight)
@@ -39,10 +43,11 @@ def gathered(xp, tangents, x, weight, total, factor):
     return xp.sum(tangents, axis=tuple(range(-len(x.shape), 0))) * factor / total
 
 
-def fused(name, terms, slopes, *, node=None, tex, formula, factor=1, summed=None):
+def fused(name: str, terms: Callable[..., Array], slopes: Mapping[str, Callable[..., Array]], *, node: str | None = None,
+          tex: str, formula: str, factor: Array | float = 1, summed: Callable[..., Array] | None = None) -> Primitive:
     """A loss of predictions x and targets y of one shape: `terms(xp, x, y, parameter)`, and for each argument the slope of a
     term divided by `factor`. `summed` is the sum of the terms, where there is a shorter way to it."""
-    def forward(xp, x, y, *, weight, parameter, total):
+    def forward(xp: Namespace, x: Array, y: Array, *, weight: Array | None, parameter: Any, total: float | None) -> Array:
         if summed is not None and weight is None and total is not None and x.dtype.itemsize > 2:
             return summed(xp, x, y) / total
         loss = terms(xp, x, y, parameter)
@@ -50,11 +55,11 @@ def fused(name, terms, slopes, *, node=None, tex, formula, factor=1, summed=None
             loss = loss * weight
         return loss if total is None else loss.sum() / total
 
-    def vjp(slope):
+    def vjp(slope: Callable[..., Array]) -> Callable[..., Array]:
         return lambda xp, g, lead, x, y, weight, parameter, total: (
             slope(xp, x, y, parameter) * spread(xp, g, lead, x, weight, total, factor))
 
-    def jvp(slope):
+    def jvp(slope: Callable[..., Array]) -> Callable[..., Array]:
         return lambda xp, t, x, y, weight, parameter, total: gathered(
             xp, slope(xp, x, y, parameter) * t, x, weight, total, factor)
     return primitive(name, forward, reads=reads_terms, node=node, tex=tex, formula=formula, promote="real tensors",
@@ -62,17 +67,17 @@ def fused(name, terms, slopes, *, node=None, tex, formula, factor=1, summed=None
                      jvp={arg: jvp(slope) for arg, slope in slopes.items()})
 
 
-def of_difference(slope):
+def of_difference(slope: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
     """The slopes of a function of x - y."""
     return {"x": lambda xp, x, y, parameter: slope(x - y, parameter), "y": lambda xp, x, y, parameter: slope(y - x, parameter)}
 
 
-def sum_of_squares(xp, x, y):
+def sum_of_squares(xp: Namespace, x: Array, y: Array) -> Array:
     d = x - y
     return xp.vdot(d, d)
 
 
-def smooth_terms(xp, x, y, beta):
+def smooth_terms(xp: Namespace, x: Array, y: Array, beta: float) -> Array:
     """d² / 2β where |d| < β, |d| - β/2 elsewhere."""
     size = xp.absolute(x - y)
     near = xp.minimum(size, beta)
@@ -91,12 +96,12 @@ huber_loss = fused("huber_loss", lambda xp, x, y, delta: smooth_terms(xp, x, y, 
 
 
 # -------------------------------------------------------------------------------------------------------------- two classes
-def floored(xp, x):
+def floored(xp: Namespace, x: Array) -> Array:
     """log x, but at least -100, so that no single term is infinite."""
     return xp.maximum(xp.log(x), -100)
 
 
-def odds_slope(xp, x, y, parameter):
+def odds_slope(xp: Namespace, x: Array, y: Array, parameter: Any) -> Array:
     """(x - y) / (x (1 - x)), whose denominator is kept from 0."""
     spread = x * (1 - x)
     return (x - y) / xp.where(spread < 1e-12, 1e-12, spread)
@@ -110,19 +115,19 @@ binary_cross_entropy = fused(
     formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}")
 
 
-def logit_terms(xp, x, y, pos_weight):
+def logit_terms(xp: Namespace, x: Array, y: Array, pos_weight: Array | None) -> Array:
     logs = logsigmoid(x)
     return (1 - y) * x - (logs if pos_weight is None else ((pos_weight - 1) * y + 1) * logs)
 
 
-def logit_slope(xp, x, y, pos_weight):
+def logit_slope(xp: Namespace, x: Array, y: Array, pos_weight: Array | None) -> Array:
     if pos_weight is None:
         return sigmoid(x) - y
     positive = xp.asarray(pos_weight) * y
     return (positive + 1 - y) * sigmoid(x) - positive
 
 
-def logit_target_slope(xp, x, y, pos_weight):
+def logit_target_slope(xp: Namespace, x: Array, y: Array, pos_weight: Array | None) -> Array:
     return -x if pos_weight is None else -x - (xp.asarray(pos_weight) - 1) * logsigmoid(x)
 
 
@@ -132,13 +137,13 @@ binary_cross_entropy_with_logits = fused(
     formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}")
 
 soft_margin_loss = fused(
-    "soft_margin_loss", lambda xp, x, y, parameter: xp.log(1 + xp.exp(-y * x)),
+    "soft_margin_loss", lambda xp, x, y, parameter: xp.log1p(xp.exp(-y * x)),
     {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
     tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})", formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}")
 
 
 # ------------------------------------------------------------------------------------------------------------- many classes
-def picked_terms(xp, x, *, shape, at, weights, total):
+def picked_terms(xp: Namespace, x: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
     """-weights · x at the flat positions `at` of the last axes, which are `shape`; summed and divided by `total`, if there is
     one."""
     lead = x.shape[:x.ndim - len(shape)]
@@ -150,7 +155,7 @@ def picked_terms(xp, x, *, shape, at, weights, total):
     return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total              # 0, and not -0
 
 
-def placed_terms(xp, scale, *, shape, at, weights, total):
+def placed_terms(xp: Namespace, scale: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
     """Transpose of `picked_terms`: zeros of `shape` but for the entries at `at`, each of which comes up once."""
     lead = scale.shape[:scale.ndim - at.ndim] if total is None else scale.shape
     if total is not None:
@@ -164,29 +169,30 @@ def placed_terms(xp, scale, *, shape, at, weights, total):
     return placed.reshape(lead + shape)
 
 
-def terms_numbered(meta):
+def terms_numbered(meta: Meta) -> tuple[Array, Array]:
     """For each picked entry the number of its term, or 0 if they are summed; -1 where it has the weight 0 (core.sparsity)."""
     at, weights = meta["at"], meta["weights"]
     terms = np.zeros(at.shape, int) if meta["total"] is not None else np.arange(at.size).reshape(at.shape)
     return at, terms if weights is None else np.where(weights == 0, -1, terms)
 
 
-def picked_reads(arg, shape, out_shape, meta):
+def picked_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """Every picked entry is read, no other: -1 for what goes nowhere."""
     groups, (at, terms) = np.full(prod(shape), -1), terms_numbered(meta)
     groups[at] = terms
     return groups.reshape(shape), np.zeros(out_shape, int) if meta["total"] is not None else terms
 
 
-def placed_reads(arg, shape, out_shape, meta):
+def placed_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     source, (at, terms) = np.full(prod(out_shape), -1), terms_numbered(meta)
     source[at] = terms
     return None, source.reshape(out_shape)
 
 
-nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
+nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, promote="single", tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
                   # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
                   x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total))
 nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
-nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, tex=r"\mathrm{{scatter}}({scale})",
+nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, promote="single",
+                     tex=r"\mathrm{{scatter}}({scale})",
                      scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total))

@@ -15,28 +15,29 @@ import numpy as np
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.primitive import Primitive, bilinear, primitive
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Array, Axes, Meta, Namespace, Shape
 from gradlab.rules.shapes import cat
 
 
-def matmul_groups(arg, x_shape, out_shape, meta):
+def matmul_groups(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """out[i, j] depends on row i of a and on column j of b: the groups that reducing the shared axis leaves."""
     axis = -1 if arg == "a" else -2
     kept = numbered(tuple(1 if i == len(x_shape) + axis else n for i, n in enumerate(x_shape)))
     return np.broadcast_to(kept, x_shape), np.broadcast_to(kept, out_shape)
 
 
-def matvec_groups(arg, x_shape, out_shape, meta):
+def matvec_groups(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     rows = np.arange(out_shape[-1])
     return (np.repeat(rows, x_shape[-1]), rows) if arg == "a" else (np.zeros(x_shape, int), np.zeros(out_shape, int))
 
 
-def addmm_groups(arg, x_shape, out_shape, meta):
+def addmm_groups(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     if arg == "bias":
         return None, np.broadcast_to(numbered(x_shape), out_shape)
     return matmul_groups({"x": "a", "w": "b"}[arg], x_shape, out_shape, meta)
 
 
-def misfit(a, b):
+def misfit(a: Shape, b: Shape) -> RuntimeError | None:
     """Torch's words for matrices that cannot be multiplied."""
     if len(a) == 2 and len(b) == 2:
         return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]}). The columns of the "
@@ -67,13 +68,13 @@ dot = bilinear("dot", np.matmul, a=lambda g, b: g[..., None] * b, b=lambda g, a:
 vdot = dot.named("VdotBackward0")
 
 
-def affine(xp, bias, x, w):
+def affine(xp: Namespace, bias: Array, x: Array, w: Array) -> Array:
     out = x @ w
     out += bias
     return out
 
 
-def scaled_affine(xp, bias, x, w, *, beta, alpha):
+def scaled_affine(xp: Namespace, bias: Array, x: Array, w: Array, *, beta: float, alpha: float) -> Array:
     """beta · bias + alpha · x w; with beta = 0 whatever the bias holds is left out, as BLAS does."""
     out = x @ w
     if alpha != 1:
@@ -83,12 +84,12 @@ def scaled_affine(xp, bias, x, w, *, beta, alpha):
     return out
 
 
-def padded(t, lead, bias_shape, out_shape):
+def padded(t: Array, lead: Shape, bias_shape: Shape, out_shape: Shape) -> Array:
     """The tangent of an argument (a bias) of lower rank, with axes of length 1 between the batch axes and its own."""
     return t.reshape(lead + (1,) * (len(out_shape) - len(bias_shape)) + bias_shape)
 
 
-def affine_misfit(bias, x, w):
+def affine_misfit(bias: Shape, x: Shape, w: Shape) -> RuntimeError | None:
     if x[-1] != w[-2]:
         return misfit(x, w)
     out = (*x[:-1], w[-1])
@@ -103,19 +104,19 @@ def affine_misfit(bias, x, w):
 addmm = primitive("addmm", affine, reads=addmm_groups, tex=r"{bias} + {x}\,{w}", node="AddmmBackward0",
                   vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
                   jvp={"bias": padded, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
-                  explain=affine_misfit)
+                  explain=affine_misfit, promote="single")
 baddbmm = primitive(
     "baddbmm", scaled_affine, reads=addmm_groups, tex=r"{beta}\,{bias} + {alpha}\,{x}\,{w}",
     vjp={"bias": lambda g, beta: g * beta, "x": lambda g, w, alpha: (g * alpha) @ w.mT,
          "w": lambda g, x, alpha: x.mT @ (g * alpha)},
     jvp={"bias": lambda t, lead, bias_shape, out_shape, beta: padded(t, lead, bias_shape, out_shape) * beta,
          "x": lambda t, w, alpha: (t * alpha) @ w, "w": lambda t, x, alpha: x @ (t * alpha)},
-    explain=affine_misfit)
+    explain=affine_misfit, promote="single")
 scaled_addmm = baddbmm.named("AddmmBackward0")
 
 
 # ------------------------------------------------------------------------------------------------------- other products
-def crossed(xp, a, b, *, axis):
+def crossed(xp: Namespace, a: Array, b: Array, *, axis: Axes) -> Array:
     """The vector product along the (negative) axis, in a tuple as elsewhere; both of one shape."""
     x, y = xp.moveaxis(a, axis[0], 0), xp.moveaxis(b, axis[0], 0)
     return xp.stack([x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], axis=axis[0])
@@ -127,14 +128,14 @@ cross: Primitive = primitive(
     vjp={"a": lambda xp, g, b, axis: cross(xp.broadcast_to(b, g.shape), g, axis=axis),
          "b": lambda xp, g, a, axis: cross(g, xp.broadcast_to(a, g.shape), axis=axis)},
     jvp={"a": lambda xp, t, b, axis: cross(t, xp.broadcast_to(b, t.shape), axis=axis),
-         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)})
+         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)}, promote="single")
 
 PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
 PADE_RADIUS = 5.371920351148152
 
 
-def exponential(xp, x):
+def exponential(xp: Namespace, x: Array) -> Array:
     """e^x by scaling and squaring with the [13/13] Padé approximant (Higham, "The scaling and squaring method for the matrix
     exponential revisited", 2005)."""
     one = xp.eye(x.shape[-1], dtype=x.dtype)
@@ -153,7 +154,7 @@ def exponential(xp, x):
     return out
 
 
-def exponential_along(xp, x, direction):
+def exponential_along(xp: Namespace, x: Array, direction: Array) -> Array:
     """The derivative of e^x along a direction: the upper right block of the exponential of [[x, direction], [0, x]] (Higham,
     "Functions of Matrices", 2008, theorem 3.6)."""
     n = x.shape[-1]
@@ -180,4 +181,5 @@ matrix_exp: Primitive = primitive(
     "matrix_exp", exponential, reads=matrix_groups, node="LinalgMatrixExpBackward0", tex="e^{{{x}}}",
     formula=r"\begin{bmatrix} \cdot & \bar{x} \\ 0 & \cdot \end{bmatrix} = \exp \begin{bmatrix} x^\top & \bar{y} \\ 0 & x^\top "
             r"\end{bmatrix}",
-    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)})
+    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)},
+    promote="single")

@@ -5,30 +5,33 @@ getting to. Extremes share a cotangent among equals; those along one axis that p
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import inf, nan, prod
+from typing import Any
 
 import numpy as np
 
-from gradlab.core.primitive import linear, primitive
+from gradlab.core.primitive import Primitive, linear, primitive
+from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 
 
-def negative(axis, ndim):
+def negative(axis: int | Sequence[int] | None, ndim: int) -> Axes:
     """Axes counted from the right and sorted; None is all of them."""
     axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     return tuple(sorted(a - ndim if a >= 0 else a for a in axes))
 
 
-def restore(xp, g, axis, keepdims):
+def restore(xp: Namespace, g: Array, axis: Axes, keepdims: bool) -> Array:
     """Put reduced axes back with length 1. `axis` is negative and sorted: from the left, each insertion is final."""
     return g if keepdims or not axis else xp.expand_dims(g, axis)
 
 
-def count(x_shape, axis):
+def count(x_shape: Shape, axis: Axes) -> int:
     """How many elements are reduced into one."""
     return prod([x_shape[i] for i in axis])
 
 
-def by_rows(ufunc, x, axis, keepdims):
+def by_rows(ufunc: Any, x: Array, axis: Axes, keepdims: bool) -> Array:
     """`ufunc.reduce`. NumPy starts anew for every row it reduces, so many short rows are reduced as the few long columns of a
     transposed copy: softmax over ten classes takes half the time, of a thousand samples a fifth."""
     if axis == (-1,) and x.ndim == 2 and x.shape[1] <= 32 <= x.shape[0]:
@@ -37,62 +40,52 @@ def by_rows(ufunc, x, axis, keepdims):
     return ufunc.reduce(x, axis, None, None, keepdims)
 
 
-def total(xp, x, axis, keepdims=False):
+def total(xp: Namespace, x: Array, axis: Axes, keepdims: bool = False) -> Array:
     """The sum, of arrays and Tensors."""
     return by_rows(np.add, x, axis, keepdims) if xp is np else xp.sum(x, axis=axis, keepdims=keepdims)
 
 
-def wide_total(xp, x, axis, keepdims):
-    """The sum of an array; half precision is added up in single, as torch does."""
-    if x.dtype.char == "e":
-        return total(xp, x.astype(np.float32), axis, keepdims).astype(x.dtype)
-    return total(xp, x, axis, keepdims)
+def average(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    return total(xp, x, axis, keepdims) / count(x.shape, axis)
 
 
-def average(xp, x, *, axis, keepdims):
-    n = count(x.shape, axis)
-    if x.dtype.char == "e":
-        return (total(xp, x.astype(np.float32), axis, keepdims) / n).astype(x.dtype)
-    return total(xp, x, axis, keepdims) / n
-
-
-def largest(x, axis, keepdims):
+def largest(x: Array, axis: Axes, keepdims: bool) -> Array:
     return by_rows(np.maximum, x, axis, keepdims) if type(x) is np.ndarray else x.max(axis=axis, keepdims=keepdims)
 
 
-def smallest(x, axis, keepdims):
+def smallest(x: Array, axis: Axes, keepdims: bool) -> Array:
     return by_rows(np.minimum, x, axis, keepdims) if type(x) is np.ndarray else x.min(axis=axis, keepdims=keepdims)
 
 
-sum_ = linear("sum", lambda xp, x, *, axis, keepdims: wide_total(xp, x, axis, keepdims), reads="axes", promote="sum",
+sum_ = linear("sum", lambda xp, x, *, axis, keepdims: total(xp, x, axis, keepdims), reads="axes", promote="sum",
               node="SumBackward1", tex=r"\sum {x}",
               x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore(xp, g, axis, keepdims), lead + x_shape))
 sum_all = sum_.named("SumBackward0")
 
 mean = linear("mean", average, reads="axes", node="MeanBackward1", tex=r"\tfrac{{1}}{{n}} \sum {x}",
               x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
-                  restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape))
+                  restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape), promote="single")
 mean_all, mean_of_std, mean_of_var = map(mean.named, ("MeanBackward0", "StdMeanBackward0", "VarMeanBackward0"))
 
 
-def numbers(xp, x):
+def numbers(xp: Namespace, x: Array) -> Array:
     """1 where x is a number, 0 where it is NaN."""
     return xp.astype(x == x, x.dtype)
 
 
-nansum = primitive("nansum", lambda xp, x, *, axis, keepdims: wide_total(xp, xp.where(x != x, 0, x), axis, keepdims),
+nansum = primitive("nansum", lambda xp, x, *, axis, keepdims: total(xp, xp.where(x != x, 0, x), axis, keepdims),
                    reads="axes", masks=True, tex=r"\sum [x = x]\,{x}", formula=r"\bar{x} = \bar{y}\,[x = x]",
                    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
-                   jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)})
+                   jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)}, promote="single")
 
 
 # ------------------------------------------------------------------------------------------------------------- products
-def running_product(xp, x, axis):
+def running_product(xp: Namespace, x: Array, axis: int) -> Array:
     """The products of all elements up to each, along one negative axis."""
     return np.multiply.accumulate(x, axis) if xp is np else xp.cumprod(x, axis=axis)
 
 
-def others(xp, x, axis):
+def others(xp: Namespace, x: Array, axis: Axes) -> Array:
     """The product of all elements but one, for each: what lies before it times what lies behind it. No division, so zeros
     need no case of their own, and the derivatives of this are right at them too."""
     if not axis:
@@ -109,8 +102,9 @@ def others(xp, x, axis):
     return before * xp.flip(behind, axis=at)
 
 
-def multiplied(x, *, axis, keepdims):
-    return np.multiply.reduce(x, axis, None, None, keepdims) if type(x) is np.ndarray else x.prod(axis=axis, keepdims=keepdims)
+def multiplied(x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    multiply: Any = np.multiply  # whose type knows no None by position
+    return multiply.reduce(x, axis, None, None, keepdims) if type(x) is np.ndarray else x.prod(axis=axis, keepdims=keepdims)
 
 
 product = primitive("prod", multiplied, reads="axes", promote="sum", masks=True,
@@ -121,23 +115,21 @@ product_all = product.named("ProdBackward0")
 
 
 # -------------------------------------------------------------------------------------------------------------- spreads
-def variance(xp, x, *, axis, keepdims, correction):
+def variance(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
     """The sum of squared distances from the mean, over n - correction; inf or nan where that is not positive."""
-    wide = x.astype(np.float32) if x.dtype.char == "e" else x
-    centred = wide - average(xp, wide, axis=axis, keepdims=True)
+    centred = x - average(xp, x, axis=axis, keepdims=True)
     if centred.ndim:
         centred *= centred                                                         # in its own memory
     else:
         centred = centred * centred
-    v = total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
-    return v if wide is x else v.astype(x.dtype)
+    return total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
 
 
-def deviation(xp, x, *, axis, keepdims, correction):
+def deviation(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction: float) -> Array:
     return xp.sqrt(variance(xp, x, axis=axis, keepdims=keepdims, correction=correction))
 
 
-def slope(xp, x, axis, degrees):
+def slope(xp: Namespace, x: Array, axis: Axes, degrees: float) -> Array:
     """d var / dx; as in torch infinite where there are no degrees of freedom."""
     centred = x - total(xp, x, axis, True) / count(x.shape, axis)
     if degrees <= 0 and len(axis) == len(x.shape):
@@ -145,33 +137,33 @@ def slope(xp, x, axis, degrees):
     return (2 / degrees if degrees > 0 else inf) * centred
 
 
-def var_vjp(xp, g, x, x_shape, axis, keepdims, correction):
+def var_vjp(xp: Namespace, g: Array, x: Array, x_shape: Shape, axis: Axes, keepdims: bool, correction: float) -> Array:
     return restore(xp, g, axis, keepdims) * slope(xp, x, axis, count(x_shape, axis) - correction)
 
 
-def var_jvp(xp, t, x, x_shape, axis, keepdims, correction):
+def var_jvp(xp: Namespace, t: Array, x: Array, x_shape: Shape, axis: Axes, keepdims: bool, correction: float) -> Array:
     return total(xp, t * slope(xp, x, axis, count(x_shape, axis) - correction), axis, keepdims)
 
 
-def of_root(xp, g, out):
+def of_root(xp: Namespace, g: Array, out: Array) -> Array:
     """g · d sqrt(v) / dv = g / (2 sqrt(v)), taken as 0 where the deviation itself is 0, as PyTorch does."""
     return xp.where(out == 0, 0, g / (2 * out))
 
 
 var = primitive("var", variance, reads="axes", masks=True, tex=r"\mathrm{{var}}({x})",
                 formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}\,(x - \mathrm{mean}\,x)",
-                vjp={"x": var_vjp}, jvp={"x": var_jvp})
+                vjp={"x": var_vjp}, jvp={"x": var_jvp}, promote="single")
 std = primitive("std", deviation, reads="axes", tex=r"\mathrm{{std}}({x})",
                 formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}}{y}\,(x - \mathrm{mean}\,x)",
                 vjp={"x": lambda xp, g, x, out, x_shape, axis, keepdims, correction: var_vjp(
                     xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction)},
                 jvp={"x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(xp, var_jvp(
-                    xp, t, x, x_shape, axis, keepdims, correction), out)})
+                    xp, t, x, x_shape, axis, keepdims, correction), out)}, promote="single")
 var_of_mean, std_of_mean = var.named("VarMeanBackward0"), std.named("StdMeanBackward0")
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
-def length(xp, x, *, axis, keepdims, order):
+def length(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float) -> Array:
     """(Σ |x|ᵖ)^(1/p); at p = 0 the number of nonzeros, at ±∞ the largest or smallest magnitude."""
     if order == 2:
         return xp.sqrt(total(xp, x * x, axis, keepdims))
@@ -186,7 +178,7 @@ def length(xp, x, *, axis, keepdims, order):
     return total(xp, sizes ** order, axis, keepdims) ** (1 / order)
 
 
-def along_norm(xp, g, x, norm, axis, order):
+def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order: float) -> Array:
     """g · d |x| / dx in PyTorch's forms, and with its subgradients: 0 where x is 0 or the norm is; shared by equal extremes."""
     if order == 0:
         return xp.zeros_like(g * x)
@@ -210,12 +202,12 @@ vector_norm = primitive(
     vjp={"x": lambda xp, g, x, out, axis, keepdims, order: along_norm(
         xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, order)},
     jvp={"x": lambda xp, t, x, out, axis, keepdims, order: total(
-        xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims)})
+        xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims)}, promote="single")
 distance = vector_norm.named("DistBackward0")
 
 
 # ------------------------------------------------------------------------------------------------------------- extremes
-def share(xp, g, x, extreme, axis, nans):
+def share(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: bool) -> Array:
     """g where x is the extreme value, divided evenly among ties. With `nans` an extreme that is NaN is shared by the NaNs;
     without, 0 / 0 makes all of it NaN, as torch does where axes are named."""
     mask = x == extreme
@@ -224,7 +216,7 @@ def share(xp, g, x, extreme, axis, nans):
     return xp.where(mask, g, 0) / total(xp, xp.astype(mask, extreme.dtype), axis, True)
 
 
-def extreme_rules(name, node, function, tex, nans):
+def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
     return primitive(
         name, function, reads="axes", masks=True, node=node, tex=rf"{tex} {{x}}",
         formula=r"\bar{x} = \bar{y}\,[x = y] \,/\, \#[x = y]",
@@ -234,7 +226,7 @@ def extreme_rules(name, node, function, tex, nans):
             xp, share(xp, t, x, restore(xp, out, axis, keepdims), axis, nans), axis, keepdims)})
 
 
-def middle(xp, x, *, axis, keepdims):
+def middle(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     """The lower median of everything; NaN if there is one, or nothing."""
     flat = x.reshape(-1)
     if not flat.size:
@@ -245,7 +237,7 @@ def middle(xp, x, *, axis, keepdims):
     return found.reshape((1,) * x.ndim) if keepdims else found
 
 
-def middle_of_numbers(xp, x, *, axis, keepdims):
+def middle_of_numbers(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     """The same without the NaNs; NaN if there is nothing else."""
     flat = x.reshape(-1)
     if not flat.size:

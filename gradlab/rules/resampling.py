@@ -16,6 +16,7 @@ import numpy as np
 
 from gradlab.core.primitive import Primitive, linear
 from gradlab.core.sparsity import numbered
+from gradlab.rules.arguments import Meta, Shape
 
 ALL = slice(None)
 
@@ -130,7 +131,7 @@ def resampled(xp: Any, x: Any, *, maps: Maps, over: Any, first: bool, fill: floa
     return made.copy() if made is x or made.base is not None else made
 
 
-def resample_reads(arg, x_shape, out_shape, meta):
+def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """For each tap of each axis, the element that it reads."""
     flows = []
     for taps in product(*(range(1 if m is None else len(m.index)) for m in meta["maps"])):
@@ -147,12 +148,13 @@ def resample_reads(arg, x_shape, out_shape, meta):
 resample: Primitive = linear(
     "resample", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})",
     x=lambda g, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
-    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0})
+    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0}, promote="single")
 
 
 # The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see `unmoved`).
 remap = linear("remap", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})", batch=resample.batch,
-               x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0))
+               x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
+               promote="single")
 
 
 def transposed(maps: Maps) -> Maps:
@@ -230,10 +232,10 @@ def interpolation_map(length: int, out: int, mode: str, align_corners: bool, sca
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> np.ndarray:
     """The weights of the elements at -1, 0, 1 and 2 for a point t past 0."""
-    def near(x: np.ndarray) -> np.ndarray:
+    def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: np.ndarray) -> np.ndarray:
+    def far(x: np.ndarray) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     return np.stack([far(t + 1), near(t), near(1 - t), far(2 - t)])

@@ -5,6 +5,7 @@ where NumPy's own function is slow (`broadcast_to` takes 2 µs), the view is mad
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -12,20 +13,21 @@ import numpy as np
 from gradlab.backend.namespaces import moved, namespace_of, writable
 from gradlab.core.primitive import Primitive, elementwise, linear
 from gradlab.core.table import used
+from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 from gradlab.rules.indexing import namespace_under, scatter
 
 
-def under(lead, axes):
+def under(lead: Shape, axes: Axes) -> Axes:
     """A permutation (negative axes) behind the batch axes, also as negative numbers: it may be recorded itself."""
     return (*range(-len(lead) - len(axes), -len(axes)), *axes)
 
 
-def inverse(axes):
+def inverse(axes: Axes) -> Axes:
     """The permutation back; axes negative, as all are."""
     return tuple(axes.index(i) - len(axes) for i in range(-len(axes), 0))
 
 
-def strided(x, shape, strides, offset=0):
+def strided(x: Array, shape: Shape, strides: Shape, offset: int = 0) -> Array:
     """A view of a NumPy array by strides and an offset in bytes, which knows whose memory it is (`as_strided` hides that); a
     copy where the memory is too scattered to say."""
     if x.flags.c_contiguous:
@@ -43,7 +45,7 @@ permute: Primitive = linear(
     x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))), batch=lambda lead, axes: {"axes": under(lead, axes)})
 
 
-def expanded(xp, x, *, shape, skip):
+def expanded(xp: Namespace, x: Array, *, shape: Shape, skip: int) -> Array:
     """Broadcast to `shape`; new axes go behind the first `skip` axes, which are batch axes."""
     have = x.shape
     extra = len(shape) - len(have)
@@ -61,7 +63,7 @@ def expanded(xp, x, *, shape, skip):
     return xp.broadcast_to(x, shape)
 
 
-def narrowed(xp, g, lead, x_shape, skip):
+def narrowed(xp: Namespace, g: Array, lead: Shape, x_shape: Shape, skip: int) -> Array:
     """The engine sums over what broadcasting repeated, and expects new axes behind `lead`; those behind more are summed here."""
     if not skip:
         return g
@@ -76,7 +78,7 @@ diagonal = linear("diagonal", lambda x, *, offset, axes: writable(x.diagonal(off
                   x=lambda g, lead, x_shape, offset, axes: fill_diagonal(g, shape=lead + x_shape, offset=offset, axes=axes))
 
 
-def set_diagonal(xp, x, *, shape, offset, axes):
+def set_diagonal(xp: Namespace, x: Array, *, shape: Shape, offset: int, axes: Axes) -> Array:
     """Zeros of `shape` with x on the diagonal of the two (negative) axes."""
     total = xp.zeros(shape, dtype=x.dtype)
     at = xp.arange(x.shape[-1])
@@ -90,7 +92,7 @@ fill_diagonal: Primitive = linear(
     batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
 
 
-def windows(x, *, axis, size, step):
+def windows(x: Array, *, axis: int, size: int, step: int) -> Array:
     """The stretches of `size` elements along a negative axis, every `step`, as a new last axis."""
     n = (x.shape[axis] - size) // step + 1
     shape = (*x.shape[:axis], n, *x.shape[axis:][1:], size)
@@ -101,7 +103,7 @@ def windows(x, *, axis, size, step):
     return namespace_of[type(x)].moveaxis(x.take(at, axis=axis), axis, -1)
 
 
-def overlapped(xp, x, *, length, axis, step):
+def overlapped(xp: Namespace, x: Array, *, length: int, axis: int, step: int) -> Array:
     """Transpose of `windows`: zeros with every stretch added where it came from."""
     x = xp.moveaxis(x, -1, 0)
     total = xp.zeros((*x.shape[1:][:axis], length, *x.shape[1:][axis:][1:]), dtype=x.dtype)
@@ -119,7 +121,7 @@ fold: Primitive = linear("fold", overlapped, reads="into", node="UnfoldBackwardB
                          batch=lambda lead, length, axis, step: {"length": length, "axis": axis, "step": step})
 
 
-def element_numbers(xp, shape, stride, offset):
+def element_numbers(xp: Namespace, shape: Shape, stride: Shape, offset: int) -> Array:
     """Where strides in elements lead, in a flat array."""
     total = offset
     for at, (n, step) in enumerate(zip(shape, stride, strict=True)):
@@ -127,7 +129,7 @@ def element_numbers(xp, shape, stride, offset):
     return total if shape else xp.asarray(total)
 
 
-def by_strides(x, *, shape, stride, offset, numel):
+def by_strides(x: Array, *, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
     """The view that strides in elements make of an array of `numel` elements; further axes of `shape` are batch axes."""
     lead = shape[:len(shape) - len(stride)]
     stride = (*(numel * prod(lead[i + 1:]) for i in range(len(lead))), *stride)
@@ -137,7 +139,7 @@ def by_strides(x, *, shape, stride, offset, numel):
     return x.reshape(-1)[element_numbers(namespace_of[type(x)], shape, stride, offset)]
 
 
-def by_strides_vjp(g, lead, x_shape, shape, stride, offset, numel):
+def by_strides_vjp(g: Array, lead: Shape, x_shape: Shape, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
     batch = len(shape) - len(stride)
     at = element_numbers(namespace_under(g), shape[batch:], stride, offset)
     return scatter(g, shape=(*lead, *x_shape[:batch], numel), index=(at,), skip=len(lead) + batch).reshape(lead + x_shape)
@@ -161,11 +163,11 @@ triu: Primitive = linear("triu", lambda xp, x, *, diagonal: xp.triu(x, diagonal)
               x=lambda g, diagonal: triu(g, diagonal=diagonal))
 
 
-def interleaved(one, two):
+def interleaved(one: Shape, two: Shape) -> Shape:
     return tuple(n for pair in zip(one, two, strict=True) for n in pair)
 
 
-def tiled(xp, x, *, repeats):
+def tiled(xp: Namespace, x: Array, *, repeats: Shape) -> Array:
     """x as often as `repeats` says, for each axis one after the other."""
     apart = x.reshape(interleaved((1,) * x.ndim, x.shape))
     return expanded(xp, apart, shape=interleaved(repeats, x.shape), skip=0).copy().reshape(
@@ -179,7 +181,7 @@ repeat = linear("repeat", tiled, reads="index", tex=r"\mathrm{{repeat}}({x})",
 
 
 # ---------------------------------------------------------------------------------------------------------------- joins
-def narrow(g, axis, start, stop):
+def narrow(g: Array, axis: int, start: int, stop: int) -> Array:
     """g[..., start:stop, ...] on a negative axis."""
     return g[(Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)]
 
@@ -188,7 +190,7 @@ cat = linear("cat", lambda xp, *xs, axis, starts: xp.concatenate(xs, axis), read
              xs=lambda g, position, axis, starts: narrow(g, axis, starts[position], starts[position + 1]))
 
 
-def stacked(xp, *xs, axis):
+def stacked(xp: Namespace, *xs: Array, axis: int) -> Array:
     at = (..., None) + (slice(None),) * (-axis - 1) if axis < -1 else (..., None)
     return xp.concatenate([x[at] for x in xs], axis)
 
@@ -197,7 +199,7 @@ stack = linear("stack", stacked, reads="index", tex=r"\mathrm{{stack}}({xs})",
                xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)])
 
 
-def corners(shapes):
+def corners(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
     """Where each of some matrices begins when they are put on a diagonal, and where the last ends."""
     at = [(0, 0)]
     for shape in shapes:
@@ -205,7 +207,7 @@ def corners(shapes):
     return at
 
 
-def on_diagonal(xp, *xs):
+def on_diagonal(xp: Namespace, *xs: Array) -> Array:
     at = corners([x.shape for x in xs])
     total = xp.zeros((*xs[0].shape[:-2], *at[-1]), dtype=xs[0].dtype)
     for x, (row, column) in zip(xs, at, strict=False):
@@ -213,7 +215,7 @@ def on_diagonal(xp, *xs):
     return total
 
 
-def block(g, position, xs_shape):
+def block(g: Array, position: int, xs_shape: tuple[Shape, ...]) -> Array:
     (top, left), (bottom, right) = corners(xs_shape[:position + 1])[-2:]
     return g[..., top:bottom, left:right]
 

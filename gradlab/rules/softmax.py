@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 from gradlab.core.primitive import primitive
+from gradlab.rules.arguments import Array, Axes, Namespace
 from gradlab.rules.reductions import largest, restore, total
 
 
-def shifted(xp, x, axis):
+def shifted(xp: Namespace, x: Array, axis: Axes) -> Array:
     """x minus its maximum along the axis, with as many axes as x has."""
     return xp.asarray(x - largest(x, axis, True)) if x.size else x.copy()
 
 
-def softmax_forward(xp, x, *, axis):
+def softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
     e = shifted(xp, x, axis)
     xp.exp(e, out=e)
     e /= total(xp, e, axis, True)
@@ -20,10 +21,10 @@ def softmax_forward(xp, x, *, axis):
 softmax = primitive("softmax", softmax_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
                     formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",            # a symmetric Jacobian
                     vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
-                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))})
+                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))}, promote="single")
 
 
-def log_softmax_forward(xp, x, *, axis):
+def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
     logs = shifted(xp, x, axis)
     logs -= xp.log(total(xp, xp.exp(logs), axis, True))
     return logs
@@ -32,10 +33,10 @@ def log_softmax_forward(xp, x, *, axis):
 log_softmax = primitive("log_softmax", log_softmax_forward, tex=r"\log\mathrm{{softmax}}({x})", reads="axes",
                         formula=r"\bar{x} = \bar{y} - e^{y} \textstyle\sum \bar{y}",
                         vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
-                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)})
+                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)}, promote="single")
 
 
-def logsumexp_forward(xp, x, *, axis, keepdims):
+def logsumexp_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     """log Σ exp(x), with the largest element taken out where it is finite."""
     top = largest(x, axis, True) if x.size else total(xp, x, axis, True)
     top = xp.where(xp.absolute(top) == xp.inf, 0, top)

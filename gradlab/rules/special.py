@@ -5,27 +5,31 @@ Tensors alike; `formula` says what is shown. The identities are those of the NIS
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial, inf, pi, sqrt
 from math import log as log_of
+from typing import NoReturn
 
+from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.special import special_of
 from gradlab.core.primitive import Primitive, elementwise
+from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import sign_of
 
 ROOT_PI, ROOT_TWO_PI, LOG_PI = sqrt(pi), sqrt(2 * pi), log_of(pi)
 
 
-def library(name):
+def library(name: str) -> Callable[..., Array]:
     """A function of one number from the library of special functions, in the number's own dtype."""
-    def forward(x):
+    def forward(x: Array) -> Array:
         result = getattr(special_of(x), name)(x)
         return result if result.dtype == x.dtype else result.astype(x.dtype)
     return forward
 
 
-def library_of_two(name):
+def library_of_two(name: str) -> Callable[..., Array]:
     """The same for a function of two."""
-    def forward(a, b):
+    def forward(a: Array, b: Array) -> Array:
         result = getattr(special_of(a), name)(a, b)
         return result if result.dtype == a.dtype else result.astype(a.dtype)
     return forward
@@ -47,13 +51,19 @@ log_ndtr = elementwise("log_ndtr", library("log_ndtr"), x=lambda g, x: g * (2 / 
                        formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}")
 
 # ------------------------------------------------------------------------------------------------------- gamma and zeta
-lgamma = elementwise("lgamma", library("gammaln"), x=lambda g, x: g * digamma(x), promote="float",
+def log_abs_gamma(x: Array) -> Array:
+    """log |Γ(x)|, which at -∞ is ∞ as at every pole. (SciPy's is -∞ there.)"""
+    result = library("gammaln")(x)
+    return namespace_of[type(x)].where(x == -inf, inf, result)
+
+
+lgamma = elementwise("lgamma", log_abs_gamma, x=lambda g, x: g * digamma(x), promote="float",
                      tex=r"\log\left|\Gamma({x})\right|", formula=r"\bar{x} = \bar{y}\,\psi(x)")
 digamma: Primitive = elementwise("digamma", library("digamma"), x=lambda x: polygamma(x, n=1), promote="float", tex=r"\psi({x})",
                                  formula=r"\bar{x} = \bar{y}\,\psi'(x)")
 
 
-def derivative_of_digamma(xp, x, *, n):
+def derivative_of_digamma(xp: Namespace, x: Array, *, n: int) -> Array:
     """ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n + 1, x), DLMF 5.15.1; for n = 0 ψ itself. For n = 1 left of 1/2 by reflection, DLMF 5.15.6."""
     library = special_of(x)
     if n == 0:
@@ -71,7 +81,7 @@ polygamma: Primitive = elementwise("polygamma", derivative_of_digamma, x=lambda 
                                    tex=r"\psi^{{({n})}}({x})", formula=r"\bar{x} = \bar{y}\,\psi^{(n+1)}(x)")
 
 
-def log_multivariate_gamma(x, *, p):
+def log_multivariate_gamma(x: Array, *, p: int) -> Array:
     return sum(lgamma(x - 0.5 * j) for j in range(p)) + 0.25 * p * (p - 1) * LOG_PI
 
 
@@ -80,14 +90,14 @@ mvlgamma = elementwise("mvlgamma", log_multivariate_gamma, x=lambda x, p: sum(di
                        formula=r"\bar{x} = \bar{y}\,\textstyle\sum_{j=0}^{p-1} \psi(x - j/2)")
 
 
-def missing(what):
+def missing(what: str) -> Callable[..., NoReturn]:
     """A rule that torch lacks as well."""
-    def refuse(g):
+    def refuse(g: Array) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
     return refuse
 
 
-def gamma_density(xp, a, b):
+def gamma_density(xp: Namespace, a: Array, b: Array) -> Array:
     """d P(a, x) / dx = x^(a-1) e^-x / Γ(a)."""
     return xp.exp((a - 1) * xp.log(b) - b - lgamma(a))
 
@@ -105,7 +115,7 @@ zeta: Primitive = elementwise("zeta", library_of_two("zeta"), a=missing("zeta"),
 EPSILON = {2: 9.765625e-4, 4: 1.1920929e-7, 8: 2.220446049250313e-16}
 
 
-def away_from_zero(xp, x, slope, at_zero):
+def away_from_zero(xp: Namespace, x: Array, slope: Callable[[Array], Array], at_zero: float) -> Array:
     """`slope(x)`, a quotient by x, but `at_zero` where x is 0 but for rounding."""
     apart = xp.absolute(x) > EPSILON[x.dtype.itemsize]
     return xp.where(apart, slope(xp.where(apart, x, 1)), at_zero)
@@ -125,7 +135,7 @@ i1e: Primitive = elementwise(
     formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)")
 
 
-def entropy(xp, x):
+def entropy(xp: Namespace, x: Array) -> Array:
     """-x log x, and its limit 0 at 0; -inf for what is negative."""
     positive = x > 0
     return xp.where(positive, -x * xp.log(xp.where(positive, x, 1)), xp.where(x < 0, -inf, x * 0))

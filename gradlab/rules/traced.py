@@ -1,6 +1,7 @@
 """NumPy's names on Tensors: the namespace that rules run in when a sweep is itself recorded (`create_graph=True`)."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,31 +9,32 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.rules import cumulative, elementary, elementwise, reductions, shapes, unmoved  # noqa: F401
+from gradlab.rules.arguments import Array, Axes, Shape
 
 
-def broadcast_to(x, shape):
+def broadcast_to(x: Array, shape: Shape) -> Array:
     return shapes.expand.record(x, shape=tuple(shape), skip=0)
 
 
-def expand_dims(x, axis):
+def expand_dims(x: Array, axis: int | Axes) -> Array:
     return shapes.reshape.record(x, shape=np.expand_dims(np.broadcast_to(0, x.array.shape), axis).shape)
 
 
-def axes_of(x, axis):
+def axes_of(x: Array, axis: int | Sequence[int] | None) -> Axes:
     return reductions.negative(axis, x.array.ndim)
 
 
-def constant_like(name):
+def constant_like(name: str) -> Callable[..., Array]:
     """A function of arrays whose derivative is 0 or undefined, of Tensors."""
     return lambda *xs: constant(getattr(namespace_of[type(xs[0].array)], name)(*(x.array for x in xs)))
 
 
-def concatenate(xs, axis):
+def concatenate(xs: Sequence[Array], axis: int) -> Array:
     starts = (0, *np.cumsum([x.array.shape[axis] for x in xs]).tolist())
     return shapes.cat.record(*xs, axis=axis, starts=starts)
 
 
-def where(condition, a, b):
+def where(condition: Array, a: Array, b: Array) -> Array:
     return elementwise.where.record(condition if isinstance(condition, Tensor) else constant(condition), a, b)
 
 

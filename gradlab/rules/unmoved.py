@@ -5,18 +5,21 @@ lets its result require gradients (which are 0), and a second backward through i
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradlab.core.primitive import primitive
 from gradlab.core.table import used
+from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
 
-def reads(arg, shape, out_shape, meta):
+def reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     """An element reads its own value, and nothing of what it does not move with (see core.sparsity)."""
     return (None, None) if arg == "value" else (np.full(shape, -1), np.full(out_shape, -1))
 
 
-def still(xp, g, shape):
+def still(xp: Namespace, g: Array, shape: Shape) -> Array:
     """Zeros of a shape, of g's dtype and on its device."""
     return xp.broadcast_to(xp.sum(xp.zeros_like(g)), shape)
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from gradlab.autograd.saved import saved_tensors_hooks
 from gradlab.backend.streams import go_on_from, states
+from gradlab.core.engine import running
 from gradlab.core.errors import names_of
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.saved import restore, save
@@ -122,6 +123,8 @@ class _Run:
         self.described: list[Any] = []
         self.again: dict[int, tuple[Tensor, int]] = {}               # tensors of the second run, each with its version
         self.counted, self.finished, self.beyond = 0, False, False
+        self.sweep: weakref.ref[Any] | None = None                   # that of `handed`, the numbers of what it has been given
+        self.handed: set[int] = set()
         self.logs = (_Log(), _Log()) if debug else None
 
     def name(self) -> str:
@@ -137,8 +140,16 @@ class _Run:
 
     def unpack(self, number: _Number) -> Tensor:
         """The tensor that was saved; the function runs again where it is not there."""
+        sweep = running.sweep
+        if sweep is None or self.sweep is None or self.sweep() is not sweep:
+            self.sweep, self.handed = None if sweep is None else weakref.ref(sweep), set()
+        if number.k in self.handed:
+            raise CheckpointError(
+                "gradlab.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                "calling ctx.saved_tensors in backward, make sure to do so only once.")
         if number.k not in self.again:
             self.run_again()
+        self.handed.add(number.k)
         x, version = self.again.pop(number.k)
         if x.storage.version != version:
             raise CheckpointError("one of the variables needed for gradient computation has been modified by an inplace "
@@ -157,8 +168,10 @@ class _Run:
                                                 "forward pass."))
             return x
         if self.numbers[k]() is not None:
-            kept = constant(x.array)
-            kept.storage = own_storage(x)
+            kept = x
+            if x.node is not None:                                    # else the very object comes back
+                kept = constant(x.array)
+                kept.storage = own_storage(x)
             self.again[k] = kept, kept.storage.version
         if self.early_stop and self.counted == len(self.numbers):
             raise _Stop

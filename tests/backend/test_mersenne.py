@@ -1,12 +1,15 @@
 """The random streams are PyTorch's."""
 from __future__ import annotations
 
+import copy
 import hashlib
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from recorded import rows
+from threads import in_threads
 
 from gradlab.backend.mersenne import CHUNK, MersenneTwister, multiply_add
 
@@ -216,3 +219,26 @@ def test_distributions_against_torch(seed: int) -> None:
                 assert np.array_equal(found, torch.multinomial(torch.from_numpy(weights), samples, replacement).numpy())
     finally:
         torch.set_rng_state(before)
+
+
+WHOLE = {
+    "uniform": lambda g: g.uniform((70000,)), "one uniform": lambda g: g.uniform((1,)), "normal": lambda g: g.normal((70000,)),
+    "odd normals": lambda g: g.normal((3,)), "log_normal": lambda g: g.log_normal((5,)), "order": lambda g: g.randperm(500),
+    "integers": lambda g: g.randint(0, 2 ** 40, (50,)), "chances": lambda g: g.bernoulli(0.5, (70000,)),
+    "multinomial": lambda g: g.multinomial(np.ones(500), 500, replacement=False)}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_threads_share_a_stream_draw_by_draw(name):
+    """What several threads draw of one stream, in whichever order, is what one would draw: nothing twice, nothing torn."""
+    alone, shared, drawn = MersenneTwister(), MersenneTwister(), []
+    in_threads(lambda i: [drawn.append(WHOLE[name](shared).tobytes()) for _ in range(6)])
+    assert sorted(drawn) == sorted(WHOLE[name](alone).tobytes() for _ in range(24))
+    assert (shared.get_state() == alone.get_state()).all()
+
+
+def test_a_stream_can_be_copied():
+    generator = MersenneTwister(5)
+    generator.normal((3,))
+    for twin in (copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))):
+        assert (twin.get_state() == generator.get_state()).all() and twin.initial_seed() == 5

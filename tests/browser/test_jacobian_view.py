@@ -480,13 +480,14 @@ def test_a_narrow_output_and_a_dark_theme(open_widget):
     assert max(json.loads(f"[{background[4:-1]}]")) < 60
 
 
-def test_the_file_needs_nothing_from_outside():
-    from gradlab.notebook.jacobian_widget import STATIC
-
-    text = (STATIC / "jacobian.js").read_text()
-    assert len(text.encode()) < 60_000
-    assert (
-        "import " not in text
-        and "innerHTML" not in text
-        and "http" not in text.replace("http://www.w3.org/2000/svg", "")
-    )
+def test_what_is_not_there_is_not_shown(open_widget):
+    """Whatever a style sheet lays out as flex or grid is hidden where it is `hidden`."""
+    x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
+    page = open_widget(jacobian((x * x).sum(), x).widget())
+    idle(page)
+    expect(page.get_by_label("go to row index")).to_be_hidden()  # there is but one
+    page.get_by_role("radio", name="columns").check()
+    expect(page.get_by_label("go to column index")).to_be_visible()
+    hidden = page.locator(".gl-jacobian [hidden]")
+    assert hidden.count() >= 5
+    assert set(hidden.evaluate_all("all => all.map(node => getComputedStyle(node).display)")) == {"none"}

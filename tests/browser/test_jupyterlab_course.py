@@ -43,7 +43,7 @@ def test_a_mistake_is_checked_mended_and_checked_again(open_notebook, course, th
     for name in ("answer1", "try1", "check1"):
         page.run_cell(at[name])
     shown = page.output(at["check1"]).locator(".gradlab-check")
-    expect(shown).to_contain_text("4 of 30 points")
+    expect(shown).to_contain_text("0 of 30 points")
     expect(shown).to_contain_text("your row i is the sum of the rows 0 to i")
     expect(shown.get_by_label("not passed").first).to_be_visible()
     page.screenshot(tmp_path / "check.png", cell=at["check1"])
@@ -62,9 +62,10 @@ def test_the_lesson_asks_first_and_then_shows(open_notebook, course):
     for name in ("load", "z", "refused", "guess1", "reveal1"):
         page.run_cell(at[name])
     expect(page.output(at["reveal1"])).to_contain_text("Say first what you expect")
-    retype(page, at["guess1"], "guess = [2, 3]")
+    retype(page, at["guess1"], "guess.one_row = [2, 3]")
     for name in ("guess1", "reveal1"):
         page.run_cell(at[name])
+    expect(page.output(at["reveal1"])).to_contain_text("that is row 0")
     expect(page.output(at["reveal1"])).to_contain_text("it is [1., 2.]")
     why = page.cell(at["why1"]).locator("details")
     why.scroll_into_view_if_needed()

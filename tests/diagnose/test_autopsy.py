@@ -230,7 +230,7 @@ MISTAKES = {
         """, NO_GRAPH, {
         "lost": "lesson.py line 1: `total = (x * x).sum().item()`",
         "made": "lesson.py line 2: `loss = gl.tensor(total) * 2`",
-        "fix": "go on with the tensor itself on line 1 (gradlab.stack puts several together)"}),
+        "fix": "go on with the tensor itself on line 1 (`gl.stack` puts several together)"}),
     "items gathered in a list": ("""
         losses = []
         for i in range(3):
@@ -240,7 +240,7 @@ MISTAKES = {
         """, NO_GRAPH, {
         "lost": "lesson.py line 3, `(x * i).sum().item()` in `losses.append((x * i).sum().item())`",
         "made": "lesson.py line 4: `total = gl.tensor(losses).mean()`",
-        "fix": "go on with the tensor itself on line 3 (gradlab.stack puts several together)"}),
+        "fix": "go on with the tensor itself on line 3 (`gl.stack` puts several together)"}),
     "a number printed, which has nothing to do with it": ("""
         seen = (x * x).sum().item()
         w = gl.ones(3)
@@ -251,13 +251,14 @@ MISTAKES = {
         "perhaps": ("its numbers came through lesson.py line 1: `seen = (x * x).sum().item()`: there it made a Python number of "
                     "the result of SumBackward0 (shape []), and numbers have no history"),
         "made": "lesson.py line 3, `w * 2` in `loss = (w * 2).sum()`",
-        "fix": "call w.requires_grad_() before line 3, if w is what to differentiate by"}),
+        "fix": ("go on with the tensor itself on line 1 (`gl.stack` puts several together), if they did; if not, call "
+                "requires_grad_() before line 3 on what to differentiate by")}),
     "a copy by tensor()": ("""
         loss = gl.tensor(x).sum()
         loss.backward()
         """, NO_GRAPH, {
         "lost": "lesson.py line 1, `gl.tensor(x)` in `loss = gl.tensor(x).sum()`",
-        "why": "gradlab.tensor(x) copies the values of a leaf (shape [3]) without their history",
+        "why": "`gl.tensor(x)` copies the values of a leaf (shape [3]) without their history",
         "fix": "write x.clone(), or x itself on line 1"}),
     "a name bound again": ("""
         loss = (x * 2).sum()
@@ -296,22 +297,22 @@ MISTAKES = {
         y.backward()
         """, "grad can be implicitly created only for scalar outputs", {
         "at": "lesson.py line 2: `y.backward()`",
-        "fix": "write `y.sum().backward()`, or `y.backward(gradlab.ones_like(y))`"}),
+        "fix": "write `y.sum().backward()`, or `y.backward(gl.ones_like(y))`"}),
     "weights of another shape": ("""
         y = x * 2
         y.backward(gl.ones(2))
         """, "Mismatch in shape: grad_output[0] has a shape of gradlab.Size([2]) and output[0] has a shape of ", {
         "at": "lesson.py line 2: `y.backward(gl.ones(2))`",
-        "fix": "`gradlab.ones_like(y)` has the right shape: it weighs every element alike"}),
+        "fix": "`gl.ones_like(y)` has the right shape: it weighs every element alike"}),
     "a leaf updated with history": ("""
         x -= 0.1 * x
         """, "a leaf Variable that requires grad is being used in an in-place operation.", {
         "at": "lesson.py line 1: `x -= 0.1 * x`",
-        "fix": "with gradlab.no_grad(): x -= 0.1 * x"}),
+        "fix": "`with gl.no_grad(): x -= 0.1 * x`"}),
     "an element of a leaf": ("""
         x[0] = 1.
         """, "a view of a leaf Variable that requires grad is being used in an in-place operation.", {
-        "fix": "with gradlab.no_grad(): x[0] = 1."}),
+        "fix": "`with gl.no_grad(): x[0] = 1.`"}),
 }
 
 
@@ -336,7 +337,7 @@ def test_the_message_begins_as_torchs(mistake):
 
 
 def test_unrecorded_errors_say_how_to_see_the_lines_in_one_sentence():
-    how = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
+    how = " To see the lines, run it inside `with gl.record_sites():` or in a %%grad cell."
     for mistake in ("an output written to", "backward twice", "detached on the way", "a name bound again"):
         message = message_of(MISTAKES[mistake][0], recorded=False)
         assert message.startswith(MISTAKES[mistake][1])

@@ -499,7 +499,7 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
     for _ in range(50_000):
         y = y * 1.0 + 0.0
     start = time.process_time()
-    found = graph(y, {"x": x, "y": y})
+    found = graph(y, {"x": x, "y": y}, most=1_000_000)
     drawing = found.drawing()
     assert time.process_time() - start < 20
     assert len(found.nodes) == 100_002 and len(found.shown[0]) < 10

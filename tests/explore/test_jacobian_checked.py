@@ -108,6 +108,12 @@ def test_what_is_infinite_elsewhere_than_the_pattern_says():
     assert "3 of 4 columns are wrong" in said[0], "of the one that is infinite in both nobody can tell"
 
 
+def test_an_empty_pattern_is_checked_too():
+    x = gl.arange(4.0)
+    assert "4 of 4" in told(jacobian(lambda u: u * 2, x, sparsity=np.zeros((4, 4), bool)))[1][0]
+    assert told(jacobian(lambda u: u * 0, x, sparsity=np.zeros((4, 4), bool)))[1] == []
+
+
 def test_a_check_that_is_an_error_stays_one():
     J = jacobian(lambda u: u.flip(0), gl.arange(4.0), sparsity=np.eye(4))
     for _ in range(2):

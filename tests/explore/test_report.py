@@ -543,3 +543,16 @@ def test_torch_tensors_are_reported_alike():
         assert (mine.name, mine.shape, mine.dtype, mine.device) == (other.name, other.shape, other.dtype, other.device)
         assert mine.gradient.norm == pytest.approx(other.gradient.norm, rel=1e-5)
     assert theirs.by_hand == "import torch\ngradients = torch.autograd.grad(loss, [a, b], retain_graph=True)"
+
+
+def test_a_gradient_of_nan_has_no_norm_of_zero():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    a, b, c = (gl.ones(2, requires_grad=True) for _ in range(3))
+    report = explain((a * float("nan")).sum() + (b * 3).sum() + (c * float("inf")).sum(), names={"a": a, "b": b, "c": c})
+    lines = report._repr_mimebundle_()["text/plain"].splitlines()
+    rows = {line.split()[0]: line.split() for line in lines if "float32" in line}
+    assert rows["a"].count("NaN") == 3 and "4.243" in rows["b"] and "0" not in rows["a"] + rows["c"]
+    axes = report.plot("norms")
+    assert [text.get_text() for text in axes.texts] == ["NaN", "inf"]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([0, 4.2426, 0], abs=1e-3)
+    plt.close(axes.figure)

@@ -52,7 +52,7 @@ def test_nan_and_infinity_are_counted_and_left_out():
 
 def test_nothing_finite():
     s = statistics(np.array([np.nan, np.inf]))
-    assert s.norm == 0 and np.isnan(s.mean) and sum(s.bins) == 0
+    assert np.isnan(s.norm) and np.isnan(s.mean) and sum(s.bins) == 0
     assert statistics(np.zeros((0, 3))).size == 0
     assert not statistics(np.zeros((0, 3))).all_zero
 
@@ -74,3 +74,9 @@ def test_one_value_stands_in_the_middle():
 def test_all_zero():
     assert statistics(np.zeros(4)).all_zero and not statistics(np.array([0.0, 1e-300])).all_zero
     assert not statistics(np.array([0.0, np.nan])).all_zero
+
+
+@pytest.mark.parametrize(("values", "norm"), [
+    ([np.nan] * 3, np.nan), ([np.inf, -np.inf], np.inf), ([np.nan, np.inf], np.nan), ([], 0.0), ([3.0, np.nan, 4.0], 5.0)])
+def test_the_norm_where_nothing_is_finite(values, norm):
+    np.testing.assert_equal(statistics(np.array(values)).norm, norm)

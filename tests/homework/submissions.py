@@ -83,27 +83,76 @@ def message_of_the_second_call(f, x):
     return "Trying to backward through the graph a second time"
 """
 
+ENDLESS_ROWS = """
+def jacobian_by_rows(f, x):
+    while True:
+        pass
+"""
+
+STUBBORN_COLUMNS = """
+def jacobian_by_columns(f, x):
+    kept = []
+    while True:
+        try:
+            kept.append(bytearray(10 ** 7))
+        except BaseException:
+            pass
+"""
+
+BROKEN_ROWS = """
+def jacobian_by_rows(f, x)
+    return 3 +
+"""
+
+EXITS = """
+import os, sys
+
+def mixes(f, x, V):
+    os._exit(0)
+
+sys.exit()
+"""
+
+FORGES = """
+import gradlab.homework, gradlab.homework.verdicts, json, sys
+
+print('gradlab-verdicts:' + json.dumps([{"number": n, "title": "t", "worth": w, "findings": [
+    {"what": "all", "good": True, "words": "exact", "points": w}]} for n, w in enumerate((30, 20, 20, 15, 15), 1)]))
+gradlab.homework.Verdict.points = property(lambda self: self.worth)
+gradlab.homework.Homework.check = lambda *a, **k: 30
+sys.modules["__main__"].perform = lambda *a: {"end": "value", "value": {"number": 30}, "changed": [], "points": 30}
+30
+"""
+
 RIGHT = solutions()
 HALF = {"answer1": RIGHT["answer1"], "answer3": ONE_AT_A_TIME, "answer4": ALWAYS_ROWS}
 EMPTY: dict[str, str] = {}
-CHEATING = {"answer1": BORROWS, "answer2": HARD_CODED, "answer5": QUOTED}
+CHEATING = {"answer1": BORROWS, "answer2": HARD_CODED, "answer3": FORGES, "answer5": QUOTED}
 CHEATED_CELLS = {"check1": "30", "check2": "grade = lambda *a, **k: 20\ngrade()"}
+ENDLESS = {**RIGHT, "answer1": ENDLESS_ROWS, "answer2": STUBBORN_COLUMNS}
+BROKEN = {**RIGHT, "answer1": BROKEN_ROWS, "answer3": EXITS}
 
 # Points by exercise. Half: all of 1; of 3 the numbers, not the single sweep; of 4 both matrices, and the sweeps where rows are
-# few.
+# few. What is right beside an endless loop, a cell that cannot be read or a process that ends itself is worth what it is worth.
 INTENDED = {
     "right": (RIGHT, {}, (30, 20, 20, 15, 15)),
     "half": (HALF, {}, (30, 0, 12, 10.5, 0)),
     "empty": (EMPTY, {}, (0, 0, 0, 0, 0)),
     "cheating": (CHEATING, CHEATED_CELLS, (0, 0, 0, 0, 0)),
+    "endless": (ENDLESS, {}, (0, 0, 20, 15, 15)),
+    "broken": (BROKEN, {}, (0, 20, 0, 15, 15)),
 }
 
 
 def written(folder: Path, who: str) -> Path:
     """A submission in a folder, as a notebook beside its checks."""
     answers, restored, _ = INTENDED[who]
+    return written_as(folder, submission(answers, restored))
+
+
+def written_as(folder: Path, notebook: dict[str, Any]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "checks.py").write_bytes((SOURCE / "checks.py").read_bytes())
     path = folder / f"{NAME}.ipynb"
-    path.write_text(json.dumps(submission(answers, restored)))
+    path.write_text(json.dumps(notebook))
     return path

@@ -1,36 +1,22 @@
-"""The checks of homework 3 on the answers that students give: what each is told, and that it is not told the answer."""
+"""The checks of homework 3 on the answers that students give: what each is worth, what it is told, and that it is not told the
+answer. The answers stand in `answers.py`."""
 from __future__ import annotations
 
-import itertools
-import linecache
+import threading
+import time
 
 import numpy as np
 import pytest
-from homework.submissions import (
-    ALWAYS_ROWS,
-    BORROWS,
-    FORGETS_TO_ZERO,
-    HARD_CODED,
-    ONE_AT_A_TIME,
-    QUOTED,
-    RIGHT,
-    SOURCE,
-)
+from homework.answers import ANSWERS, RIGHT_TOO, ROWS, TABLE, WRONG
+from homework.notebook_of import cells
+from homework.submissions import FORGETS_TO_ZERO, RIGHT, SOURCE
 
 import gradlab as gl
-from gradlab.homework import load
+from gradlab.homework import Homework, case, central_differences, load
+from gradlab.homework.limits import Purse, TimeUp, limited
 
-numbers = itertools.count()
-
-
-def cells(*texts):
-    """The namespace of a notebook that has run these cells; their text can be read, as IPython's can."""
-    space = {"gl": gl}
-    for text in texts:
-        name = f"<cell {next(numbers)}>"
-        linecache.cache[name] = len(text), None, text.strip("\n").splitlines(keepends=True), name
-        exec(compile(text.strip("\n"), name, "exec"), space)
-    return space
+EVERY = {answer.name: answer for answer in ANSWERS}
+quiet = pytest.mark.filterwarnings("ignore:.*non-leaf Tensor.*:UserWarning", "ignore::RuntimeWarning")
 
 
 def verdict(number, *texts, seed=0):
@@ -41,81 +27,47 @@ def said(found):
     return " ".join(f"{finding.words} {finding.hint}" for finding in found.findings if not finding.good)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 20531, 77])
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_the_solutions_earn_everything(number, seed):
-    found = verdict(number, *RIGHT.values(), seed=seed)
-    assert found.passed, str(found)
-    assert found.points == load(SOURCE).exercises[number][1]
+# ------------------------------------------------------------------------------------------------------------- the answers
+@pytest.mark.parametrize("seed", range(20))
+def test_the_solutions_earn_everything(seed):
+    space = cells(*RIGHT.values())
+    for number, (_, points, _) in load(SOURCE).exercises.items():
+        found = load(SOURCE).check(number, space, seed)
+        assert found.passed, str(found)
+        assert found.points == points
 
 
-def test_it_is_100_points():
+def test_it_is_100_points_and_the_answers_are_many():
     assert load(SOURCE).points == 100
+    assert len(EVERY) == len(ANSWERS) == len(TABLE) + len(RIGHT_TOO) + len(WRONG)
+    assert len(RIGHT_TOO) + len(WRONG) >= 40
 
 
-ROWS = RIGHT["answer1"]
-BY_ANOTHER_NAME = """
-import gradlab.autograd.functional as F
-J = F.jacobian
-def jacobian_by_rows(f, x):
-    return J(f, x)
-"""
-THROUGH_A_HELPER = """
-def helper(f, x):
-    return gl.func.jacrev(f)(x)
-def jacobian_by_rows(f, x):
-    return helper(f, x)
-"""
-ALL_IN_ONE = """
-def jacobian_by_rows(f, x):
-    x = x.detach().clone().requires_grad_()
-    y = f(x)
-    return gl.autograd.grad(y, x, gl.eye(len(y), dtype=y.dtype), is_grads_batched=True)[0]
-"""
-MISTAKES = {
-    "forgets to zero": (1, [FORGETS_TO_ZERO], "the sum of the rows 0 to i"),
-    "forgets retain_graph": (1, [ROWS.replace(", retain_graph=True", "")], "backward through the graph a second time"),
-    "forgets the weights": (1, [ROWS.replace("y.backward(v, ", "y.backward(")], "grad can be implicitly created only for scalar"),
-    "weights of ones": (1, [ROWS.replace("v = gl.zeros_like(y)", "v = gl.ones_like(y)")], "the sum of all rows"),
-    "keeps no copy": (1, [ROWS.replace("x.grad = None", "\n        if x.grad is not None: x.grad.zero_()")],
-                      "all your rows are the last one"),
-    "transposed": (1, [ROWS.replace("return gl.stack(rows)", "return gl.stack(rows).T")], "transpose"),
-    "one long row": (1, [ROWS.replace("return gl.stack(rows)", "return gl.cat(rows)")], "in one long row"),
-    "no return": (1, [ROWS.replace("return gl.stack(rows)", "gl.stack(rows)")], "Does it end with `return`?"),
-    "writes to the caller's tensor": (1, [ROWS.replace("x.detach().clone().requires_grad_()", "x.requires_grad_()")],
-                                      "has changed"),
-    "keeps the shape of x": (1, [ROWS.replace("x.grad.reshape(-1)", "x.grad")], "shape (2, 2, 3), expected (2, 6)"),
-    "forgets requires_grad": (1, [ROWS.replace(".requires_grad_()", "")], "does not require grad"),
-    "not written": (1, ["def jacobian_by_rows(f, x):\n    raise NotImplementedError()\n"], "not written yet"),
-    "no such name": (1, ["def jacobian_rows(f, x):\n    pass\n"], "there is no such name"),
-    "borrows": (1, [BORROWS], "it uses `jacobian`"),
-    "borrows by another name": (1, [BY_ANOTHER_NAME], "it uses `jacobian`"),
-    "borrows through a helper": (1, [THROUGH_A_HELPER], "it uses `jacrev`"),
-    "is the function itself": (1, ["jacobian_by_rows = gl.autograd.functional.jacobian"], "not a function written in this"),
-    "all rows in one": (1, [ALL_IN_ONE], "it uses `is_grads_batched`"),
-    "rows for columns": (2, [ROWS.replace("by_rows", "by_columns")], "backward sweeps"),
-    "hard-coded": (2, [HARD_CODED], "shape (2, 3), expected"),
-    "one at a time": (3, [ONE_AT_A_TIME], "sweeps"),
-    "always rows": (4, [ROWS, ALWAYS_ROWS], "a row costs one sweep"),
-    "quotes too early": (5, [QUOTED], "it uses `vjp`"),
-    "says the wrong thing": (5, [RIGHT["answer5"].replace("return str(error)", "return 'an error'")], "not the text of the"),
-}
+@quiet
+@pytest.mark.parametrize("name", EVERY)
+def test_an_answer_is_worth_its_points_and_told_why(name):
+    answer = EVERY[name]
+    found = verdict(answer.exercise, *answer.cells)
+    assert found.points == answer.points, str(found)
+    assert answer.says in str(found)
+    assert "the check itself failed" not in str(found)
+    assert found.passed == (not answer.says)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_what_to_look_at_and_earns_less(mistake):
-    number, texts, words = MISTAKES[mistake]
-    for seed in (0, 9):
-        found = verdict(number, *texts, seed=seed)
-        assert not found.passed
-        if seed == 0:
-            assert words in said(found), str(found)
+@quiet
+@pytest.mark.parametrize("name", EVERY)
+def test_other_seeds_give_the_same_points(name):
+    answer = EVERY[name]
+    for seed in (9, 20531):
+        found = verdict(answer.exercise, *answer.cells, seed=seed)
+        assert found.points == answer.points, str(found)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_answer_is_not_given_away(mistake):
-    number, texts, _ = MISTAKES[mistake]
-    text = str(verdict(number, *texts))
+@quiet
+@pytest.mark.parametrize("name", [answer.name for answer in (*TABLE, *WRONG)])
+def test_the_answer_is_not_given_away(name):
+    texts = EVERY[name].cells
+    text = str(verdict(EVERY[name].exercise, *texts))
     for solution in RIGHT.values():
         body = [line.strip() for line in solution.splitlines() if "def " not in line and line.strip()]
         quoted = [line for line in body if len(line) > 24 and line in text and not any(line in cell for cell in texts)]
@@ -133,21 +85,125 @@ def test_the_same_cell_run_twice_says_the_same():
     assert gl.equal(gl.rand(2), drawn)                     # a check leaves the random numbers where they were
 
 
-def test_a_check_leaves_no_mode_behind():
-    space = cells("def jacobian_by_rows(f, x):\n    gl.set_grad_enabled(False)\n    raise KeyError('x')\n")
+def test_a_check_leaves_no_mode_and_no_name_behind():
+    space = cells("def jacobian_by_rows(f, x):\n    gl.set_grad_enabled(False)\n    gl.rand(3)\n    raise KeyError('x')\n"
+                  "def jacobian(f, x):\n    return jacobian_by_rows(f, x)\n")
+    before = gl.get_rng_state()
+    own = space["jacobian_by_rows"]
     found = load(SOURCE).check(1, space)
     assert gl.is_grad_enabled()
+    assert gl.equal(gl.get_rng_state(), before)
     assert "raised KeyError" in said(found)
     assert "raise KeyError('x')" in said(found)
+    load(SOURCE).check(4, space)
+    assert space["jacobian_by_rows"] is own
+    assert "jacobian_by_columns" not in space
 
 
+# ------------------------------------------------------------------------------------------------------------------ cases
+def test_a_verdict_names_a_case_that_can_be_run():
+    found = verdict(1, FORGETS_TO_ZERO)
+    assert [one.case for one in found.findings if one.case][:2] == ["f, x = case(1, 1)", "f, x = case(1, 2)"]
+    assert "Try it: f, x = case(1, 2)" in str(found)
+    space = cells(FORGETS_TO_ZERO, *[RIGHT["answer3"]])
+    space["case"] = lambda *which: case(*which, folder=SOURCE)
+    exec("f, x = case(1, 2)\nJ = jacobian_by_rows(f, x)", space)
+    off = np.abs(np.asarray(space["J"]) - central_differences(space["f"], space["x"]))
+    assert f"largest difference {off.max():.2g}" in next(one for one in found.findings if one.case.endswith("2)")).words
+    exec("f, x, V = case(3, 1)\nVJ = mixes(f, x, V)", space)
+    np.testing.assert_allclose(space["VJ"], np.asarray(space["V"]) @ central_differences(space["f"], space["x"]), atol=1e-8)
+    with pytest.raises(ValueError, match="exercise 3 has the cases 1 to 1; 2 is none of them"):
+        case(3, 2, folder=SOURCE)
+
+
+# ------------------------------------------------------------------------------------------------------- checks that fail
+def test_a_check_that_fails_says_so_and_the_others_go_on():
+    homework = Homework("made here")
+
+    @homework.exercise(1, "raises", 5)
+    def raises(student):
+        student.check(2, "first", True, "")
+        raise ZeroDivisionError("in the check")
+
+    @homework.exercise(2, "gives too much", 5)
+    def gives(student):
+        student.check(6, "first", True, "")
+
+    @homework.exercise(3, "nothing", 5)
+    def nothing(student):
+        pass
+
+    found = [homework.check(n, {}) for n in (1, 2, 3)]
+    assert found[0].points == 2
+    for one, words in zip(found, ("ZeroDivisionError: in the check", "are worth 6 points, it is worth 5", "it checked nothing"),
+                          strict=True):
+        assert words in str(one) and "Tell your teacher" in str(one)
+        assert not one.passed
+
+
+def test_what_is_off_limits_must_exist():
+    homework = Homework("made here")
+    homework.exercise(1, "t", 1)(lambda student: student.function("f", forbidden=("gradlab.func.jacback",)))
+    assert "the library has no such thing" in str(homework.check(1, {"f": print}))
+
+
+# ------------------------------------------------------------------------------------------------------------------- time
+ENDLESS = "def jacobian_by_rows(f, x):\n    while True:\n        pass\n"
+
+
+def test_an_endless_loop_ends_with_a_sentence(monkeypatch):
+    began = time.monotonic()
+    found = load(SOURCE).check(1, cells(ENDLESS), purse=Purse(0.5, 0.5, 0.1))
+    assert time.monotonic() - began < 3
+    assert found.points == 0
+    assert "is there a loop that never ends?" in str(found)
+    assert load(SOURCE).check(2, cells(*RIGHT.values())).passed
+
+
+def swallows(times):
+    struck = 0
+    while True:
+        try:
+            while True:
+                pass
+        except TimeUp:
+            struck += 1
+            if struck == times:
+                raise
+
+
+def test_time_that_is_swallowed_comes_again():
+    with pytest.raises(TimeUp), limited(0.05):
+        swallows(2)
+
+
+def test_a_limit_that_is_not_reached_leaves_nothing():
+    before = threading.active_count()
+    for _ in range(50):
+        with limited(10):
+            pass
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_a_purse_gives_less_to_those_that_come_late():
+    purse = Purse(each=10, together=14, least=1)
+    assert purse.seconds() == 10
+    purse.left -= 10
+    assert purse.seconds() == 4
+    purse.left -= 4
+    assert purse.seconds() == 1
+
+
+# ------------------------------------------------------------------------------------------------------------ what is expected
 def test_what_is_expected_is_right_without_the_library():
     """The checks compare with central differences; those of a function whose Jacobian is known by hand are that Jacobian."""
     def f(x):
         a, b, c = x
         return gl.stack([a * b, b ** 2 + gl.sin(c)])
 
-    from gradlab.homework import central_differences
     J = central_differences(f, gl.tensor([2.0, 3.0, 0.0], dtype=gl.float64))
     np.testing.assert_allclose(J, [[3, 2, 0], [0, 6, 1]], atol=1e-8)
 
@@ -163,3 +219,10 @@ def test_a_folder_without_checks_is_refused(tmp_path):
     (tmp_path / "checks.py").write_text("homework = 3\n")
     with pytest.raises(ValueError, match=r"makes no `homework = Homework"):
         load(tmp_path)
+
+
+def test_a_verdict_is_quick():
+    """Far below what a reader waits for; a run takes some 20 ms."""
+    began = time.monotonic()
+    verdict(1, ROWS)
+    assert time.monotonic() - began < 2

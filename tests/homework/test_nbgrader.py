@@ -1,9 +1,12 @@
 """nbgrader from end to end: the assignment is generated, submissions come back, are graded to the scores intended, and get
-feedback. Every step is nbgrader's own command in a folder that `gradlab course --teacher` made."""
+feedback. Every step is nbgrader's own command in a folder that `gradlab course --teacher` made, once in this environment and
+once with gradlab installed from a wheel."""
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +29,10 @@ with Gradebook("sqlite:///gradebook.db") as book:
 """
 
 
-def nbgrader(folder: Path, *arguments: str) -> str:
+def nbgrader(folder: Path, *arguments: str, fails: bool = False) -> str:
     done = subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=folder, env=environment(folder), text=True,
                           capture_output=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert (done.returncode != 0) == fails, done.stderr[-3000:]
     return done.stderr
 
 
@@ -49,14 +52,24 @@ def course(tmp_path_factory):
         written(folder / "submitted" / who / NAME, who)
     # A student's own checks.py is worth nothing: the teacher's takes its place.
     (folder / "submitted" / "cheating" / NAME / "checks.py").write_text("homework = None\n")
-    nbgrader(folder, "autograde", NAME)
+    # One file is no notebook: nbgrader names the student and grades the others.
+    torn = folder / "submitted" / "torn" / NAME
+    torn.mkdir(parents=True)
+    (torn / f"{NAME}.ipynb").write_text((folder / "submitted" / "right" / NAME / f"{NAME}.ipynb").read_text()[:3000])
+    said = nbgrader(folder, "autograde", NAME, fails=True)
+    assert "There was an error processing assignment 'hw3_jacobian' for student 'torn'" in said
     nbgrader(folder, "generate_feedback", NAME)
+    nbgrader(folder, "export")
     return folder
 
 
 @pytest.fixture(scope="module")
 def scores(course):
-    done = subprocess.run([sys.executable, "-c", SCORES], cwd=course, env=environment(course), text=True, capture_output=True,
+    return scores_in(course)
+
+
+def scores_in(folder):
+    done = subprocess.run([sys.executable, "-c", SCORES], cwd=folder, env=environment(folder), text=True, capture_output=True,
                           check=True)
     return json.loads(done.stdout)
 
@@ -70,12 +83,77 @@ def test_the_scores_are_those_intended(scores, who):
     assert {name: most for name, _, most in cells} == {"check1": 30, "check2": 20, "check3": 20, "check4": 15, "check5": 15}
 
 
+SAID = {"right": "largest difference", "half": "9 sweeps", "empty": "not written yet", "cheating": "it uses",
+        "endless": "did not end within 10 s", "broken": "there is no such name in the notebook yet"}
+
+
 @pytest.mark.parametrize("who", INTENDED)
 def test_there_is_feedback_in_words(course, who):
     page = (course / "feedback" / who / NAME / f"{NAME}.html").read_text()
-    assert page.count("of 30 points") >= 1
-    said = {"right": "largest difference", "half": "sweeps", "empty": "not written yet", "cheating": "it uses"}[who]
-    assert said in page
+    total = sum(INTENDED[who][2])
+    assert f"{NAME}: {total:g} of 100 points" in page
+    assert len(re.findall(r"Exercise 1, The Jacobian by rows: [\d.]+ of 30 points", page)) == 1           # a verdict stands once
+    assert "The Jacobian by rows" in page.partition("</table>")[0]
+    assert SAID[who] in re.sub(r"\d+ sweeps", "9 sweeps", page)
+
+
+@pytest.mark.parametrize("who", INTENDED)
+def test_feedback_hides_what_is_hidden_and_fetches_nothing(course, who):
+    page = (course / "feedback" / who / NAME / f"{NAME}.html").read_text()
+    seed = re.search(r"seed = (\d+)", (course / "nbgrader_config.py").read_text())[1]
+    assert seed not in page
+    assert "HIDDEN TESTS" not in page
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+    assert not re.search(r"@import|url\(['\"]?(?:https?:)?//", page)
+    formulas = re.findall(r'<img alt="([^"]*)" class="formula"', page)
+    assert len(formulas) >= 8
+    assert any("frac" in one for one in formulas)
+    assert "$v^T J$" not in page
+
+
+def test_the_summary_is_read_from_the_database(course, capsys):
+    assert cli.main(["course", str(course), "--summary"]) == 0
+    text = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
+    for who, (_, _, points) in INTENDED.items():
+        assert [float(one) for one in rows[who]] == [*points, sum(points)]
+    assert rows["of"] == ["30", "20", "20", "15", "15", "100"]
+    assert "1. The Jacobian by rows" in text
+    assert "1 × `jacobian_by_rows`: not written yet" in text
+    assert "1 × `jacobian_by_rows`: it uses `gl.autograd.functional.jacobian`, which this exercise is there to replace" in text
+
+
+def test_without_the_course_s_settings_nothing_is_given_away(course, tmp_path):
+    """An autograde that does not know of gradlab's step would take a cell without an error for right."""
+    for name in ("source", "submitted", "release"):
+        shutil.copytree(course / name, tmp_path / name)
+    for who in ("half", "empty", "cheating", "endless", "broken", "torn"):
+        shutil.rmtree(tmp_path / "submitted" / who)
+    (tmp_path / "nbgrader_config.py").write_text("c = get_config()\nc.CourseDirectory.course_id = 'gradlab'\n")
+    nbgrader(tmp_path, "generate_assignment", NAME, "--force")
+    nbgrader(tmp_path, "autograde", NAME)
+    assert scores_in(tmp_path)["right"][0] == 0
+
+
+def test_points_that_disagree_are_said_to_the_teacher(course, tmp_path):
+    shutil.copytree(course / "source", tmp_path / "source")
+    shutil.copy(course / "nbgrader_config.py", tmp_path)
+    checks = tmp_path / "source" / NAME / "checks.py"
+    checks.write_text(checks.read_text().replace('"The Jacobian by columns", points=20', '"The Jacobian by columns", points=25'))
+    nbgrader(tmp_path, "generate_assignment", NAME)
+    written(tmp_path / "submitted" / "right" / NAME, "right")
+    said = nbgrader(tmp_path, "autograde", NAME, fails=True)
+    assert "exercise 2 is worth 25 points in checks.py, and 20 in the cell 'check2'" in said
+
+
+def test_zip_collect_finds_the_students(course):
+    archive = course / "downloaded" / NAME / "archive"
+    archive.mkdir(parents=True)
+    shutil.copy(course / "submitted" / "right" / NAME / f"{NAME}.ipynb", archive / f"anna-b_{NAME}.ipynb")
+    nbgrader(course, "zip_collect", NAME)
+    assert (course / "submitted" / "anna-b" / NAME / f"{NAME}.ipynb").is_file()
+    shutil.rmtree(course / "submitted" / "anna-b")
 
 
 def test_the_students_version_is_the_one_nbgrader_makes(course):

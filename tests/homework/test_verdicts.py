@@ -13,22 +13,96 @@ RIGHT = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
 
 @pytest.mark.parametrize(("got", "good", "words"), [
     (gl.tensor(RIGHT), True, "exact"),
-    (RIGHT.tolist(), True, "exact"),
-    ([gl.tensor(row) for row in RIGHT], True, "exact"),
+    (RIGHT, True, "exact"),
+    (RIGHT.tolist(), False, "a tensor was expected; what came is a list of 2: `gl.tensor` makes one of numbers"),
+    ([gl.tensor(row) for row in RIGHT], False, ("a tensor was expected; what came is a list of 2 tensors: put them together with "
+                                               "`gl.stack`")),
+    ((gl.tensor(RIGHT),), False, "a tensor was expected; what came is a tuple of 1 tensor: take its first element, `[0]`"),
+    ((gl.ones(2), gl.ones(3)), False, "a tensor was expected; what came is a tuple of 2 tensors of shapes (2,), (3,)"),
+    (gl.ones(2) > 0, False, "a tensor of real numbers was expected; what came is a tensor of bool"),
     (RIGHT + 1e-8, True, "close (largest difference 1e-08)"),
     (RIGHT + np.array([[0, 0, 0], [0, 0.25, 0]]), False, "1 of 6 entries are off; largest difference 0.25, at [1, 1]"),
     (RIGHT.T, False, "shape (3, 2), expected (2, 3)"),
     (np.full((2, 3), np.nan), False, "6 of 6 entries are not finite"),
     (None, False, "the function returned None. Does it end with `return`?"),
-    ("text", False, "a tensor was expected; what came is a str"),
+    ("text", False, "a tensor of real numbers was expected; what came is a str"),
     ((1, [2, 3]), False, "a tensor was expected; what came is a tuple of 2"),
 ])
 def test_words(got, good, words):
     assert compared(got, RIGHT, 1e-5) == (good, words)
 
 
-def test_no_diagnosis_fits_the_right_answer():
-    assert diagnosis(RIGHT, RIGHT) == ""
+# -------------------------------------------------------------------------------------------------------------- diagnoses
+J = np.array([[1.0, 2.0, 4.0], [3.0, -1.5, 0.5], [0.7, 5.0, -2.2]])
+WIDE = np.array([[1.0, 2.0, 4.0, 0.3], [3.0, -1.5, 0.5, 7.0], [0.7, 5.0, -2.2, 1.9]])
+
+
+def rolled(A, by):
+    made = np.roll(A, by, 0)
+    made[0 if by > 0 else -1] = 0
+    return made
+
+
+MADE = {                                                                # each mistake, and what only its own sentence says
+    "the rows before": (lambda A: np.cumsum(A, 0), "sum of the rows 0 to i: either `x.grad` or v"),
+    "the rows before, twice": (lambda A: np.cumsum(np.cumsum(A, 0), 0), "a sum of sums of the rows"),
+    "the rows after": (lambda A: np.cumsum(A[::-1], 0)[::-1], "sum of the rows from i to the last"),
+    "the columns before": (lambda A: np.cumsum(A, 1), "sum of the columns 0 to j: u still holds"),
+    "the columns before, twice": (lambda A: np.cumsum(np.cumsum(A, 1), 1), "a sum of sums of the columns"),
+    "the columns after": (lambda A: np.cumsum(A[:, ::-1], 1)[:, ::-1], "sum of the columns from j to the last"),
+    "the last row": (lambda A: np.broadcast_to(A[-1:], A.shape), "all your rows are the last one"),
+    "the last column": (lambda A: np.broadcast_to(A[:, -1:], A.shape), "all your columns are the last one"),
+    "the first row": (lambda A: np.broadcast_to(A[:1], A.shape), "all your rows are row 0"),
+    "the first column": (lambda A: np.broadcast_to(A[:, :1], A.shape), "all your columns are column 0"),
+    "all rows": (lambda A: np.broadcast_to(A.sum(0), A.shape), "all your rows are the sum of all rows"),
+    "all columns": (lambda A: np.broadcast_to(A.sum(1, keepdims=True), A.shape), "all your columns are the sum of all columns"),
+    "the mean of rows": (lambda A: np.broadcast_to(A.mean(0), A.shape), "all your rows are the mean"),
+    "the mean of columns": (lambda A: np.broadcast_to(A.mean(1, keepdims=True), A.shape), "all your columns are the mean"),
+    "a row late": (lambda A: rolled(A, 1), "your row i is the row i - 1"),
+    "a row early": (lambda A: rolled(A, -1), "your row i is the row i + 1"),
+    "a column late": (lambda A: rolled(A.T, 1).T, "your column j is the column j - 1"),
+    "a column early": (lambda A: rolled(A.T, -1).T, "your column j is the column j + 1"),
+    "rows backwards": (lambda A: A[::-1], "your rows are in reverse order"),
+    "columns backwards": (lambda A: A[:, ::-1], "your columns are in reverse order"),
+    "nothing": (np.zeros_like, "everything is zero"),
+    "the other sign": (lambda A: -A, "every sign is the other way round"),
+    "twice": (lambda A: 2 * A, "everything is 2 times what it should be"),
+    "a mean": (lambda A: A / 3, "everything is 1/3 of what it should be"),
+    "a factor for each row": (lambda A: A * np.array([[1.0], [2.0], [-3.0]]), "each row is right but for a factor"),
+    "transposed": (lambda A: A.T, "it is the transpose"),
+    "long": (lambda A: A.reshape(-1), "in one long row"),
+    "an axis too many": (lambda A: A[:, :, None], "with an axis of length 1 too many"),
+    "the columns, long": (lambda A: A.T.reshape(-1), "column after column"),
+    "rows added up": (lambda A: A.sum(0), "these are the rows added up"),
+    "one row wrong": (lambda A: np.where(np.arange(3)[:, None] == 1, A + np.arange(A.shape[1]) ** 2 + 1, A),
+                      "rows 0 and 2 are right, row 1 is not"),
+    "one column wrong": (lambda A: np.where(np.arange(A.shape[1]) == 1, A + np.array([[1.0], [5], [2]]), A),
+                         "right, column 1 is not"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("right", [J, WIDE], ids=["3 by 3", "3 by 4"])
+def test_a_mistake_is_named_and_no_other_looks_alike(name, right):
+    make, words = MADE[name]
+    found = diagnosis(make(right), right)
+    assert words in found
+    assert [other for other, (_, says) in MADE.items() if says in found] == [name]
+
+
+def test_only_the_diagonal():
+    assert "only the diagonal is right" in diagnosis(np.diag(np.diag(J)), J)
+
+
+def test_columns_that_are_the_value_itself():
+    y = np.array([4.0, 5, 6])
+    assert "each of your columns is f(x) itself" in diagnosis(np.stack([y, y, y, y], 1), WIDE, y)
+
+
+@pytest.mark.parametrize("right", [J, WIDE, J[0]])
+def test_no_diagnosis_fits_the_right_answer_or_noise(right):
+    assert diagnosis(right, right) == ""
+    assert diagnosis(right + np.random.default_rng(0).normal(size=right.shape), right) == ""
 
 
 def test_a_diagnosis_is_not_given_where_the_right_answer_looks_the_same():
@@ -38,6 +112,7 @@ def test_a_diagnosis_is_not_given_where_the_right_answer_looks_the_same():
     assert "transpose" not in diagnosis(symmetric.T, symmetric)
 
 
+# --------------------------------------------------------------------------------------------------------------- verdicts
 def test_a_verdict_is_text_and_escaped_html():
     verdict = Verdict(2, "A <b>", 10, [Finding("`x < 1`", True, "exact", points=4),
                                        Finding("<script>", False, "off & out", "see `a<b`", 6)])

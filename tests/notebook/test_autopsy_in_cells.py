@@ -67,7 +67,7 @@ def test_recording_ends_with_the_cell(cell):
 
 def test_elsewhere_the_error_says_how_to_see_the_lines(cell):
     ran = cell.run("y = x.exp()\ny += 1\ny.sum().backward()")
-    assert str(ran.error).endswith("To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell.")
+    assert str(ran.error).endswith("To see the lines, run it inside `with gl.record_sites():` or in a %%grad cell.")
 
 
 def test_markup_in_the_source_is_escaped(cell):

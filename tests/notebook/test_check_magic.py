@@ -11,8 +11,8 @@ def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
     monkeypatch.chdir(cli.notebooks() / "homework" / "hw3_jacobian")
     shell.ok(BORROWED)
     (bundle,) = shell.ok("%check 1").outputs
-    assert "it uses `jacobian`" in bundle["text/plain"]
-    assert "<code>jacobian</code>" in bundle["text/html"]
+    assert "it uses `gl.autograd.functional.jacobian`" in bundle["text/plain"]
+    assert "<code>gl.autograd.functional.jacobian</code>" in bundle["text/html"]
 
 
 @pytest.mark.parametrize(("line", "words"), [

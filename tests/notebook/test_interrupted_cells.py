@@ -9,7 +9,7 @@ from interrupting import OURS, interrupted
 from leftovers import clear, left_behind
 
 FILES = tuple(os.path.join(OURS[0], *path.split("/")) for path in (
-    "notebook/magics.py", "core/engine.py", "core/watching.py", "core/sites.py"))
+    "notebook/magics.py", "core/engine.py", "core/watching.py", "diagnose/sites.py"))
 
 
 def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):

@@ -221,7 +221,7 @@ def _plain_name(value: Any, frame: FrameType) -> str:
     """The first variable of the caller's that is bound to `value`; "" if there is none."""
     for scope in (frame.f_locals, frame.f_globals):
         for name, other in scope.items():
-            if other is value and not name.startswith("_"):
+            if other is value and type(name) is str and name[:1] != "_":
                 return name
     return ""
 

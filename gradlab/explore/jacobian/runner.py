@@ -269,7 +269,7 @@ class Runner:
         if store.complete:
             return
         assert self.graph is not None
-        if store.plan is not None and store.plan.given and store.done:
+        if store.plan is not None and store.plan.given and (store.done or not store.plan.sweeps):
             self._check_given(store.plan)
         self.unused = self.graph.unused
         store.close()

@@ -20,10 +20,10 @@ from gradlab.explore.libraries.protocol import Library, See
 class Gradlab(Library):
     """gradlab's own tensors."""
 
-    name, alias = "gradlab", "gl"
+    name, usual = "gradlab", "gl"
 
     def is_tensor(self, value: Any) -> bool:
-        return isinstance(value, Tensor)
+        return issubclass(type(value), Tensor)      # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
         return np.asarray(tensor.detach().cpu().numpy())

@@ -14,11 +14,11 @@ from gradlab.explore.libraries.protocol import Library, See
 class Torch(Library):
     """PyTorch's tensors, once the user has imported torch."""
 
-    name, alias = "torch", "torch"
+    name, usual = "torch", "torch"
 
     def is_tensor(self, value: Any) -> bool:
         tensor = getattr(sys.modules["torch"], "Tensor", None)                 # torch may be on its way in
-        return tensor is not None and isinstance(value, tensor)
+        return tensor is not None and issubclass(type(value), tensor)
 
     def array(self, tensor: Any) -> np.ndarray:
         torch = sys.modules["torch"]

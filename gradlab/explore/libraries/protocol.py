@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.diagnose.speaking import library_name
+
 See = Callable[[Any, Sequence[Any], Sequence[Any]], None]
 
 
@@ -24,7 +26,12 @@ class Library:
     """
 
     name = ""                                                         # "gradlab" or "torch", as in error messages
-    alias = ""                                                        # what user code calls it: "gl" or "torch"
+    usual = ""                                                        # what code calls it mostly: "gl" or "torch"
+
+    @property
+    def alias(self) -> str:
+        """What the user's code calls it, which code for the user is written with."""
+        return library_name(self.name) or self.usual
 
     def is_tensor(self, value: Any) -> bool:
         """Whether `value` is a tensor of this library."""

@@ -11,5 +11,6 @@ from gradlab.nn.functional.normalization import *
 from gradlab.nn.functional.padding import *
 from gradlab.nn.functional.pooling import *
 from gradlab.nn.functional.resampling import *
+from gradlab.nn.functional.sampling import *
 
 __getattr__ = _names_of("gradlab.nn.functional")

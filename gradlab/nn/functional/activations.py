@@ -16,6 +16,7 @@ from gradlab.functions import log_softmax as log_softmax_along
 from gradlab.functions import relu as relu_of
 from gradlab.functions import softmax as softmax_along
 from gradlab.functions.arguments import one_dim
+from gradlab.functions.shapes import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
@@ -268,6 +269,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(f"Halving dimension must be even, but dimension {axis + input.array.ndim} is size {n}")
     if input.array.dtype.kind != "f":
         raise not_implemented("glu", input.dtype)
+    if input.array.dtype.char == "e":
+        return in_single(glu, input, axis)
     behind = (slice(None),) * (-axis - 1)
     a, b = (input[(..., half, *behind)] for half in (slice(0, n // 2), slice(n // 2, n)))
     return GATED.record(a, sigmoid(b))

@@ -5,6 +5,7 @@ Vaswani et al. 2017, section 3.2.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from gradlab.functions.arguments import not_a_tensor
 from gradlab.functions.dropping import dropout
 from gradlab.functions.joins import cat
 from gradlab.functions.reductions import softmax
-from gradlab.functions.shapes import expand, permute, reshape, squeeze, transpose, unsqueeze
+from gradlab.functions.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
 from gradlab.nn.functional.layers import linear
 from gradlab.rules import attention as rules
 
@@ -37,6 +38,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
             raise not_a_tensor("scaled_dot_product_attention", x, what, at)
     q, k, v = query.array, key.array, value.array
     check_attention(query, key, value, attn_mask, is_causal, dropout_p)
+    if q.dtype.char == "e":
+        return in_single(partial(scaled_dot_product_attention, scale=scale, enable_gqa=enable_gqa), query, key, value, attn_mask,
+                         dropout_p, is_causal)
     if enable_gqa:
         key, value = (repeated_heads(x, q.shape[-3] if q.ndim > 2 else 1) for x in (key, value))
     scores_of, mixture_of = MATRICES if max(q.ndim, k.ndim, v.ndim) == 2 else (rules.scores, rules.mixture)

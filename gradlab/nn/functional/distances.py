@@ -11,7 +11,7 @@ from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import clone, div, norm
-from gradlab.functions.arguments import one_dim
+from gradlab.functions.arguments import Called, one_dim
 from gradlab.functions.shapes import expand, unsqueeze
 from gradlab.rules import distances as rules
 from gradlab.rules import elementwise as el
@@ -43,7 +43,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         if not isinstance(x, Tensor):
             raise TypeError(f"cosine_similarity(): argument '{name}' (position {position}) must be Tensor, not "
                             f"{type(x).__name__}.")
-    a, b = agree(el.mul, x1, x2)
+    a, b = agree(Called("cosine_similarity"), x1, x2)
     if a.array.dtype.kind != "f":
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {a.dtype.word}. Call .float() on "
                            "both.")

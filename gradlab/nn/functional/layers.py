@@ -11,12 +11,14 @@ from gradlab.backend.accumulate import counts
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core import inplace
+from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, writing
 from gradlab.functions import dropping as drops
-from gradlab.functions.arguments import not_a_tensor
+from gradlab.functions.arguments import fits_in_memory, not_a_tensor
 from gradlab.functions.products import matmul
-from gradlab.functions.shapes import permute, reshape, squeeze, t, unsqueeze
+from gradlab.functions.shapes import in_single, permute, reshape, squeeze, t, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
 from gradlab.rules import indexing, shapes
@@ -79,9 +81,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if bias is not None and bias.array.shape != w[:1]:
         raise RuntimeError("bilinear(): bias size does not match weight size: got "
                            f"{bias.array.shape[0] if bias.array.ndim else 1} but expected {w[0]}")
+    if input1.array.dtype.char == "e":
+        return in_single(bilinear, input1, input2, weight, bias)
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)
+    out = cast(out, left.array.dtype)                                     # integers would be int64 now
     out = shapes.reshape.record(out, shape=one[:-1] + w[:1])
     return out if bias is None else out + bias
 
@@ -149,6 +154,8 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
     rows = xp.unique(indices)
     norms = xp.linalg.norm(table[rows], norm_type, 1)
     large = norms > max_norm
+    if WATCHED:
+        writing(weight)
     table[rows[large]] *= (max_norm / (norms[large] + 1e-7)).astype(table.dtype)[:, None]
     wrote(weight)
 
@@ -189,6 +196,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
     bag, count = bags_of(xp, input.array, offsets, include_last_offset)
+    indices, within = indices[:bag.size], bag.size                             # what lies behind the last offset is in no bag
     kept = None if padding_idx is None else indices != padding_idx % table.shape[0]
     if kept is not None:
         indices, bag = indices[kept], bag[kept]
@@ -202,6 +210,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                                f"'per_sample_weights'; but type gradlab.{weight.dtype.legacy} does not equal gradlab."
                                f"{per_sample_weights.dtype.legacy} (while checking arguments for embedding_bag)")
         scale = reshape(per_sample_weights, -1)
+        scale = scale if scale.array.size == within else scale[:within]
         rows = rows * unsqueeze(scale if kept is None else scale[constant(kept)], 1)
     elif mode == "mean":
         sizes = counts(xp, bag, count)[bag] if bag.size else bag
@@ -244,8 +253,6 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
         starts, end = starts[:-1], starts[-1]
     else:
         end = input.shape[0]
-    if end < input.shape[0]:
-        raise RuntimeError(f"the last of the offsets, {end}, has to be input's length, {input.shape[0]}.")
     return xp.repeat(xp.arange(len(starts)), xp.asarray(np.diff([*starts, end]).astype(np.int64))), len(starts)
 
 
@@ -276,6 +283,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     n = int(classes.max()) + 1 if num_classes == -1 else num_classes
     if classes.size and int(classes.max()) >= n:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
+    fits_in_memory(*classes.shape, n)
     return constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
 
 

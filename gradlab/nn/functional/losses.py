@@ -291,7 +291,7 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     if counted is not None:
         y = xp.where(counted, y, 0)
     if len(shape) == 2:
-        at = xp.arange(0, scores.size, classes)
+        at = xp.arange(0, scores.size, max(classes, 1))
         at += y
     else:                                                             # (N, C, d): (n C + y) D + d, D being what lies behind C
         behind = 1

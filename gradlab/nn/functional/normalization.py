@@ -11,8 +11,9 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import not_a_tensor
+from gradlab.functions.arithmetic import div
 from gradlab.functions.joins import cat
-from gradlab.functions.shapes import clone, expand, reshape
+from gradlab.functions.shapes import clone, expand, in_single, reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import normalization as rules
 
@@ -32,6 +33,9 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
+    if shape == (0,):                                                     # torch looks at nothing then
+        out = input if weight is None else input * weight[0]
+        return clone(input) if weight is bias is None else out if bias is None else out + bias[0]
     if training:
         at_least_two(shape[0] * prod(shape[2:]), "value per channel", Size(shape))
         if eps <= 0:
@@ -194,6 +198,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     check_features(weight, None, features)
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.word}'. Call .float() first.")
+    if x.dtype.char == "e":
+        return in_single(rms_norm, input, features, weight, eps)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     axes = tuple(range(-len(features), 0))
     scaled = input * ((input ** 2).mean(axes, keepdim=True) + eps) ** -0.5
@@ -215,7 +221,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     total = padded[:, :x.shape[1]]
     for first in range(1, size):
         total = total + padded[:, first:first + x.shape[1]]
-    return input / (total / size * alpha + k) ** beta
+    mean = total / size if x.dtype.kind == "f" else div(total, size, rounding_mode="trunc")         # of integers an integer
+    return input / (mean * alpha + k) ** beta
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import abs, mul, relu, sign
 from gradlab.functions.reductions import mean
 from gradlab.functions.shapes import in_order, squeeze, unsqueeze
-from gradlab.rules.indexing import put_along
+from gradlab.rules.indexing import masked_fill, places, put_along
 from gradlab.rules.pooling import max_places, max_pool
 from gradlab.rules.resampling import AxisMap, adaptive_map, remap, window_map
 from gradlab.rules.shapes import reshape
@@ -159,10 +159,22 @@ def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     within("max_unpool", indices.array, 0, prod(size) - 1, lambda wrong: RuntimeError(
         f"Found an invalid max index: {wrong} (output volumes are of size {'x'.join(map(str, size))})"))
     front = shape[:-len(size)]
-    rows = reshape.record(input, shape=(*front, prod(shape[-len(size):])))
-    placed = put_along.record(rows, shape=(*front, prod(size)), axis=-1, indices=indices.array.reshape(rows.array.shape),
-                              keepdims=True)
+    rows, whole = reshape.record(input, shape=(*front, prod(shape[-len(size):]))), (*front, prod(size))
+    at = indices.array.reshape(rows.array.shape)
+    xp, hidden = namespace_of[type(at)], overwritten(at, whole)
+    if xp is not np or hidden.any():                                      # (a GPU is not waited for)
+        rows = masked_fill.record(rows, mask=hidden, value=0)
+    placed = put_along.record(rows, shape=whole, axis=-1, indices=at, keepdims=True)
     return UNPOOLED.record(placed, shape=(*front, *size))
+
+
+def overwritten(at: Any, shape: tuple[int, ...]) -> Any:
+    """Of elements written one after the other to the places `at` along the last axis of an array of `shape`: whether a later one
+    is written to the same place."""
+    xp = namespace_of[type(at)]
+    numbers, last = xp.broadcast_to(xp.arange(at.shape[-1]), at.shape), xp.zeros(shape, dtype=np.int64)
+    np.put_along_axis(last, at, numbers, axis=-1) if xp is np else last.put(places(xp, shape, -1, at), numbers)
+    return xp.take_along_axis(last, at, axis=-1) != numbers
 
 
 # ---------------------------------------------------------------------------------------------------------------- averages
@@ -256,6 +268,8 @@ def adaptive_mean(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window of the last axis."""
     k = single("kernel_size", kernel_size, "lp_pool1d")
+    if norm_type in (inf, -inf):
+        return extreme_pool(max_pool1d, input, norm_type, kernel_size, stride, ceil_mode)
     powers = avg_pool1d(input ** norm_type, kernel_size, stride, 0, ceil_mode)
     return mul(mul(sign(powers), relu(abs(powers))), k) ** (1.0 / norm_type)
 
@@ -264,8 +278,18 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes
               ceil_mode: bool = False) -> Tensor:
     """The p-norm of each window of the last two axes."""
     k = several("lp_pool2d", "kernel_size", kernel_size, 2)
+    if norm_type in (inf, -inf):
+        return extreme_pool(max_pool2d, input, norm_type, kernel_size, stride, ceil_mode)
     powers = avg_pool2d(input ** norm_type, kernel_size, stride, 0, ceil_mode)
     return mul(mul(sign(powers), relu(abs(powers))), prod(k)) ** (1.0 / norm_type)
+
+
+def extreme_pool(pool: Callable[..., Any], input: Tensor, norm_type: float, kernel_size: Any, stride: Any,
+                 ceil_mode: bool) -> Tensor:
+    """The greatest magnitude in each window for the norm ∞, the smallest for -∞."""
+    if norm_type > 0:
+        return pool(abs(input), kernel_size, stride, 0, 1, ceil_mode)
+    return -pool(-abs(input), kernel_size, stride, 0, 1, ceil_mode)
 
 
 # ----------------------------------------------------------------------------------------------------------------- shared

@@ -108,7 +108,7 @@ def counted(size: tuple[int, ...], k: Any, d: Any, p: Any, s: Any) -> tuple[int,
 
 
 def refuse_integers(kernel: str, input: Tensor) -> None:
-    if input.array.dtype.kind != "f":
+    if input.array.dtype.kind in ("ui" if "col" in kernel else "uib"):
         raise refused(kernel, input)
 
 

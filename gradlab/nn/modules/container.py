@@ -13,7 +13,7 @@ from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.state import type_named
 from gradlab.nn.parameter import Parameter
 
-__all__ = ["Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["DataParallel", "Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def position(index: Any, length: int) -> int:
@@ -33,6 +33,19 @@ class Identity(Module):
     def forward(self, input: Any) -> Any:
         """The input."""
         return input
+
+
+class DataParallel(Module):
+    """A module, for programs that would spread its batches over several GPUs: on one device it is the module itself, under the
+    name `module`, as in torch. `device_ids`, `output_device` and `dim` say nothing here."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.dim, self.module, self.output_device = dim, module, output_device
+        self.device_ids: list[int] = []
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        return self.module(*inputs, **options)
 
 
 class Numbered(Module):

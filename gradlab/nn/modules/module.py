@@ -100,7 +100,7 @@ class Module(State):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{type_named(value)}' as buffer '{name}' (gradlab.nn.Buffer, gradlab.Tensor or "
                                 "None expected)")
-            persistent = (value.role != TEMPORARY if isinstance(value, Buffer)
+            persistent = (value._role != TEMPORARY if isinstance(value, Buffer)
                           else name not in own["_non_persistent_buffers_set"])
             self.register_buffer(name, value, persistent)
         else:

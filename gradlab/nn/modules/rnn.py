@@ -156,7 +156,10 @@ class RNNBase(Module):
         """The loop: over layers, directions and steps."""
         if not xs:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        step, weights, last = STEPS[self.mode], self.all_weights, []
+        step, last = STEPS[self.mode], []
+        weights: list[list[Any]] = self.all_weights
+        if self.proj_size and not self.bias:                                 # the projection stands behind the biases
+            weights = [[w_ih, w_hh, None, None, w_hr] for w_ih, w_hh, w_hr in weights]
         starts = list(zip(*[state.unbind() for state in given], strict=True))
         for layer in range(self.num_layers):
             found = []

@@ -5,6 +5,7 @@ import numpy as np
 from rules.sample import case, like
 
 import gradlab as gl
+from gradlab.core.table import PRIMITIVES
 from gradlab.rules import indexing
 
 ROWS = np.array([2, 0, 2])
@@ -51,6 +52,7 @@ CASES = [
     case("overwrite", lambda x, y: x.scatter(1, like(x, ALONG[:, 1:]), y), (3, 4), (3, 1)),
     case("overwrite", lambda x, y: x.masked_scatter(like(x, MASK), y), (3, 4), (9,)),
     case("overwrite", lambda x, y: x.diagonal_scatter(y), (3, 3), (3,)),
+    case("copy", PRIMITIVES["copy"].record, (3, 4), (3, 4)),
     case("overwrite", lambda x, y: x.scatter_reduce(1, like(x, ALONG), y, "prod"), (3, 4), (3, 2)),
     case("overwrite", lambda x, y: x.scatter_reduce(1, like(x, ALONG), y, "amax", include_self=False), (3, 4), (3, 2),
          coincidence=True),

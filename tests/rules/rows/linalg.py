@@ -49,8 +49,8 @@ def lu_sample(n, m):
 CASES = [
     case("inv", halves(linalg.inv), (3, 3)),
     case("inv", halves(linalg.inv), (2, 2, 2)),
-    case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12)), (3, 2), coincidence=True),
-    case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12)), (2, 2, 3), coincidence=True),
+    case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12), hermitian=False), (3, 2), coincidence=True),
+    case("pinv", halves(linalg.pinv, cutoff=(0.0, 1e-12), hermitian=False), (2, 2, 3), coincidence=True),
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 3), (3, 2)),
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (2, 2), (3, 2, 1)),
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 2, 2), (2, 2)),
@@ -58,6 +58,7 @@ CASES = [
          coincidence=True),
     case("solve_triangular", lambda a, b: linalg.triangular.record(a, b, upper=False, unit=True), (3, 2, 2), (2, 2),
          coincidence=True),
+    case("pinv", lambda x: linalg.pinv.record(positive(x), cutoff=(0.0, 1e-12), hermitian=True), (2, 3, 3), coincidence=True),
     case("cholesky", lambda x: factorizations.cholesky.record(positive(x), upper=False), (3, 3), coincidence=True),
     case("cholesky", lambda x: factorizations.cholesky.record(positive(x), upper=True), (2, 2, 2), coincidence=True),
     case("qr", halves(factorizations.qr, complete=False), (3, 2), coincidence=True),

@@ -1,0 +1,158 @@
+"""Slices of an axis, picked by a vector of integers, or written, added or combined at the places it names. See `picking`."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.bounds import on_axis
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.destination import takes_out_apart
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.arguments import number, one_dim
+from gradlab.functions.picking import (
+    FULL,
+    REDUCING,
+    as_given,
+    check_range,
+    grid,
+    places,
+    reduced,
+    tensor_argument,
+    with_an_axis,
+    with_twin,
+    zero_dim,
+)
+from gradlab.functions.shapes import in_order
+from gradlab.indexing import spread_over
+from gradlab.rules import elementwise as el
+from gradlab.rules import indexing as rules
+from gradlab.rules.writing import overwrite
+
+__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
+
+INDEX_SELECT = rules.getitem.named("IndexSelectBackward0", view=False)
+INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (overwrite.named(name) for name in (
+    "IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1"))
+FILLED = el.where.named("IndexFillBackward1")
+
+
+def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
+    """The index that picks slices along a negative axis."""
+    return (FULL,) * (x.array.ndim + axis) + (at,)
+
+
+@takes_out_apart
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of an axis at a 1-d `index`, as a copy."""
+    array = tensor_argument("index_select", index, "index", 2).array
+    axis = one_dim(dim, input.array.ndim or 1)
+    if array.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if array.dtype.kind != "i" or array.itemsize < 4:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    at, x = places(index).reshape(-1), with_an_axis(input)
+    on_axis("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
+    return as_given(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
+
+
+def slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError,
+           words: str = "") -> tuple[int, Any]:
+    """The (negative) axis along which slices of `source` go to those of `input`, and where they go, checked as torch checks."""
+    axis = one_dim(dim, input.array.ndim or 1)
+    array, d = index.array, axis + (input.array.ndim or 1)
+    if array.ndim > 1:
+        raise IndexError(f"{name}_(): Index is supposed to be a vector, but got dim: {array.ndim} with type: "
+                         f"{index.dtype.word} and size: {list(array.shape)}")
+    if array.dtype.kind != "i" or array.itemsize < 4:
+        raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {index.dtype.word}")
+    if source.array.dtype != input.array.dtype:
+        raise RuntimeError(f"{name}_(): self ({input.dtype.word}) and source ({source.dtype.word}) must have the same scalar "
+                           "type")
+    have, given = input.array.shape, source.array.shape
+    if len(have) != len(given) or have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
+                           f"= {list(have)} source.shape = {list(given)}")
+    if (given or (1,))[axis] != array.size:
+        raise RuntimeError(f"{name}_(): Number of indices ({array.size}) should be equal to source.size(dim): "
+                           f"({(given or (1,))[axis]}), for dim: {d}")
+    at = places(index).reshape(-1)
+    n = (have or (1,))[axis]
+    on_axis(name, at, n, lambda wrong: error(words or f"index {wrong} is out of bounds for dimension {d} with size {n}"))
+    return axis, at
+
+
+@with_twin
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
+    """A copy with the slices of `source`, times `alpha`, added to those of an axis at a 1-d `index`."""
+    axis, at = slices("index_add", input, dim, index, source)
+    x = with_an_axis(input)
+    scaled = source if alpha == 1 else source * number(alpha, source.array.dtype)
+    return rules.index_add, before(x, axis, at), with_an_axis(scaled)
+
+
+BY_INDEX = tuple([op.named("IndexReduceBackward0") for op in REDUCING])
+
+
+@takes_out_apart
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """A copy in which each slice that a 1-d `index` names along an axis holds the "prod", "mean", "amax" or "amin" of what goes
+    there of `source`, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis, at = slices("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
+    patch = with_an_axis(source)
+    along = at.reshape(-1, *(1,) * (-axis - 1))
+    whole = namespace_of[type(at)].broadcast_to(along, patch.array.shape)
+    if not patch.array.size:
+        return as_given(BY_INDEX[0].record(with_an_axis(input), patch, index=grid(whole, axis)), input)
+    return reduced(input, patch, grid(whole, axis), reduce, include_self, BY_INDEX)
+
+
+@with_twin
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
+    """A copy with the slices of `source` written to those of an axis at a 1-d `index`."""
+    axis, array = one_dim(dim, input.array.ndim or 1), index.array
+    d = axis + (input.array.ndim or 1)
+    if array.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {array.ndim})")
+    if array.dtype != np.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.word}")
+    if source.array.dtype != input.array.dtype:
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                           f"{input.dtype.word} and (source) {source.dtype.word}")
+    x, source = with_an_axis(input), with_an_axis(source)
+    have, given = x.array.shape, source.array.shape
+    if len(have) != len(given):
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                         f"dimensionality ({len(given)}), destination dimensionality ({len(have)})")
+    if have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+                           f"{' '.join(map(str, have[:d] + have[d + 1:]))} at dimension {d} and source slice shape: "
+                           f"{' '.join(map(str, given[:d] + given[d + 1:]))} at dimension 0.")
+    if given[axis] != array.size:
+        raise IndexError(f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({given[axis]})")
+    at = places(index).reshape(-1)
+    check_range("index_copy", at, have[axis], d, IndexError, "index_copy_(): ")
+    return INDEX_COPY, before(x, axis, at), source
+
+
+@with_twin
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    """A copy with a number, or a 0-d tensor, in the slices of an axis at a 1-d `index`."""
+    axis, array = one_dim(dim, input.array.ndim or 1), index.array
+    if array.dtype != np.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if array.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    x, at = with_an_axis(input), places(index).reshape(-1)
+    n = x.array.shape[axis]
+    check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
+    shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
+    one = zero_dim("index_fill_", value, input.array)
+    if one.node is not None:                                              # each place counts once in its gradient
+        filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
+        filled[at] = True
+        return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
+    patch = spread_over(one, shape, True)
+    return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch

@@ -1,0 +1,295 @@
+"""Submissions graded: the student's code in one process, the checks and all that they know in another.
+
+    this process                                     the submission's process (`gradlab.notebook.submission`)
+    seeds, functions, expected values, counts   →    runs the notebook's cells; calls its functions when asked
+    judges what comes back                      ←    plain data: numbers and text; "what is f(x)? vᵀJ? Ju?"
+
+The submission's process knows of a function only what it asks (see `homework.probes`), and every question is counted here.
+What it sends is data, checked (`homework.wire`): there is nothing it could send that would be a verdict. It has a session of
+its own, is limited in seconds and in memory, and is killed with what it started when it is stuck; then it is started anew,
+without the cell that it was stuck in.
+
+What it says of itself must be believed: whether its function called what is off limits, and whether the tensors that it was
+given are as they were. And it is a program on this machine, with all rights of the user who starts it: a container takes those
+away.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from gradlab.homework import wire
+from gradlab.homework.exercises import CHECKS, load
+from gradlab.homework.limits import Purse
+from gradlab.homework.probes import Probe
+from gradlab.homework.student import SECONDS
+from gradlab.homework.verdicts import Verdict
+
+ALTOGETHER = 55.0                                         # seconds for a submission, whatever it does
+CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)      # for one, for all together, at least
+GRACE, START = 1.0, 30.0                                  # seconds for the process to say that the time is up; to begin
+MEMORY = 1_000_000_000                                    # bytes of address space
+BEHIND = 8                                                # messages that wait to be read: a flood waits in its own pipe
+KEPT = {"PATH", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TZ"}      # of the environment
+WORKER = "gradlab.notebook.submission"
+DIED, KILLED, SPENT = (
+    "the notebook's process came to an end: does it call `exit`, or run out of memory?",
+    "did not end, and could not be interrupted",
+    "the notebook has used up its {:.0f} s. Is there a loop that never ends, in a cell or in a function?")
+
+
+class Gone(Exception):  # noqa: N818  (a finding about the submission)
+    """The submission's process gave no answer."""
+
+
+class Submission:
+    """A submission's notebook, run in a process of its own. A context: with its end, the process ends.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The texts of the code cells, in order.
+    folder : path
+        Where it runs: with the files that belong to it.
+    altogether : float
+        Seconds for all of it.
+
+    Attributes
+    ----------
+    outputs : list
+        For each cell what it put out, {"text": …} or {"png": …}, as the submission says.
+    """
+
+    def __init__(self, cells: Sequence[str], folder: Path, altogether: float = ALTOGETHER) -> None:
+        self.cells, self.folder = list(cells), folder
+        self.outputs: list[list[dict[str, str]]] = [[] for _ in cells]
+        self._ends, self._altogether = time.monotonic() + altogether, altogether
+        self._purse = Purse(*CELLS)
+        self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()      # cells, by how they ended before
+        self._process: subprocess.Popen[bytes] | None = None
+        self._arrived: queue.Queue[Any] = queue.Queue(BEHIND)
+        self._sent: queue.Queue[Any] = queue.Queue()
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Submission:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+    # ------------------------------------------------------------------------------------------------------ asking
+    def call(self, request: dict[str, Any], probes: list[Probe]) -> dict[str, Any]:
+        """Perform a request there (see `homework.calling`); {"end": "gone"} if nothing comes back."""
+        try:
+            self.run()
+            seconds = self._at_most(request["seconds"])
+            outcome = self._exchange({"do": "call", **request, "seconds": seconds}, seconds + GRACE, probes)
+        except Gone as gone:
+            return {"end": "gone", "words": str(gone)}
+        return outcome if isinstance(outcome, dict) else {"end": "unreadable"}
+
+    def run(self) -> None:
+        """Run the cells, unless they have been run in a process that is still there."""
+        while self._process is None or self._process.poll() is not None:
+            self.end()
+            self._start()
+            for at, text in enumerate(self.cells):
+                if at in self._stuck:
+                    continue
+                wanted = CELLS[0] if at in self._ended else CELLS[2] if at in self._slow else self._purse.seconds()
+                seconds, began = self._at_most(wanted), time.monotonic()
+                try:
+                    with self._purse.spending():
+                        made = self._exchange({"do": "cell", "text": text, "seconds": seconds}, seconds + GRACE, [])
+                    (self._ended if time.monotonic() - began < seconds else self._slow).add(at)
+                except Gone as gone:
+                    self._at_most(0)
+                    self._stuck.add(at)
+                    self.outputs[at] = [{"text": f"This cell: {gone}"}]
+                    break
+                self.outputs[at] = _outputs(made)
+
+    def _at_most(self, seconds: float) -> float:
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            self.end()
+            raise Gone(SPENT.format(self._altogether))
+        return min(seconds, left)
+
+    def _exchange(self, message: dict[str, Any], seconds: float, probes: list[Probe]) -> Any:
+        """Send a message, answer what is asked, return what comes back."""
+        self._sent.put(wire.packed(message))
+        return self._awaited(seconds, probes)
+
+    def _awaited(self, seconds: float, probes: list[Probe]) -> Any:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                got = self._arrived.get(timeout=max(until - time.monotonic(), 0.001))
+            except queue.Empty:
+                self.end()
+                raise Gone(KILLED) from None
+            if isinstance(got, wire.BadFrame) or got is None or time.monotonic() > until:
+                self.end()
+                if isinstance(got, wire.BadFrame):
+                    raise Gone(f"what the notebook's process sends cannot be read: {got}")
+                raise Gone(DIED if got is None else KILLED)
+            if not (isinstance(got, dict) and set(got) == {"ask"}):
+                return got.get("done") if isinstance(got, dict) else None
+            self._sent.put(wire.packed(_answered(got["ask"], probes)))
+
+    # ------------------------------------------------------------------------------------------------------ the process
+    def _start(self) -> None:
+        self._at_most(0)
+        environment = {key: value for key, value in os.environ.items() if key in KEPT or key.startswith(("LC_", "PYTHON"))}
+        environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")   # each takes memory
+        environment |= {"HOME": str(self.folder), "IPYTHONDIR": str(self.folder / ".ipython"), "MPLBACKEND": "Agg",
+                        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "MPLCONFIGDIR": str(self.folder)}
+        self._process = subprocess.Popen(  # noqa: S603  (this Python, a module of ours)
+            [sys.executable, "-P", "-m", WORKER, str(MEMORY)], cwd=self.folder, env=environment, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        self._arrived, self._sent, self._over = queue.Queue(BEHIND), queue.Queue(), threading.Event()
+        self._threads = [threading.Thread(target=_reading, args=(self._process.stdout, self._arrived, self._over), daemon=True),
+                         threading.Thread(target=_writing, args=(self._process.stdin, self._sent), daemon=True)]
+        for thread in self._threads:                      # what does not read, or floods, holds up these and not us
+            thread.start()
+        self._awaited(self._at_most(START), [])           # it is there: no cell pays for its start on a busy machine
+
+    def end(self) -> None:
+        """Kill the process, and what it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        self._over.set()
+        self._sent.put(None)
+        for thread in self._threads:                      # each closes its pipe; a process that got away may hold the other end
+            thread.join(GRACE)
+
+
+def _reading(pipe: BinaryIO, arrived: queue.Queue[Any], over: threading.Event) -> None:
+    with pipe:
+        while not over.is_set():
+            try:
+                got = wire.read(pipe)
+            except wire.BadFrame as bad:
+                got = bad
+            except (OSError, ValueError):
+                got = None
+            while not over.is_set():
+                with contextlib.suppress(queue.Full):
+                    arrived.put(got, timeout=0.2)
+                    break
+            if got is None or isinstance(got, wire.BadFrame):
+                return
+
+
+def _writing(pipe: BinaryIO, sent: queue.Queue[Any]) -> None:
+    with contextlib.suppress(OSError, ValueError), pipe:
+        while (frame := sent.get()) is not None:
+            pipe.write(frame)
+            pipe.flush()
+
+
+def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
+    """The answer to a question about a function, or why there is none."""
+    try:
+        number, what, arrays = asked
+        if not (isinstance(number, int) and 0 <= number < len(probes) and what in ("value", "pull", "push")):
+            raise ValueError("there is no such function")
+        return {"answer": probes[number].answer(what, list(arrays))}
+    except Exception as error:  # noqa: BLE001  (it asked for something impossible: it is told)
+        return {"error": f"{type(error).__name__}: {error}"[:1000]}
+
+
+def _outputs(made: Any) -> list[dict[str, str]]:
+    if not isinstance(made, list):
+        return []
+    return [{key: value for key, value in one.items() if key in ("text", "png") and isinstance(value, str)}
+            for one in made[:100] if isinstance(one, dict)]
+
+
+# ------------------------------------------------------------------------------------------------------ a whole notebook
+def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, altogether: float = ALTOGETHER) -> list[Verdict]:
+    """Run a notebook in a process of its own, and check all its exercises.
+
+    Parameters
+    ----------
+    notebook : path
+        A student's notebook, or the one with solutions. It is not written to.
+    seed : int
+        Of the shapes and numbers that the checks draw.
+    checks : path, optional
+        The folder of `checks.py`; by default the notebook's own.
+    altogether : float
+        Seconds for all of it.
+
+    Returns
+    -------
+    list of Verdict
+        One for each exercise, in order.
+
+    Raises
+    ------
+    ValueError
+        If the file is no notebook.
+
+    Notes
+    -----
+    What keeps a submission from forging its verdict, and what does not, is said at the head of `gradlab.homework.grading`.
+    """
+    path = Path(notebook).resolve()
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        texts = [_text(cell) for cell in read["cells"] if cell["cell_type"] == "code" and not _is_graded(cell)]
+    except (ValueError, KeyError, TypeError, UnicodeError) as error:
+        raise ValueError(f"{path.name} is not a notebook: {error}") from None
+    return graded(texts, path.parent, path.parent if checks is None else Path(checks), seed, altogether)[0]
+
+
+def graded(texts: Sequence[str], beside: Path, checks: Path, seed: int, altogether: float = ALTOGETHER,
+           ) -> tuple[list[Verdict], list[list[dict[str, str]]]]:
+    """Verdicts on all exercises, and what the cells put out. `beside` is the folder whose other files belong to the notebook."""
+    homework, purse = load(checks), Purse(*EXERCISES)
+    verdicts = []
+    with tempfile.TemporaryDirectory(prefix="gradlab-", ignore_cleanup_errors=True) as folder:
+        for file in beside.iterdir():
+            if file.is_file() and not file.is_symlink() and file.suffix != ".ipynb":
+                shutil.copy(file, folder)
+        shutil.copy(checks / CHECKS, folder)
+        with Submission(texts, Path(folder), altogether) as submission:
+            with contextlib.suppress(Gone):
+                submission.run()                          # the cells have a purse of their own
+            for number in sorted(homework.exercises):
+                seconds = purse.seconds()
+                with purse.spending():
+                    verdicts.append(homework.check(number, submission, seed, Purse(seconds, seconds, 0.1)))
+            outputs = submission.outputs
+    return verdicts, outputs
+
+
+def _text(cell: dict[str, Any]) -> str:
+    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+
+
+def _is_graded(cell: dict[str, Any]) -> bool:
+    """Whether a cell is a check, which is made here and not there."""
+    return bool(cell.get("metadata", {}).get("nbgrader", {}).get("grade")) or _text(cell).lstrip().startswith("%check")

@@ -1,0 +1,152 @@
+"""The function that a check hands to a student: everything done with it is asked of the check, which counts.
+
+A `Probe` stays with the check. What the student's code is given, `asked(…)`, is a function of one tensor that knows nothing of
+the Jacobian: its value, a product vᵀJ and a product Ju are each asked for, and noted there. So a sweep that is counted has run
+through f, and a Jacobian that came without one came by difference quotients: f was asked for at points beside x. In a notebook
+asking is a call; where submissions are graded it goes through a pipe to another process (see `homework.grading`), and so
+nothing that a submission does can change a count.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.autograd.functions import grad
+from gradlab.autograd.user_rules import grad_mode
+from gradlab.core.primitive import PRIMITIVES, primitive
+from gradlab.core.tensor import Tensor, constant
+from gradlab.func.transforms import jvp
+
+Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]           # (which function, "value" | "pull" | "push", arrays)
+MOST_POINTS = 1000                                        # that are remembered; who asks for more is not deriving
+MOST_VECTORS = 1000                                       # of one question: answering must not take long
+
+
+class Probe:
+    """A function of the check's, and what was asked of it.
+
+    Attributes
+    ----------
+    calls : int
+        Of the function itself.
+    elsewhere : int
+        Different points beside `at` that it was called at (rounding to float32 is not another point).
+    pulls, pushes : list of int
+        The reverse sweeps through it and the forward ones: for each, how many vectors it carried.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], at: np.ndarray | None = None) -> None:
+        self.function, self.at = function, at
+        self.calls, self.pulls, self.pushes = 0, list[int](), list[int]()
+        self._others: set[bytes] = set()
+
+    @property
+    def elsewhere(self) -> int:
+        return len(self._others)
+
+    @property
+    def sweeps(self) -> int:
+        """All vectors that went through it, either way: what the work costs."""
+        return sum(self.pulls) + sum(self.pushes)
+
+    def answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
+        """What is asked: f(x); vᵀJ at x, for one v or a stack of them; Ju likewise.
+
+        Raises
+        ------
+        ValueError
+            If nothing of the kind can be asked of these arrays.
+        Exception
+            What the function raises.
+        """
+        with grad_mode(on=True):                           # whatever mode the asking code is in
+            return self._answer(what, arrays)
+
+    def _answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
+        x = arrays[0].astype(np.complex128 if arrays[0].dtype.kind == "c" else np.float64)   # in f's own precision
+        self._note(x)
+        if what == "value":
+            self.calls += 1
+            return np.asarray(self.function(constant(x)).array)
+        vectors = arrays[1]
+        at = constant(x).requires_grad_()
+        y = self.function(at)
+        shape = y.array.shape if what == "pull" else x.shape
+        if vectors.ndim < len(shape) or vectors.shape[vectors.ndim - len(shape):] != shape:
+            raise ValueError(f"a vector of shape {shape} is wanted, not {vectors.shape}")
+        lead = vectors.shape[:vectors.ndim - len(shape)]
+        if prod(lead) > MOST_VECTORS:
+            raise ValueError(f"{prod(lead)} vectors at once; {MOST_VECTORS} are the most")
+        each = vectors.reshape((-1, *shape)).astype(y.array.dtype)
+        (self.pulls if what == "pull" else self.pushes).append(len(each))
+        if what == "pull":
+            made = grad(y, at, constant(each), is_grads_batched=True)[0].array
+        else:
+            made = np.stack([np.asarray(jvp(self.function, (constant(x),), (constant(u),))[1].array) for u in each])
+        return np.asarray(made).reshape(lead + made.shape[1:])
+
+    def _note(self, x: np.ndarray) -> None:
+        """Remember a point beside `at`, whatever its shape: the functions of checks flatten what they are given."""
+        if self.at is None or len(self._others) == MOST_POINTS:
+            return
+        at, flat = self.at.reshape(-1), x.reshape(-1)
+        if not (np.array_equal(flat, at) or np.array_equal(flat, at.astype(np.float32))):
+            self._others.add(flat.tobytes())
+
+
+class Asked:
+    """What a student's code gets in place of a check's function: it can be called, and differentiated."""
+
+    __slots__ = ("_ask", "_number")
+
+    def __init__(self, number: int, ask: Ask) -> None:
+        self._number, self._ask = number, ask
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"f takes a tensor, not {type(x).__name__}: gl.tensor makes one of numbers.")
+        if not (x.is_floating_point() or x.is_complex()):
+            raise TypeError(f"f takes a tensor of floats, not of {x.dtype}: x.double() makes one.")
+        return value.record(x, probe=self)
+
+    def __repr__(self) -> str:
+        return "<a function to be differentiated>"
+
+    def asked(self, what: str, *arrays: Any) -> np.ndarray:
+        """The answer, in the dtype of x."""
+        given = [np.array(array, order="C") for array in arrays]
+        return np.asarray(self._ask(self._number, what, given)).astype(given[0].dtype, copy=False)
+
+
+def _product(what: str, vector: Any, x: Any, probe: Asked) -> Any:
+    """vᵀJ or Ju, of arrays or of Tensors that are recorded."""
+    if isinstance(vector, Tensor):
+        return (pull if what == "pull" else push).record(vector, x, probe=probe)
+    return probe.asked(what, x, vector)
+
+
+def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any, Any]) -> Any:
+    """A primitive that is not listed among the library's: it stands for a function of unknown make. `rules` are pairs, vjp and
+    jvp."""
+    made = primitive(name, forward, vjp={arg: rule[0] for arg, rule in rules.items()},
+                     jvp={arg: rule[1] for arg, rule in rules.items()}, reads="all", node=node)
+    PRIMITIVES.pop(name)
+    return made
+
+
+def _both(of_g: str, of_t: str) -> tuple[Any, Any]:
+    """The two rules of one argument. (What a rule needs it says by the names of its parameters.)"""
+    return (lambda g, x, lead, probe: _product(of_g, g, x, probe)), (lambda t, x, lead, probe: _product(of_t, t, x, probe))
+
+
+def _refuse(vector: Any) -> Any:
+    raise RuntimeError("a check's f has first derivatives only: its backward cannot be differentiated by x.")
+
+
+NO_SECOND = (lambda g, x: _refuse(g)), (lambda t, x: _refuse(t))
+value = _hidden("f", lambda x, *, probe: probe.asked("value", x), "FBackward", x=_both("pull", "push"))
+pull = _hidden("f_pull", lambda v, x, *, probe: probe.asked("pull", x, v), v=_both("push", "pull"), x=NO_SECOND)
+push = _hidden("f_push", lambda u, x, *, probe: probe.asked("push", x, u), u=_both("pull", "push"), x=NO_SECOND)

@@ -1,0 +1,145 @@
+"""A class summed up: students by exercises, and what their verdicts say most.
+
+Points come from nbgrader's database where there is one (so what a teacher has changed by hand counts), and the words from the
+notebooks that it has graded; else every notebook in the folder is graded now.
+"""
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gradlab.homework.exercises import CHECKS
+from gradlab.homework.grading import run
+from gradlab.homework.verdicts import headline
+
+DATABASE, COMMONEST, WIDEST = "gradebook.db", 3, 24
+WRONG, HINT, LINE = "  NO  ", "      Look next at: ", re.compile(r" \(line \d+ of its cell: .*?`\)")
+Points = dict[str, dict[int, float]]                      # of each student by exercise
+
+
+@dataclass
+class Homework:
+    """What a class did in one homework."""
+
+    name: str
+    points: Points = field(default_factory=dict)
+    titles: dict[int, tuple[str, float]] = field(default_factory=dict)             # of the exercises: title, worth
+    said: dict[int, Counter[str]] = field(default_factory=dict)                    # sentences, each once a student
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, student: str, number: int, title: str, points: float, worth: float, sentences: Iterable[str]) -> None:
+        """Take in one exercise of one student."""
+        self.titles[number] = title, worth
+        self.points.setdefault(student, {})[number] = points
+        self.said.setdefault(number, Counter()).update(set(sentences))
+
+    def __str__(self) -> str:
+        if not self.points:
+            return "\n".join([f"{self.name}: no submissions that could be read", *self.problems])
+        numbers = sorted(self.titles)
+        width = max(7, *(min(len(name), WIDEST) for name in self.points))
+        lines = [self.name, "", f"{'student':{width}}" + "".join(f"{number:>8}" for number in numbers) + f"{'all':>8}"]
+        for student, points in sorted(self.points.items()):
+            cells = "".join(f"{points[n]:>8g}" if n in points else f"{'-':>8}" for n in numbers)
+            lines.append(f"{student[:WIDEST]:{width}}{cells}{sum(points.values()):>8g}")
+        mean = [sum(one.get(n, 0) for one in self.points.values()) / len(self.points) for n in numbers]
+        lines.append(f"{'mean':{width}}" + "".join(f"{one:>8.3g}" for one in mean) + f"{sum(mean):>8.3g}")
+        worth = [self.titles[n][1] for n in numbers]
+        lines.append(f"{'of':{width}}" + "".join(f"{one:>8g}" for one in worth) + f"{sum(worth):>8g}")
+        for number in numbers:
+            if self.said[number]:
+                lines += ["", f"{number}. {self.titles[number][0]}"]
+                lines += [f"    {count} × {sentence}" for sentence, count in self.said[number].most_common(COMMONEST)]
+        return "\n".join([*lines, *([""] if self.problems else []), *self.problems])
+
+
+def summed_up(folder: Path, homework: Path) -> str:
+    """The summary of a folder, as text.
+
+    Parameters
+    ----------
+    folder : path
+        A course of nbgrader's, or any folder with submissions: STUDENT/…/NAME.ipynb, or NAME.ipynb for one student.
+    homework : path
+        The folder of the homework, for the checks of notebooks that have none beside them.
+
+    Raises
+    ------
+    LookupError
+        If there is nothing to sum up.
+    """
+    made = list(of_gradebook(folder) if (folder / DATABASE).is_file() else of_submissions(folder, homework))
+    if not made:
+        raise LookupError(f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
+                          "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb).")
+    return "\n\n".join(map(str, made))
+
+
+def of_gradebook(folder: Path) -> Iterator[Homework]:
+    """Each homework in nbgrader's database."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{folder / DATABASE}") as book:
+        for assignment in book.assignments:
+            made = Homework(assignment.name)
+            for submission in assignment.submissions:
+                student = submission.student.id
+                for notebook in submission.notebooks:
+                    path = folder / "autograded" / student / assignment.name / f"{notebook.name}.ipynb"
+                    verdicts = dict(_verdicts(path)) if path.is_file() else {}
+                    for grade in notebook.grades:
+                        if (said := verdicts.get(grade.cell.name)) is not None:
+                            number, title, sentences = said
+                            made.add(student, number, title, grade.score or 0, grade.max_score, sentences)
+                    if not verdicts:
+                        made.problems.append(f"{student}: not graded yet, or without verdicts")
+            if made.points or made.problems:
+                yield made
+
+
+def _verdicts(path: Path) -> Iterator[tuple[str, tuple[int, str, list[str]]]]:
+    """The verdicts in a graded notebook: the cell's name; number, title and sentences."""
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            text = "".join(output.get("data", {}).get("text/plain", ""))
+            found = headline(text)
+            if found is not None and "grade_id" in cell["metadata"].get("nbgrader", {}):
+                yield cell["metadata"]["nbgrader"]["grade_id"], (*found, sentences(text))
+                break
+
+
+def sentences(verdict: str) -> list[str]:
+    """What a verdict, as text, says of what is wrong, so that the same mistake of two students is the same sentence: the hint,
+    or what stopped the exercise, without the line where it did."""
+    made: list[str] = []
+    stopped = False
+    for line in verdict.splitlines()[1:]:
+        if line.startswith(WRONG):
+            what, _, words = line.removeprefix(WRONG).partition(": ")
+            stopped = what.startswith("`")
+            made.append(f"{what}: {LINE.sub('', words)}" if stopped else words or what)
+        elif line.startswith(HINT) and made and not stopped:
+            made[-1] = line.removeprefix(HINT)
+    return [one for one in made if not one.startswith("it counts once")]
+
+
+def of_submissions(folder: Path, homework: Path) -> Iterator[Homework]:
+    """Each homework in a folder of submissions, graded now."""
+    found: dict[str, Homework] = {}
+    for path in sorted(folder.rglob("*.ipynb")):
+        checks = next((one for one in (homework / path.stem, path.parent) if (one / CHECKS).is_file()), None)
+        if checks is None or ".ipynb_checkpoints" in path.parts:
+            continue
+        made, student = found.setdefault(path.stem, Homework(path.stem)), path.relative_to(folder).parts[0]
+        try:
+            verdicts = run(path, checks=checks)
+        except (ValueError, OSError) as error:
+            made.problems.append(f"{student}: {error}")
+            continue
+        for one in verdicts:
+            made.add(student, one.number, one.title, one.points, one.worth, sentences(str(one)))
+    yield from found.values()

@@ -1,0 +1,231 @@
+"""Reading images at places between their pixels: `grid_sample`, and the grids of affine maps (Jaderberg et al. 2015).
+
+A place is -1 at the left (upper, front) border and 1 at the right one: at the outermost pixels' centres with `align_corners`, at
+the image's edges without. All is composed of operations that are there (a gather at each neighbour, times its weight), so that
+gradients of image and grid come to any order. Where padding moves a place into the image its slope is 0, at the border too.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.arguments import not_a_tensor
+from gradlab.functions.shapes import in_single, transpose, unsqueeze
+from gradlab.rules import elementwise as el
+from gradlab.rules import indexing, shapes
+from gradlab.rules.matrix import matmul
+from gradlab.rules.unmoved import unmoved
+
+__all__ = ["affine_grid", "grid_sample"]
+
+FULL = slice(None)
+SAMPLED = {n: shapes.contiguous.named(f"GridSampler{n}DBackward0") for n in (2, 3)}
+GRID = shapes.reshape.named("AffineGridGeneratorBackward0", view=False)
+CHANGED = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+           "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.")
+CUBIC = -0.75                                                             # the free coefficient of cubic convolution (Keys 1981)
+
+
+# ------------------------------------------------------------------------------------------------------------------- places
+def pixel(place: Tensor, n: int, align_corners: bool) -> Tensor:
+    """From -1 … 1 to pixels of an axis of length n, the first one's centre being 0."""
+    return (place + 1) * ((n - 1) / 2) if align_corners else ((place + 1) * n - 1) / 2
+
+
+def folded(xp: Any, x: Any, n: int, align_corners: bool) -> tuple[Any, Any]:
+    """Pixels reflected at the borders until they lie between them, and the slope of that."""
+    low, span = (0.0, n - 1.0) if align_corners else (-0.5, float(n))
+    if not span:
+        return xp.zeros_like(x), xp.zeros_like(x)
+    from_low = xp.absolute(x - low)
+    flips = xp.floor(from_low / span)
+    rest, even = from_low - flips * span, flips % 2 == 0
+    slope = xp.where((x < low) == even, -1, 1).astype(x.dtype)
+    return xp.where(even, rest, span - rest) + low, slope
+
+
+def clipped(xp: Any, x: Any, n: int) -> tuple[Any, Any]:
+    """Pixels held inside the image, and the slope of that. NaN is held too."""
+    inside = (x > 0) & (x < n - 1)
+    return xp.where(inside, x, xp.where(x > 0, n - 1, 0)).astype(x.dtype), inside.astype(x.dtype)
+
+
+def padded(xp: Any, x: Any, n: int, padding_mode: str, align_corners: bool) -> tuple[Any, Any]:
+    """Pixels as the padding has them, and the slope of that."""
+    if padding_mode == "zeros":
+        return x, xp.ones_like(x)
+    slope: Any = 1
+    if padding_mode == "reflection":
+        x, slope = folded(xp, x, n, align_corners)
+    x, inside = clipped(xp, x, n)
+    return x, slope * inside
+
+
+def moved_to(x: Tensor, values: Any, slope: Any) -> Tensor:
+    """A function of x that has these values and slopes here."""
+    return el.where.record(constant(slope != 0), (x - constant(x.array)) * constant(slope) + constant(values), constant(values))
+
+
+def whole(xp: Any, x: Any, rounded: Any) -> Any:
+    """Pixels as integers; what is no number, or too far away for one, lies outside."""
+    near = xp.absolute(x) < 2**30
+    return xp.where(near, rounded(xp.where(near, x, 0)), -100).astype(np.int64)
+
+
+def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
+    """The pixels (N, …, C) of an image (N, C, …) at places (N, …), one array for each axis; 0 outside."""
+    xp, sizes = namespace_of[type(image.array)], image.array.shape[2:]
+    inside: Any = True
+    held = []
+    for i, n in zip(at, sizes, strict=True):
+        inside = inside & (i >= 0) & (i < n)
+        held.append(xp.clip(i, 0, n - 1))
+    count = xp.arange(image.array.shape[0]).reshape(-1, *(1,) * (held[0].ndim - 1))
+    found = indexing.getitem.record(image, index=(count, FULL, *held), skip=0)
+    return el.where.record(constant(inside[..., None]), found, 0.0)
+
+
+def one(t: Tensor) -> list[Tensor]:
+    """The weight of the nearest pixel: a function of the place, with the slope 0."""
+    return [unmoved.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
+
+
+def two(t: Tensor) -> list[Tensor]:
+    """The weights of the pixels around a place, t behind the first of them."""
+    return [1 - t, t]
+
+
+def cubic_weights(t: Tensor) -> list[Tensor]:
+    """Cubic convolution's weights of the four pixels around a place, t behind the second of them."""
+    def inner(d: Tensor) -> Tensor:
+        return (d * (CUBIC + 2) - (CUBIC + 3)) * d * d + 1
+
+    def outer(d: Tensor) -> Tensor:
+        return ((d * CUBIC - 5 * CUBIC) * d + 8 * CUBIC) * d - 4 * CUBIC
+
+    return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
+
+
+WEIGHTS = {"nearest": one, "bilinear": two, "bicubic": cubic_weights}
+
+
+# ----------------------------------------------------------------------------------------------------------------- sampling
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> Tensor:
+    """An image (N, C, H, W), or a volume (N, C, D, H, W), read at the places of `grid` (N, …, 2 or 3): (N, C, …).
+
+    The last axis of the grid counts x first: width, height, depth. mode: "bilinear" (in a volume trilinear), "nearest", "bicubic"
+    (images alone). padding_mode: outside lies 0 ("zeros"), the nearest pixel ("border"), or a mirror image ("reflection")."""
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+                         f"'{mode}'")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+                         f"'{padding_mode}'")
+    if align_corners is None:
+        warnings.warn(CHANGED, UserWarning, stacklevel=2)
+    check_samples(input, grid, mode)
+    if input.array.dtype.char == "e":
+        return in_single(grid_sample, input, grid, mode, padding_mode, bool(align_corners))
+    return sampled(input, grid, mode, padding_mode, bool(align_corners))
+
+
+def sampled(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
+    xp, sizes = namespace_of[type(image.array)], image.array.shape[2:]
+    rank = len(sizes)
+    places = [pixel(grid[..., rank - 1 - k], n, align_corners) for k, n in enumerate(sizes)]
+    offsets = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[mode]
+    if mode != "bicubic":
+        places = [moved_to(x, *padded(xp, x.array, n, padding_mode, align_corners)) if padding_mode != "zeros" else x
+                  for x, n in zip(places, sizes, strict=True)]
+    first = [whole(xp, x.array, xp.rint if mode == "nearest" else xp.floor) for x in places]
+    behind = [x - constant(i.astype(x.array.dtype)) for x, i in zip(places, first, strict=True)]
+    weights = [WEIGHTS[mode](t) for t in behind]
+    total = None
+    for steps in product(range(len(offsets)), repeat=rank):
+        at = [i + offsets[k] for i, k in zip(first, steps, strict=True)]
+        if mode == "bicubic":
+            at = [padded(xp, i.astype(image.array.dtype), n, padding_mode, align_corners)[0].astype(np.int64)
+                  for i, n in zip(at, sizes, strict=True)]
+        weight = weights[0][steps[0]]
+        for axis in range(1, rank):
+            weight = weight * weights[axis][steps[axis]]
+        part = neighbours(image, at) * unsqueeze(weight, -1)
+        total = part if total is None else total + part
+    assert total is not None
+    return SAMPLED[rank].record(channels_first(total))
+
+
+def channels_first(x: Tensor) -> Tensor:
+    return shapes.permute.record(x, axes=(-x.array.ndim, -1, *range(1 - x.array.ndim, -1)))
+
+
+def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
+    """Torch's refusals."""
+    for at, (what, x) in enumerate((("input", input), ("grid", grid)), start=1):
+        if not isinstance(x, Tensor):
+            raise not_a_tensor("grid_sampler", x, what, at)
+    have, given = input.array.shape, grid.array.shape
+    both = f"but got input with sizes {list(have)} and grid with sizes {list(given)}"
+    if have[:1] != given[:1]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {both}")
+    if given[-1:] != (len(have) - 2,):
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(have) - 2} in last dimension, but got grid with "
+                           f"sizes {list(given)}")
+    if len(have) not in (4, 5) or len(given) != len(have):
+        wanted = f"{len(have)}D" if len(have) in (4, 5) else "4D or 5D"
+        raise RuntimeError(f"grid_sampler(): expected {wanted} input and grid with same number of dimensions, {both}")
+    for axis, n in enumerate(have[2:], start=2):
+        if not n:
+            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                               f"{list(have)} with dimension {axis} being empty")
+    if mode == "bicubic" and len(have) == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.array.dtype.kind != "f":
+        raise NotImplementedError(f"\"grid_sampler_{len(have) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. "
+                                  "Call .float() first.")
+    if input.array.dtype != grid.array.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.word} but found {grid.dtype.word}. Convert one of them.")
+
+
+# -------------------------------------------------------------------------------------------------------------------- grids
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The places that affine maps theta (N, 2, 3) take the pixels of an image of `size` (N, C, H, W) to, for `grid_sample`:
+    (N, H, W, 2); of maps (N, 3, 4) and volumes (N, C, D, H, W), (N, D, H, W, 3)."""
+    if align_corners is None:
+        warnings.warn(CHANGED, UserWarning, stacklevel=2)
+    if not isinstance(theta, Tensor):
+        raise not_a_tensor("affine_grid_generator", theta, "theta")
+    if theta.array.dtype.kind != "f":
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    size, rank = tuple(size), len(size) - 2
+    if rank not in (2, 3):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got "
+                                  f"size {size}.")
+    if theta.array.ndim != 3 or theta.array.shape[1:] != (rank, rank + 1):
+        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {size}. Got "
+                         f"{theta.shape}.")
+    sizes = size[2:]
+    if align_corners and min(sizes) == 1:
+        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
+                      "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+                      UserWarning, stacklevel=2)
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if theta.array.shape[0] != size[0]:
+        raise RuntimeError(f"Expected {size[0]} affine matrices for size {size}, one for each sample. Got {theta.shape}.")
+    xp, dtype = namespace_of[type(theta.array)], theta.array.dtype
+    base = xp.ones((*sizes, rank + 1), dtype=dtype)
+    for k, n in enumerate(sizes):
+        line = xp.linspace(-1, 1, n) if n > 1 else xp.zeros(1)
+        line = line if align_corners else line * ((n - 1) / n)
+        base[..., rank - 1 - k] = line.reshape(-1, *(1,) * (rank - 1 - k))
+    made = matmul.record(constant(base.reshape(prod(sizes), rank + 1)), transpose(theta, 1, 2))
+    return GRID.record(made, shape=(size[0], *sizes, rank))

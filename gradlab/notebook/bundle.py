@@ -1,0 +1,143 @@
+"""The JavaScript modules of a live view joined into the one that a widget carries, and its style sheets into one.
+
+A widget hands the browser one ES module, as text; a view is written as several, in `static/`: `kit` has what views share
+(elements, numbers as text, colours, heat map, graph, talking with the kernel), and each view has a folder of its own. They are
+plain ES modules, which editors, the type checker and the linter read as they are. There is no build step: they are joined here
+when a widget's class is made, in the order in which they import one another.
+
+Joining does not parse JavaScript. It relies on one form, and refuses a module that has another:
+
+- The imports come first, by name and from a file: ``import { a, b } from "../kit/dom.js";``. No other names, no cycles.
+- One list of exports comes last: ``export { a, b };``. Each name is a function, a class or a constant of the module's own, at
+  the beginning of a line, so that a copy of it is as good as itself.
+- Nothing is imported later (``import(``, ``import.meta``).
+- Templates (`` `…` ``) and comments after code end on their line. So a line within ``/* … */``, or one that begins with ``//``,
+  is a comment, and is left out, as indents are: the text travels with every widget, and is saved in notebooks.
+
+Each module becomes a function that is called once and returns its exports; its other names stay its own::
+
+    const $kit$dom = (() => {
+    …
+    return { html, svg };
+    })();
+    const $jacobian$view = (() => {
+    const { html } = $kit$dom;
+    …
+    return { render };
+    })();
+    export default $jacobian$view;
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+STATIC = Path(__file__).parent / "static"
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+LIST = rf"\{{ ({NAME}(?:, {NAME})*),? \}}"
+IMPORT = re.compile(rf'import {LIST} from "((?:\./|\.\./[a-z_]+/)[a-z_]+\.js)";')
+EXPORTS = re.compile(rf"export {LIST};")
+MODULE = re.compile(r"[a-z_]+/[a-z_]+\.js")
+ELSEWHERE = re.compile(r"(?:import|export)\b|.*\bimport\s*[(.]")  # at the beginning of a line, or to load something while running
+
+
+def script(entry: str, folder: Path = STATIC) -> str:
+    """One ES module that holds `entry` and all it imports; its default export is what `entry` exports.
+
+    Parameters
+    ----------
+    entry : str
+        A module by its path in `folder`: ``"jacobian/view.js"``.
+    folder : Path
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        Where a module does not have the form that this one's docstring describes. It names the file.
+    """
+    exports: dict[str, list[str] | None] = {}  # of each module; None while what it imports is read
+    joined: list[str] = []
+    _add(entry, folder, exports, joined)
+    return "\n".join([*joined, f"export default {_variable(entry)};", ""])
+
+
+def styles(*names: str, folder: Path = STATIC) -> str:
+    """Style sheets of `folder`, one after another."""
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def _add(module: str, folder: Path, exports: dict[str, list[str] | None], joined: list[str]) -> None:
+    """Append `module` to what is joined, after those that it imports."""
+    if not MODULE.fullmatch(module):
+        raise ValueError(f"{module}: a module is named folder/file.js, in small letters")
+    exports[module] = None
+    statements = list(_statements(module, (folder / module).read_text(encoding="utf-8")))
+    head: list[str] = []
+    while statements and (match := IMPORT.fullmatch(statements[0])):
+        names, source = match[1].split(", "), _resolved(module, match[2])
+        if source not in exports:
+            _add(source, folder, exports, joined)
+        if (offered := exports[source]) is None:
+            raise ValueError(f"{module}: {source} imports this module, directly or not; modules import in one direction only")
+        if missing := [name for name in names if name not in offered]:
+            raise ValueError(f"{module}: {source} does not export {', '.join(missing)}")
+        head.append(f"const {{ {', '.join(names)} }} = {_variable(source)};")
+        statements.pop(0)
+    last = EXPORTS.fullmatch(statements.pop()) if statements else None
+    if last is None:
+        raise ValueError(f"{module}: it does not end in a list of exports: export {{ a, b }};")
+    for line in statements:
+        if ELSEWHERE.match(line):
+            raise ValueError(f"{module}: this import or export has another form, or is elsewhere, than modules here have: {line}")
+    exports[module] = names = last[1].split(", ")
+    for name in names:
+        own = re.compile(rf"(?:(?:async )?function\*? |class |const ){name}\b")
+        if not any(own.match(line) for line in statements):
+            raise ValueError(f"{module}: {name} is exported, but no function, class or constant {name} begins a line")
+    body = (line.lstrip() for line in statements)
+    joined += [f"const {_variable(module)} = (() => {{", *head, *body, f"return {{ {', '.join(names)} }};", "})();"]
+
+
+def _statements(module: str, text: str) -> Iterator[str]:
+    """The lines of a module without comments and blank ones; an import or a list of exports on several lines as one."""
+    waiting = ""  # the beginning of such a list
+    comment = False
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = line.strip()
+        if comment or (bare.startswith("/*") and bare.find("*/") in (-1, len(bare) - 2)):
+            comment = not bare.endswith("*/")
+            if comment and "*/" in bare:
+                raise ValueError(f"{module}:{number}: code stands after the end of a comment: {bare}")
+        elif not bare or bare.startswith("//"):
+            continue
+        elif bare.count("`") % 2:
+            raise ValueError(f"{module}:{number}: a template must end on its line: {bare}")
+        elif bare.rfind("/*") > bare.rfind("*/"):
+            raise ValueError(f"{module}:{number}: a comment after code must end on its line: {bare}")
+        elif waiting or re.match(r"(?:import|export) \{", line):
+            waiting = f"{waiting} {bare}".lstrip()
+            if waiting.endswith(";"):
+                yield waiting
+                waiting = ""
+        else:
+            yield line.rstrip()
+    if comment or waiting:
+        raise ValueError(f"{module}: it ends within a {'comment' if comment else f'list: {waiting}'}")
+
+
+def _resolved(module: str, source: str) -> str:
+    """A module's path in the folder, from how another one names it."""
+    where = PurePosixPath(module).parent
+    return str(where / source[2:] if source.startswith("./") else PurePosixPath(source[3:]))
+
+
+def _variable(module: str) -> str:
+    """What holds a module's exports: "$kit$dom"."""
+    return "$" + module.removesuffix(".js").replace("/", "$")

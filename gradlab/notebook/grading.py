@@ -1,0 +1,127 @@
+"""Homework graded by nbgrader: two steps of its own that `nbgrader_config.py` puts into nbgrader's commands.
+
+`Grade` stands in `nbgrader autograde` where nbgrader would run the notebook in a kernel and believe what that prints. It runs the
+notebook by `gradlab.homework.grading`, whose head says what a submission can and cannot do, and writes into each graded cell
+the verdict and the points, which nbgrader takes from there. A notebook without a `checks.py` beside it is run by nbgrader as
+ever.
+
+`Readable` stands in `nbgrader generate_feedback`: formulas become pictures, so that the page fetches nothing.
+"""
+from __future__ import annotations
+
+import base64
+import io
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from nbformat.v4 import new_output
+from nbgrader.converters.autograde import Autograde
+from nbgrader.converters.generate_feedback import GenerateFeedback
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from traitlets import Float, Integer, List
+
+from gradlab.homework.exercises import CHECKS
+from gradlab.homework.grading import ALTOGETHER, graded
+from gradlab.homework.verdicts import Verdict, headline
+from gradlab.homework.versions import without_hidden_tests
+
+CHECK = re.compile(r"^%check[ \t]+(\d+)[ \t]*$", re.MULTILINE)
+FORMULA = re.compile(r"(?<!\\)\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?)\$(?!\$)", re.DOTALL)
+POINTS = 13                                               # of a formula, in text of 15 pixels
+CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+
+
+class Grade(Execute):
+    """Run a homework apart from its checks, and put verdicts and points into its graded cells."""
+
+    seed = Integer(0, help="of the shapes and numbers that the checks draw").tag(config=True)
+    altogether = Float(ALTOGETHER, help="seconds for a submission, whatever it does").tag(config=True)
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        """Grade a notebook that has checks beside it; leave others to nbgrader."""
+        folder = Path(resources["metadata"]["path"])
+        if not (folder / CHECKS).is_file():
+            return super().preprocess(nb, resources)
+        code = [cell for cell in nb.cells if cell.cell_type == "code"]
+        own = [cell for cell in code if not _is_graded(cell)]
+        verdicts, outputs = graded([cell.source for cell in own], folder, folder, self.seed, self.altogether)
+        for cell, made in zip(own, outputs, strict=True):
+            cell.execution_count, cell.outputs = None, [_output(one) for one in made]
+        by_number = {verdict.number: verdict for verdict in verdicts}
+        for cell in code:
+            if _is_graded(cell):
+                self._write(cell, by_number)
+        return nb, resources
+
+    def _write(self, cell: Any, verdicts: dict[int, Verdict]) -> None:
+        said, points, name = CHECK.search(cell.source), cell.metadata.nbgrader["points"], cell.metadata.nbgrader["grade_id"]
+        verdict = verdicts.get(int(said[1])) if said else None
+        if verdict is None:
+            raise ValueError(f"the graded cell {name!r} has no `%check N` of an exercise in {CHECKS}.")
+        if verdict.worth != points:
+            raise ValueError(f"exercise {verdict.number} is worth {verdict.worth:g} points in {CHECKS}, and {points:g} in the "
+                             f"cell {name!r}.")
+        cell.source = without_hidden_tests(cell.source)
+        cell.execution_count = None
+        cell.outputs = [new_output("display_data", {"text/plain": str(verdict), "text/html": verdict._repr_html_()}),
+                        new_output("execute_result", {"text/plain": f"{verdict.points:g}"})]
+
+
+class Readable(NbGraderPreprocessor):
+    """Make pictures of formulas, and take out the points that stand below a verdict for nbgrader."""
+
+    display_data_priority: Any = List(help="unused; nbgrader sets it for each step").tag(config=True)
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
+        """One cell."""
+        if cell.cell_type == "markdown":
+            cell.source = with_pictures(cell.source)
+        elif cell.cell_type == "code" and _is_graded(cell):
+            shown = [one for one in cell.outputs if one.output_type != "execute_result"]
+            said = headline(str(shown[0].get("data", {}).get("text/plain", ""))) if shown else None
+            if said is not None:
+                cell.outputs, cell.metadata["gradlab"] = shown, {"title": said[1]}
+        return cell, resources
+
+
+def with_pictures(text: str) -> str:
+    """Markdown with its formulas as pictures; one that Matplotlib cannot set stays as it is written."""
+    return "".join(part if i % 2 else FORMULA.sub(_picture, part) for i, part in enumerate(CODE.split(text)))
+
+
+def _picture(found: re.Match[str]) -> str:
+    from matplotlib import mathtext, rc_context
+    from matplotlib.font_manager import FontProperties
+
+    tex, file = (found["block"] or found["inline"]).strip(), io.BytesIO()
+    try:
+        with rc_context({"mathtext.fontset": "cm", "svg.hashsalt": "gradlab"}):
+            depth = mathtext.math_to_image(f"${' '.join(tex.split())}$", file, FontProperties(size=POINTS), format="svg")
+    except ValueError:
+        return f"<code>{escape(tex)}</code>"
+    data = base64.b64encode(file.getvalue()).decode()
+    image = (f'<img class="formula" alt="{escape(tex)}" style="vertical-align:-{depth:g}pt" '
+             f'src="data:image/svg+xml;base64,{data}">')
+    return f'\n\n<p style="text-align:center">{image}</p>\n\n' if found["block"] else image
+
+
+def _is_graded(cell: Any) -> bool:
+    told = cell.metadata.get("nbgrader", {})
+    return bool(told.get("grade")) and not told.get("solution")
+
+
+def _output(made: dict[str, str]) -> Any:
+    if "png" in made:
+        return new_output("display_data", {"image/png": made["png"], "text/plain": "a picture"})
+    return new_output("stream", name="stdout", text=made.get("text", ""))
+
+
+def configure(c: Any) -> None:
+    """Put both steps into nbgrader's settings (`c = get_config()`)."""
+    c.Autograde.autograde_preprocessors = [
+        Grade if step is Execute else step for step in Autograde.autograde_preprocessors.default_args[0]]
+    c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], Readable]
+    c.HTMLExporter.template_name = "gradlab_feedback"
+    c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates")]

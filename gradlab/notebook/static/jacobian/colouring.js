@@ -1,0 +1,90 @@
+// The colours of a sparse Jacobian: rows, or columns, of one colour share a sweep. The map shows each cell's colour instead of its
+// number, and the list what each stands for; choosing one sweeps it.
+
+import { classColour } from "../kit/colours.js";
+import { SUPPRESS, button, html } from "../kit/dom.js";
+import { grouped, plural } from "../kit/format.js";
+import { membersText } from "./words.js";
+
+/** @import { Answer } from "../kit/kernel.js" */
+/** @import { Ask } from "./controls.js" */
+/** @import { By, Shown } from "./shown.js" */
+
+/**
+ * The kernel's answer to "colours", with the array `groupCells` (explore/lab.Lab.colours).
+ * @typedef {{ by: By, sweeps: number, entries: number, groups: { size: number, members: string[] }[] }} Groups
+ */
+
+/**
+ * @param {Shown} shown
+ * @param {Ask} ask
+ * @param {() => void} changed what is shown is another: draw it
+ */
+function colouring(shown, ask, changed) {
+  const root = html("div", { class: "gl-grouplist", hidden: "" });
+  const toggle = button("colours", "which rows or columns share a sweep", () => {
+    if (!shown.classes) {
+      ask("colours");
+      return;
+    }
+    shown.classes = null;
+    changed();
+  });
+  toggle.setAttribute("aria-pressed", "false");
+  toggle.hidden = !shown.about.groups;
+
+  /**
+   * @param {{ size: number, members: string[] }} group
+   * @param {number} k
+   * @param {By} by
+   */
+  function item({ size, members }, k, by) {
+    const swatch = html("i", {}, String(k));
+    swatch.style.background = classColour(k);
+    return html(
+      "button",
+      { type: "button", [SUPPRESS]: "true", title: "sweep this colour", onclick: () => ask("group", { colour: k }) },
+      swatch,
+      ` ${plural(size, by.slice(0, -1))}: `,
+      membersText(members, size),
+    );
+  }
+
+  return {
+    root,
+    toggle,
+
+    /**
+     * Show the colours that the kernel has sent.
+     * @param {Answer & Groups} answer
+     */
+    show({ by, entries, sweeps, groups, groupCells }) {
+      const other = by === "rows" ? "column" : "row";
+      shown.classes = groupCells;
+      const said =
+        `${grouped(entries)} entries can be nonzero; ${by} of one colour share no ${other}, ` +
+        `so all takes ${plural(sweeps, "sweep")}`;
+      root.replaceChildren(html("div", { class: "gl-dim" }, said), ...groups.map((group, k) => item(group, k, by)));
+      const more = sweeps - groups.length;
+      if (more > 0) root.append(html("div", { class: "gl-dim" }, `and ${more} more colours`));
+    },
+
+    /**
+     * A frame has come: its cells may be others than those that the colours are of.
+     * @param {Answer} answer
+     */
+    follow(answer) {
+      if (answer.ask === "window" && shown.classes) {
+        shown.classes = null;
+        ask("colours");
+      } else if (answer.whole && shown.classes && shown.classes.length !== shown.frame.low.length) shown.classes = null;
+    },
+
+    update() {
+      root.hidden = shown.classes === null;
+      toggle.setAttribute("aria-pressed", String(shown.classes !== null));
+    },
+  };
+}
+
+export { colouring };

@@ -1,0 +1,197 @@
+// What a view of a Jacobian shows: the model that its parts read. It changes by the kernel's frames and by a few wishes of
+// the user's (weights, the colours, the column beside the row); nothing here touches the page.
+//
+// Rows are swept backward by a cotangent v, columns forward by a tangent u. Most of what is shown is the same for both, with
+// other words; so "line" is a row or a column, whichever is stepped through, and the words are properties here.
+
+import { label } from "../kit/arrays.js";
+
+/** @import { Part } from "../kit/arrays.js" */
+/** @import { Anchors } from "../kit/colours.js" */
+/** @import { Figure } from "../kit/graph.js" */
+/** @import { Matrix } from "../kit/grid.js" */
+/** @import { Answer } from "../kit/kernel.js" */
+/** @typedef {"rows" | "columns"} By */
+
+/**
+ * What never changes (explore/lab.Lab.about).
+ * @typedef {object} About
+ * @property {Part[]} outputs
+ * @property {Part[]} inputs
+ * @property {number} rows
+ * @property {number} columns
+ * @property {string} plan how the whole would be computed; empty if it is known
+ * @property {number} groups how many colours the plan has; 0 if none
+ * @property {Anchors} colours of the heat map
+ * @property {boolean} forward whether the graph shows what a tangent reaches, or only what it may reach
+ * @property {Figure | null} graph
+ */
+
+/**
+ * What is shown now (explore/lab.Lab.answer), with all cells: the kernel sends either these or the lines that changed.
+ * @typedef {object} Frame
+ * @property {string} ask what was asked for
+ * @property {By} by
+ * @property {number} at the line that is shown; −1 for none or a mix
+ * @property {number} start the element of the result that comes first
+ * @property {[number, number, number, number]} window
+ * @property {ArrayLike<number> & Iterable<number>} rowBins
+ * @property {ArrayLike<number> & Iterable<number>} columnBins
+ * @property {Float64Array} low
+ * @property {Float64Array} high
+ * @property {Uint8Array} flags
+ * @property {Float64Array} [result] vᵀJ or Ju, from `start` on
+ * @property {Float64Array} [stripLow] the same in the cells' rows or columns
+ * @property {Float64Array} [stripHigh]
+ * @property {Uint8Array} [stripFlags]
+ * @property {number} filled how many lines are shown
+ * @property {number} of how many there are
+ * @property {boolean} done no line is left to be stepped to
+ * @property {boolean} known the whole is shown
+ * @property {number[]} extent
+ * @property {number} nans
+ * @property {number} sweeps what this frame took
+ * @property {string} code
+ * @property {number[]} lit
+ * @property {number[]} litEdges
+ * @property {string[]} unused inputs that the output does not depend on
+ * @property {boolean} zero zeroing .grad is forgotten
+ * @property {boolean} retain retain_graph is forgotten
+ * @property {string} trial with either: what .grad then holds
+ * @property {string} happened with either: the error that this is about
+ */
+
+class Shown {
+  /** @param {About} about */
+  constructor(about) {
+    this.about = about;
+    /** @type {Frame} */
+    this.frame = { ...NOTHING, window: [0, about.rows, 0, about.columns], of: about.rows };
+    /** @type {Map<number, number>} those of v or u that are not zero */
+    this.weights = new Map();
+    /** @type {Int32Array | null} the colour of each cell, where colours are shown instead of numbers */
+    this.classes = null;
+    /** @type {number | null} the cell beside which the keyboard's cursor stands, along the line */
+    this.beside = null;
+    /** @type {(i: number) => string} */
+    this.rowLabel = (i) => label(about.outputs, i);
+    /** @type {(j: number) => string} */
+    this.columnLabel = (j) => label(about.inputs, j);
+  }
+
+  /** Whether columns are stepped through. */
+  get across() {
+    return this.frame.by === "columns";
+  }
+
+  /** How many lines there are. */
+  get many() {
+    return this.about[this.frame.by];
+  }
+
+  /** How many elements a line has. */
+  get length() {
+    return this.across ? this.about.rows : this.about.columns;
+  }
+
+  /** What a line is called: row or column. */
+  get line() {
+    return this.across ? "column" : "row";
+  }
+
+  /** What the weights are called. */
+  get letter() {
+    return this.across ? "u" : "v";
+  }
+
+  /** What the result is called. */
+  get product() {
+    return this.trial ? ".grad" : this.across ? "Ju" : "vᵀJ";
+  }
+
+  /** Whether a line of the loop is forgotten, so that what is shown is a trial's. */
+  get trial() {
+    return this.frame.zero || this.frame.retain;
+  }
+
+  /** The cells along which lines follow one another. */
+  get lineBins() {
+    return this.across ? this.frame.columnBins : this.frame.rowBins;
+  }
+
+  /** The cells along a line. */
+  get besideBins() {
+    return this.across ? this.frame.rowBins : this.frame.columnBins;
+  }
+
+  /**
+   * The name of a line.
+   * @param {number} i
+   */
+  name(i) {
+    return this.across ? this.columnLabel(i) : this.rowLabel(i);
+  }
+
+  /**
+   * The name of an element of a line.
+   * @param {number} i
+   */
+  elementName(i) {
+    return this.across ? this.rowLabel(i) : this.columnLabel(i);
+  }
+
+  /** What the heat map draws. @returns {Matrix} */
+  get matrix() {
+    const { frame } = this,
+      { stripLow: low, stripHigh: high, stripFlags: flags } = frame;
+    const { window, rowBins, columnBins, extent, at } = frame;
+    return {
+      ...{ window, rowBins, columnBins, extent, at, low: frame.low, high: frame.high, flags: frame.flags },
+      across: this.across,
+      strip: low && high && flags ? { low, high, flags } : null,
+      stripName: this.product,
+    };
+  }
+
+  /**
+   * Put a frame's lines, or all its cells, into what is shown.
+   * @param {Answer} answer unpacked
+   * @returns {boolean} whether rows and columns changed places
+   */
+  take(answer) {
+    const old = this.frame,
+      { low, high, flags, rowBins, columnBins } = answer.whole ? answer : old;
+    let from = 0;
+    for (const [isColumn, k] of answer.whole ? [] : answer.lines) {
+      const length = isColumn ? rowBins.length : columnBins.length;
+      for (let p = 0; p < length; p++, from++) {
+        const to = isColumn ? p * columnBins.length + k : k * columnBins.length + p;
+        low[to] = answer.low[from];
+        high[to] = answer.high[from];
+        flags[to] = answer.flags[from];
+      }
+    }
+    this.frame = /** @type {Frame} */ (/** @type {unknown} */ ({ ...answer, low, high, flags, rowBins, columnBins }));
+    return old.by !== this.frame.by;
+  }
+
+  /**
+   * Take over the weights of a frame, and forget the cursor's place where its cells are no longer there.
+   * @param {Answer} answer
+   * @param {boolean} turned
+   */
+  follow(answer, turned) {
+    this.weights = new Map(Array.from(/** @type {Int32Array} */ (answer.picked), (i, k) => [i, answer.weights[k]]));
+    if (turned || answer.ask === "window") this.beside = null;
+  }
+}
+
+/** @type {Frame} */
+const NOTHING = {
+  ...{ ask: "", by: "rows", at: -1, start: 0, window: [0, 0, 0, 0], rowBins: [], columnBins: [] },
+  ...{ low: new Float64Array(), high: new Float64Array(), flags: new Uint8Array(), extent: [], nans: 0 },
+  ...{ filled: 0, of: 0, done: false, known: false, sweeps: 0, code: "", lit: [], litEdges: [], unused: [] },
+  ...{ zero: false, retain: false, trial: "", happened: "" },
+};
+
+export { Shown };

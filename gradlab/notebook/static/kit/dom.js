@@ -1,0 +1,85 @@
+// Elements, made in one expression: html("p", { class: "gl-dim", onclick: … }, "text", child).
+//
+// Children that are strings become text nodes and attributes are set by setAttribute, so whatever a user named is inert. Nothing
+// in these files writes markup from a string. A control that must not be used stays focusable (aria-disabled), so that the
+// focus is not lost when the last step disables the button that was pressed.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SUPPRESS = "data-lm-suppress-shortcuts"; // JupyterLab leaves keys alone where the focused element has this
+
+/** @typedef {Record<string, string | number | undefined | ((event: any) => void)>} Properties */
+
+/**
+ * An HTML element. Properties are attributes, `class`, and listeners ("onclick"); what is undefined is left out.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Properties} properties
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+function html(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties)) {
+    if (typeof value === "function") node.addEventListener(key.slice(2), value);
+    else if (value !== undefined) node.setAttribute(key, String(value));
+  }
+  node.append(...children);
+  return node;
+}
+
+/**
+ * An SVG element.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number>} attributes
+ * @param {...(Node | string)} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  node.append(...children);
+  return node;
+}
+
+/**
+ * A button that does nothing while it is disabled by `disable`.
+ * @param {string} text
+ * @param {string} title
+ * @param {() => void} action
+ * @param {string} kind its class
+ */
+function button(text, title, action, kind = "") {
+  const node = html("button", { type: "button", title, class: kind, [SUPPRESS]: "true" }, text);
+  node.addEventListener("click", () => {
+    if (node.getAttribute("aria-disabled") !== "true") action();
+  });
+  return node;
+}
+
+/**
+ * @param {Element} node
+ * @param {boolean} on
+ */
+function disable(node, on) {
+  node.setAttribute("aria-disabled", String(on));
+}
+
+/**
+ * Buttons whose text is a sign are read by their title.
+ * @param {Element} group
+ */
+function readByTitle(group) {
+  for (const node of group.querySelectorAll("button")) node.setAttribute("aria-label", node.title);
+}
+
+/**
+ * Whether the focus is on this element, in a page or in a shadow tree.
+ * @param {Element} node
+ */
+function focused(node) {
+  const root = node.getRootNode();
+  return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === node;
+}
+
+export { SUPPRESS, html, svg, button, disable, readByTitle, focused };

@@ -1,0 +1,58 @@
+// Numbers and names as short text. Signs are typographic (−), as in the pictures that Python draws.
+
+/**
+ * Three digits with a sign: "+1.25", "−3.1e−7"; "0", "NaN", "+inf".
+ * @param {number} value
+ */
+function number(value) {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "+inf" : "−inf";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const digits = size >= 1e4 || size < 1e-3 ? size.toExponential(1) : size.toPrecision(3);
+  return (value < 0 ? "−" : "+") + digits.replace("e-", "e−").replace("e+", "e");
+}
+
+/**
+ * All digits: "0.1", "−2".
+ * @param {number} value
+ */
+function exact(value) {
+  return Number.isFinite(value) ? String(value).replaceAll("-", "−") : number(value);
+}
+
+/**
+ * At most three digits, without a sign unless it is negative: "0.5", "−1".
+ * @param {number} value
+ */
+function weight(value) {
+  return String(Number(value.toPrecision(3))).replace("-", "−");
+}
+
+/**
+ * "10,000"
+ * @param {number} count
+ */
+function grouped(count) {
+  return count.toLocaleString("en");
+}
+
+/**
+ * "1 row", "10,000 rows"
+ * @param {number} count
+ * @param {string} noun
+ */
+function plural(count, noun) {
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * A text of at most `length` characters; of a long one the end is kept, where indices stand.
+ * @param {string} text
+ */
+function short(text, length = 16) {
+  if (text.length <= length) return text;
+  return length < 10 ? `${text.slice(0, length - 1)}…` : `${text.slice(0, length - 7)}…${text.slice(-6)}`;
+}
+
+export { number, exact, weight, grouped, plural, short };

@@ -1,0 +1,201 @@
+"""The process that runs a submission: a notebook's cells, and then its functions, when the process that grades asks for them.
+
+`python -m gradlab.notebook.submission BYTES` takes messages from its standard input and answers on its standard output (see
+`homework.wire`); the student's code finds both closed. It limits its own memory to BYTES of address space. The cells run in an
+IPython without a terminal; of what they put out, text and PNG are kept, so much of each.
+"""
+from __future__ import annotations
+
+import base64
+import contextlib
+import gc
+import io
+import os
+import re
+import sys
+import threading
+from typing import Any, BinaryIO
+
+import numpy as np
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from gradlab.homework import wire
+from gradlab.homework.calling import perform
+from gradlab.homework.limits import TimeUp, limited
+from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
+
+MOST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 20_000, 400_000, 50            # characters, bytes, outputs of a cell
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FILE, OPEN, CORE = 200 << 20, 256, 0                                   # bytes of a file, open files, bytes of a core dump
+
+
+class Outputs:
+    """What a cell puts out, in order."""
+
+    def __init__(self) -> None:
+        self.made: list[dict[str, str]] = []
+        self._left = MOST_TEXT
+
+    def text(self, text: str) -> None:
+        """Take in some text, as long as there is room."""
+        if self._left <= 0 or not text:
+            return
+        text = text if len(text) <= self._left else text[:self._left] + "\n… and more"
+        self._left -= len(text)
+        if self.made and "text" in self.made[-1]:
+            self.made[-1]["text"] += text
+        elif len(self.made) < MOST_OUTPUTS:
+            self.made.append({"text": text})
+
+    def data(self, data: dict[str, Any]) -> None:
+        """Take in something displayed: its picture if it has one, else its text."""
+        picture = data.get("image/png")
+        if isinstance(picture, bytes):
+            picture = base64.b64encode(picture).decode()
+        if isinstance(picture, str) and len(picture) <= MOST_PICTURE and len(self.made) < MOST_OUTPUTS:
+            self.made.append({"png": picture})
+        else:
+            self.text(str(data.get("text/plain", "")) + "\n")
+
+
+class Stream(io.TextIOBase):
+    """Standard output and error of a cell."""
+
+    outputs = Outputs()
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.outputs.text(ANSI.sub("", text))
+        return len(text)
+
+
+class Published(DisplayPublisher):
+    """What `display` shows."""
+
+    stream: Stream
+
+    def publish(self, data: Any, *args: Any, **kwargs: Any) -> None:
+        self.stream.outputs.data(dict(data))
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Nothing is taken back."""
+
+
+class Shown(DisplayHook):
+    """The value that a cell ends with."""
+
+    stream: Stream
+
+    def write_output_prompt(self) -> None:
+        """There is none."""
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        self.stream.outputs.data(dict(format_dict))
+
+    def finish_displayhook(self) -> None:
+        """Nothing is open."""
+
+
+class Shell(InteractiveShell):
+    """An IPython that keeps what it shows."""
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """There is none."""
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    questions, answers = _pipes()
+    _limit_memory(int(sys.argv[1]))
+    stream = Stream()
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = stream  # type: ignore[assignment,misc]
+    shell = _shell(stream)
+    turn = threading.Lock()
+
+    def ask(number: int, what: str, arrays: list[np.ndarray]) -> np.ndarray:
+        with turn:
+            answers.write(wire.packed({"ask": [number, what, arrays]}))
+            answers.flush()
+            got = wire.read(questions)
+        if not isinstance(got, dict) or "answer" not in got:
+            raise RuntimeError(str(got.get("error")) if isinstance(got, dict) else "the check is over")
+        return np.asarray(got["answer"])
+
+    answers.write(wire.packed({"done": "ready"}))
+    answers.flush()
+    while (message := wire.read(questions)) is not None:
+        stream.outputs = Outputs()
+        if message["do"] == "cell":
+            done: Any = _run(shell, message["text"], message["seconds"], stream)
+        else:
+            done = perform(shell.user_ns, message, ask)
+        answers.write(wire.packed({"done": done}))
+        answers.flush()
+
+
+def _run(shell: Shell, text: str, seconds: float, stream: Stream) -> list[dict[str, str]]:
+    try:
+        with limited(seconds):
+            shell.run_cell(text, store_history=True)
+    except TimeUp:
+        stream.outputs.text(f"\nThis cell did not end within {seconds:.0f} s.\n")
+    except BaseException as error:  # noqa: BLE001  (whatever a cell raises, the next one runs)
+        stream.outputs.text(f"\n{type(error).__name__}\n")
+    _forget(shell)
+    return stream.outputs.made
+
+
+def _forget(shell: Shell) -> None:
+    """Let go of the last error: its frames hold what a cell has filled the memory with."""
+    if getattr(sys, "last_traceback", None) is not None:
+        sys.last_type = sys.last_value = sys.last_traceback = None
+        sys.last_exc = None  # type: ignore[attr-defined,unused-ignore]
+        shell.InteractiveTB.tb = None
+        gc.collect()
+
+
+def _shell(stream: Stream) -> Shell:
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "NoColor"
+    settings.InteractiveShell.banner1 = ""
+    Published.stream = Shown.stream = stream
+    shell = Shell.instance(config=settings, display_pub_class=Published, displayhook_class=Shown)
+    sys.path.insert(0, os.getcwd())
+    shell.user_ns["exit"] = shell.user_ns["quit"] = _no_exit
+    return shell
+
+
+def _no_exit(*_: object) -> None:
+    print("exit: a notebook goes on.")  # noqa: T201  (into the cell's output)
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The two pipes under numbers of their own; standard input and output lead nowhere."""
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (for as long as the process lives)
+    return questions, answers
+
+
+def _limit_memory(most: int) -> None:
+    try:
+        import resource
+    except ImportError:                                   # not on Windows: the time is limited, the memory is not
+        return
+    for what, limit in ((resource.RLIMIT_AS, most), (resource.RLIMIT_FSIZE, FILE), (resource.RLIMIT_NOFILE, OPEN),
+                        (resource.RLIMIT_CORE, CORE)):
+        with contextlib.suppress(ValueError, OSError):    # (macOS does not limit address space)
+            resource.setrlimit(what, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Behaviours that torch's own autograd tests hold to, and that nothing else here does; for both libraries."""
+from __future__ import annotations
+
+import pytest
+
+
+def leaf(t, *values):
+    return t.tensor(values, dtype=t.float64, requires_grad=True)
+
+
+def values(x):
+    return None if x is None else x.detach().numpy().tolist()
+
+
+# ---------------------------------------------------------------------------------------------------------- forward mode
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_tangent_that_was_packed_is_unpacked(t, recorded):
+    fw = t.autograd.forward_ad
+    with fw.dual_level():
+        x, u = t.ones(2), t.ones(2, requires_grad=recorded)
+        dual = fw.make_dual(x, u)
+        primal, tangent = fw.unpack_dual(dual)
+        assert tangent is u and dual._is_view() and dual._base is x and primal._is_view() and primal._base is x
+        assert fw.unpack_dual(dual[0]).tangent._base is u
+        if recorded:
+            with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+                dual.mul_(2)
+        else:
+            dual.mul_(2)
+            assert values(u) == values(x) == [2, 2]
+
+
+# -------------------------------------------------------------------------------------------------------- inference mode
+def test_a_view_of_a_normal_tensor_keeps_requires_grad(t):
+    x = leaf(t, 1.0, 2.0)
+    a = x.clone()
+    with t.inference_mode():
+        v, w, n = a.view(2, 1), x[0], t.ones(2)
+        assert v.requires_grad and w.requires_grad and v[0].requires_grad and not (a * 2).requires_grad
+        assert not v.is_inference() and v._is_view() and v.is_leaf and v.grad_fn is None
+        assert not n.view(2, 1)._is_view() and n.view(2, 1)._base is None
+    assert v.requires_grad and n.view(2, 1).is_inference() and not n.view(2, 1)._is_view()
+    (v * 2).sum().backward()
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"):
+        v.mul_(2)
+
+
+@pytest.mark.parametrize("change", [lambda a: a.add_(1), lambda a: a.transpose_(0, 1), lambda a: a.squeeze_(), lambda a: a.t_()])
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_a_view_that_was_not_recorded_is_invalid_once_its_base_has_changed(t, change, mode):
+    a = leaf(t, [1.0, 2.0], [3.0, 4.0]).clone()
+    with getattr(t, mode)():
+        v = a.view(4)
+    change(a)
+    with pytest.raises(RuntimeError, match=rf"A view was created in {mode.removesuffix('_mode')}.* and its base or another "
+                                           r"view of its base has been modified inplace"):
+        _ = v.grad_fn
+    assert "grad_fn=<Invalid>" in repr(v)
+
+
+def test_the_version_of_an_inference_tensor(t):
+    with t.inference_mode():
+        x = t.ones(2)
+        t.autograd.graph.increment_version(x)
+    t.autograd.graph.increment_version(x)
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        _ = x._version
+
+
+# ----------------------------------------------------------------------------------------------------------------- hooks
+def test_hooks_set_on_what_wants_no_gradient_are_never_called(t):
+    x, y, seen = t.ones(2), leaf(t, 1.0, 2.0), []
+    x._backward_hooks = {0: seen.append}
+    (y * x).sum().backward()
+    assert not seen and values(y.grad) == [1, 1]
+
+
+def two_outputs(t, *, materialize=True):
+    class Two(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(materialize)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return 2 * h if g is None else g + 2 * h
+    return Two.apply
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_a_hook_is_told_that_only_a_sibling_got_a_gradient(t, materialize):
+    x, seen = leaf(t, 1.0, 2.0), []
+    a, b = two_outputs(t, materialize=materialize)(x)
+    handle = a.register_hook(lambda g: seen.append(("a", values(g))))
+    b.register_hook(lambda g: seen.append(("b", values(g))))
+    b.sum().backward(retain_graph=True)
+    assert sorted(seen) == [("a", None), ("b", [1, 1])] and values(x.grad) == [2, 2]
+    handle.remove()
+    a.register_hook(lambda g: t.ones(2, dtype=t.float64))
+    with pytest.raises(RuntimeError, match="can't replace a None gradient with a non-None value"):
+        b.sum().backward()
+
+
+def test_hooks_from_before_a_write_belong_to_the_old_value(t):
+    seen = []
+    base = leaf(t, 1.0).clone()
+    view, other = base[:], base[:]
+    view.register_hook(lambda g: seen.append("view"))
+    other.register_hook(lambda g: seen.append("other"))
+    read = view * 5
+    view.mul_(2)
+    assert other.grad_fn is not None
+    other.register_hook(lambda g: seen.append("other, now"))
+    (view + other).sum().backward(retain_graph=True)
+    assert seen == ["other, now"]
+    read.sum().backward()
+    assert seen == ["other, now", "view"]                             # what was read before the write still has it
+
+
+def test_hooks_of_a_node_run_where_its_tensor_is_an_input(t):
+    x, seen = leaf(t, 1.0), []
+    y = x * 2
+    y.register_hook(lambda g: seen.append("tensor") or g * 3)
+    y.grad_fn.register_prehook(lambda g: seen.append("before") or (g[0] * 7,))
+    y.grad_fn.register_hook(lambda into, out: seen.append(("after", into, values(out[0]))))
+    z = y.clone()
+    z.backward(inputs=(y,), retain_graph=True)
+    assert seen == ["tensor", "before", ("after", (None, None), [21])] and values(y.grad) == [3] and x.grad is None
+    seen.clear()
+    assert values(t.autograd.grad(z, y, retain_graph=True)[0]) == [3] and seen == ["tensor"]
+
+
+# --------------------------------------------------------------------------------------------------------- what is freed
+INDEXED = {
+    "list": lambda t, b: b[[1, 1]], "tensor": lambda t, b: b[t.tensor([1, 1])], "mask": lambda t, b: b[b.detach() > 0],
+    "gather": lambda t, b: b.gather(0, t.tensor([1])), "index_select": lambda t, b: b.index_select(0, t.tensor([1])),
+    "take": lambda t, b: b.take(t.tensor([1])), "masked_fill": lambda t, b: b.masked_fill(b.detach() > 1, 0),
+    "scatter": lambda t, b: b.scatter(0, t.tensor([0]), b[1:2]), "sort": lambda t, b: b.sort()[0],
+    "max": lambda t, b: b.max(0)[0],
+    "topk": lambda t, b: b.topk(1)[0], "index_add": lambda t, b: b.index_add(0, t.tensor([0]), b[1:2]),
+    "embedding": lambda t, b: t.nn.functional.embedding(t.tensor([0]), b.view(3, 1)),
+}
+KEPT = {"slice": lambda t, b: b[1:], "select": lambda t, b: b[1], "flip": lambda t, b: b.flip(0),
+        "cat": lambda t, b: t.cat([b, b]), "unbind": lambda t, b: b.unbind()[1],
+        "tril": lambda t, b: b.view(1, 3).tril(), "roll": lambda t, b: b.roll(1),
+        "repeat": lambda t, b: b.repeat(2), "copy_": lambda t, b: t.zeros(3, dtype=t.float64).copy_(b)}
+
+
+def written(t, b, index):
+    c = t.zeros(3, dtype=t.float64)
+    c[index] = b[index]
+    return c
+
+
+INDEXED |= {"written by a list": lambda t, b: written(t, b, [1, 2]),
+            "written by a slice": lambda t, b: written(t, b, slice(1, None))}
+
+
+@pytest.mark.parametrize("of", INDEXED.values(), ids=INDEXED)
+def test_a_second_backward_through_indices_is_refused(t, of):
+    b = leaf(t, 1.0, 2.0, 3.0)
+    y = of(t, b)
+    y.backward(t.ones_like(y), retain_graph=True)
+    y.backward(t.ones_like(y))
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward(t.ones_like(y))
+
+
+@pytest.mark.parametrize("of", KEPT.values(), ids=KEPT)
+def test_a_second_backward_where_nothing_is_saved(t, of):
+    b = leaf(t, 1.0, 2.0, 3.0)
+    y = of(t, b)
+    for _ in range(2):
+        y.backward(t.ones_like(y))
+    assert b.grad is not None
+
+
+# ------------------------------------------------------------------------------------- custom functions and checkpoints
+def test_what_is_no_tensor_is_refused_where_it_would_be_saved(t):
+    class Saves(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, 3)
+            return x * 1
+
+    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"):
+        Saves.apply(leaf(t, 1.0))
+    assert values(Saves.apply(t.ones(1))) == [1]
+    with t.no_grad():
+        assert values(Saves.apply(leaf(t, 1.0))) == [1]
+
+
+def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
+    seen = []
+
+    class Keeps(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.extend(ctx.saved_tensors)
+            return g, None
+
+    class Twice(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.extend(ctx.saved_tensors)
+            if again:
+                seen.extend(ctx.saved_tensors)
+            return g * 2
+
+    plain = t.ones(1)
+    Keeps.apply(leaf(t, 1.0), plain).backward()
+    t.utils.checkpoint.checkpoint(Keeps.apply, leaf(t, 1.0), plain, use_reentrant=False).backward()
+    assert seen[0] is plain and seen[1] is plain                     # what has no history comes back as the same object
+    seen.clear()
+    x, again = leaf(t, 1.0), False
+    y = t.utils.checkpoint.checkpoint(Twice.apply, x, use_reentrant=False)
+    for _ in range(2):
+        y.sum().backward(retain_graph=True)
+    assert values(x.grad) == [4] and all(s is not x for s in seen)
+    again = True
+    with pytest.raises(t.utils.checkpoint.CheckpointError, match="already unpacked once"):
+        y.sum().backward()
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
+def test_nodes_are_called_as_torchs(t):
+    x = leaf(t, 1.0)
+    node = (x ** 2).grad_fn
+    end = node.next_functions[0][0]
+    assert repr(type(node)) == "<class 'PowBackward0'>" and repr(type(end)) == "<class 'AccumulateGrad'>"
+    assert repr(node).startswith("<PowBackward0 object at 0x")
+    shown = {name for name in dir(node) if not name.startswith("__")}
+    assert shown - {"_register_hook_dict", "_set_sequence_nr", "requires_grad"} == {
+        "_input_metadata", "_raw_saved_self", "_saved_exponent", "_saved_self", "_sequence_nr", "metadata", "name",
+        "next_functions", "register_hook", "register_prehook"}

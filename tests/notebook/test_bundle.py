@@ -1,0 +1,211 @@
+"""Joining the JavaScript modules of a view, and what holds for all of them. What they do is tested in a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from gradlab.notebook.bundle import EXPORTS, IMPORT, STATIC, script, styles
+
+MODULES = sorted(STATIC.rglob("*.js"))
+SHEETS = sorted(STATIC.rglob("*.css"))
+ENTRIES = ("jacobian/view.js",)  # what widgets are made of
+UNWANTED = (
+    *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),
+    *("WebSocket", "EventSource", "sendBeacon", "importScripts", "localStorage", "document.cookie"),
+)  # markup and code from text, whatever reaches beyond the page
+NAMESPACES = {"http://www.w3.org/2000/svg"}  # names, which nothing is fetched from
+
+
+def name_of(path):
+    return path.relative_to(STATIC).as_posix()
+
+
+def imports_of(path):
+    """(names, module) of each import of a module of ours."""
+    text = re.sub(r"\s+", " ", path.read_text())
+    found = re.findall(r'import \{ ([^}]*?),? \} from "([^"]*)"', re.sub(r"/\*\* @import.*?\*/", "", text))
+    return [(names.split(", "), name_of((path.parent / source).resolve())) for names, source in found]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """folder({"kit/a.js": text}) -> where they lie."""
+
+    def write(files):
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+# ---------------------------------------------------------------------------------------------------------------- joining
+A = (
+    "// Said of a.\n\nconst ONE = 1;\n\nfunction f() {\n  return `${ONE}` + g();\n}\n\n"
+    "function g() {\n  return 2;\n}\n\nexport { ONE, f };\n"
+)
+B = 'import { ONE, f } from "../kit/a.js";\nimport { C } from "./c.js";\n\nconst g = f();\n\nexport { g };\n'
+C = 'import { ONE } from "../kit/a.js";\n\n/**\n * A class.\n */\nclass C {}\n\nexport {\n  C,\n};\n'
+
+
+def test_each_module_is_a_function_in_the_order_of_imports(folder):
+    assert (
+        script("v/b.js", folder({"kit/a.js": A, "v/b.js": B, "v/c.js": C}))
+        == """\
+const $kit$a = (() => {
+const ONE = 1;
+function f() {
+return `${ONE}` + g();
+}
+function g() {
+return 2;
+}
+return { ONE, f };
+})();
+const $v$c = (() => {
+const { ONE } = $kit$a;
+class C {}
+return { C };
+})();
+const $v$b = (() => {
+const { ONE, f } = $kit$a;
+const { C } = $v$c;
+const g = f();
+return { g };
+})();
+export default $v$b;
+"""
+    )
+
+
+END = "\nconst a = 1;\nexport { a };\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("const a = 1;\n", "does not end in a list of exports"),
+        ("", "does not end in a list of exports"),
+        ("export { a };\nconst a = 1;\n", "does not end in a list of exports"),
+        ("export const a = 1;\n", "does not end in a list of exports"),
+        ("export default { a };\n", "does not end in a list of exports"),
+        ('export { a } from "./b.js";\n', "does not end in a list of exports"),
+        ("const a = 1;\nexport { a as b };\n", "does not end in a list of exports"),
+        ("export const b = 1;" + END, "has another form, or is elsewhere"),
+        ('import b from "./b.js";' + END, "has another form, or is elsewhere"),
+        ('import * as b from "./b.js";' + END, "has another form, or is elsewhere"),
+        ('import { b as c } from "./b.js";' + END, "has another form, or is elsewhere"),
+        ('import "./b.js";' + END, "has another form, or is elsewhere"),
+        ('import { b } from "https://somewhere/b.js";' + END, "has another form, or is elsewhere"),
+        ('import { b } from "../../kit/b.js";' + END, "has another form, or is elsewhere"),
+        ('import { b } from "../kit/../b.js";' + END, "has another form, or is elsewhere"),
+        ('import { b } from "b";' + END, "has another form, or is elsewhere"),
+        ('const c = 1;\nimport { b } from "./b.js";' + END, "has another form, or is elsewhere"),
+        ('const b = await import("./b.js");' + END, "has another form, or is elsewhere"),
+        ("function c() {\n  return import (b);\n}" + END, "has another form, or is elsewhere"),
+        ("const c = import.meta.url;" + END, "has another form, or is elsewhere"),
+        ('import { c } from "./b.js";' + END, "v/a.js: v/b.js does not export c"),
+        ('import { a } from "./a.js";' + END, "v/a.js imports this module"),
+        ('import { c } from "./cycle.js";' + END, "v/cycle.js: v/a.js imports this module, directly or not"),
+        ("let a = 1;\nexport { a };\n", "no function, class or constant a begins a line"),
+        ("const { a } = b;\nexport { a };\n", "no function, class or constant a begins a line"),
+        ("function b() {\n  const a = 1;\n}\nexport { a };\n", "no function, class or constant a begins a line"),
+        ("const ab = 1;\nexport { a };\n", "no function, class or constant a begins a line"),
+        ("const c = `\n// kept\n`;" + END, "v/a.js:1: a template must end on its line"),
+        ("const c = 1; /* that\n*/" + END, "v/a.js:1: a comment after code must end on its line"),
+        ("/* that\n*/ const c = 1;" + END, "v/a.js:2: code stands after the end of a comment"),
+        ("/* that\nconst c = 1;" + END, "ends within a comment"),
+        ("const a = 1;\nexport {\n  a,\n", "ends within a list"),
+    ],
+)
+def test_another_form_is_refused(folder, text, message):
+    files = {
+        "v/a.js": text,
+        "v/b.js": "const b = 1;\nexport { b };\n",
+        "v/cycle.js": 'import { a } from "./a.js";\nconst c = a;\nexport { c };\n',
+    }
+    with pytest.raises(ValueError, match=message):
+        script("v/a.js", folder(files))
+
+
+@pytest.mark.parametrize("entry", ["a.js", "../kit/a.js", "/kit/a.js", "kit/a.mjs", "kit/A.js", "kit/deep/a.js"])
+def test_a_module_lies_in_a_folder_of_its_own(folder, entry):
+    with pytest.raises(ValueError, match=r"a module is named folder/file\.js"):
+        script(entry, folder({"kit/a.js": A}))
+
+
+def test_what_comments_may_be(folder):
+    text = (
+        "// one\n/* two */\n/**\n * three: import x from y `\n   four */\nconst a = /** @type {any} */ (1); // five\n"
+        'const b = "import { c } from";\n/* six */ const c = 2;\nexport { a };\n'
+    )
+    assert script("v/a.js", folder({"v/a.js": text})).splitlines()[1:4] == [
+        "const a = /** @type {any} */ (1); // five",
+        'const b = "import { c } from";',
+        "/* six */ const c = 2;",
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------- the modules
+@pytest.mark.parametrize("path", MODULES + SHEETS, ids=name_of)
+def test_each_is_short_explained_and_needs_nothing_from_outside(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 600
+    assert text.startswith(("// ", "/* ")), "what it is for stands first"
+    assert set(re.findall(r"\bhttps?:[^\s\"'`)]*", text)) <= NAMESPACES
+    assert not re.search(r"url\(|@import\s+[\"'u]|//[\w-]+\.[\w-]+/", text)
+    assert not re.search(rf"\b({'|'.join(UNWANTED)})\b", text)
+
+
+def test_the_kit_knows_no_view():
+    for path in STATIC.glob("kit/*.js"):
+        assert {source.split("/")[0] for _, source in imports_of(path)} <= {"kit"}, path
+
+
+def test_nothing_is_left_over():
+    """Every module is part of a widget, and what a module exports is imported by another one, or is what the widget calls."""
+    waiting, reached, used = list(ENTRIES), set(), {(entry, "render") for entry in ENTRIES}
+    while waiting:
+        if (module := waiting.pop()) not in reached:
+            reached.add(module)
+            for names, source in imports_of(STATIC / module):
+                waiting.append(source)
+                used |= {(source, name) for name in names}
+    assert reached == set(map(name_of, MODULES))
+    exported = {
+        (name_of(path), name) for path in MODULES for name in EXPORTS.search(re.sub(r"\s+", " ", path.read_text()))[1].split(", ")
+    }
+    assert exported == used
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_widget_is_one_module_of_a_bounded_size(entry):
+    text = script(entry)
+    assert len(text.encode()) < 60_000
+    lines = text.splitlines()
+    assert [line for line in lines if re.match(r"\s*(import|export)\b", line)] == [lines[-1]]
+    assert not any(IMPORT.search(line) for line in lines) and "@param" not in text
+    assert text == script(entry), "always the same"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_widget_is_read_by_node_as_well(entry, tmp_path):
+    (tmp_path / "view.mjs").write_text(script(entry))
+    subprocess.run(["node", "--check", tmp_path / "view.mjs"], check=True)
+
+
+def test_style_sheets_are_one_after_another():
+    kit, own = (STATIC / name for name in ("kit/kit.css", "jacobian/jacobian.css"))
+    assert styles("kit/kit.css", "jacobian/jacobian.css") == kit.read_text() + own.read_text()
+    assert len(styles("kit/kit.css", "jacobian/jacobian.css").encode()) < 60_000
+    for path, root in ((kit, ".gl-view"), (own, ".gl-jacobian")):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+        for selectors in re.findall(r"([^{};]+)\{(?=[^{}]*\})", text):
+            for selector in re.sub(r"\([^()]*(\([^()]*\)[^()]*)*\)", "", selectors).split(","):
+                assert root in selector or ":has" in selector, f"{path.name}: {selector} would style what is not a view's"
