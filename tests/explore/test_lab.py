@@ -8,6 +8,7 @@ import pytest
 import gradlab as gl
 from gradlab.explore.cells import KNOWN, NAN, NEGATIVE, POSITIVE, Cells
 from gradlab.explore.jacobian import jacobian
+from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.lab import Lab
 
 MATRIX = np.array([[2, 0, 0], [2, 1, 0], [0, 0, 1], [1, 1, 1]], float)
@@ -429,3 +430,13 @@ def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method
     while not view.ask("fill").get("done"):
         pass
     np.testing.assert_array_equal(view.values(), J)
+
+
+def test_the_code_for_a_column_where_gradlab_has_another_name():
+    x = gl.tensor([2.0, 3.0], dtype=gl.float64).requires_grad_()
+    names = {"lab": gl, "x": x, "y": gl.stack([x[0] * x[1], x[1] ** 2, x[0]])}
+    code = HandCode("lab", [("y", (3,))], [("x", (2,))], leaves=True, plain=False, forward=True)
+    for j, expected in enumerate(([3.0, 0.0, 1.0], [2.0, 6.0, 0.0])):
+        assert "jvp_of_graph" in code.column(j)
+        exec(code.column(j), names)
+        assert names["column"].tolist() == expected
