@@ -223,7 +223,8 @@ class Lab:
             jacobian, graph = self._jacobian, self._jacobian.runner.graph
             count = rows_taking_part(jacobian.shape)
             units = np.eye(count, len(jacobian), dtype=jacobian.dtype)
-            matrix = np.array(jacobian[:count]) if graph is None else graph.vjp(units)  # what is known stays as it is
+            with jacobian.store.lock:
+                matrix = np.array(jacobian[:count]) if graph is None else graph.vjp(units)  # what is known stays as it is
             trial = Trial(matrix, jacobian.row_labels(), jacobian.library, jacobian.likes[0], **switches)
             layer = Layer(self._jacobian, None)
             layer.done[0][trial.count:] = True
