@@ -110,7 +110,8 @@ def test_a_sweep_that_raises_halfway_loses_nothing(monkeypatch):
     calls, inner = [], engine.vjp_sweep
 
     def fussy(*given, **options):
-        calls.append(given)
+        if not options.get("silent"):                             # the sweep itself, once NumPy's warnings are off
+            calls.append(given)
         if len(calls) == 3:
             raise ZeroDivisionError("the third time")
         return inner(*given, **options)
