@@ -101,6 +101,46 @@ def test_no_module_over_600_lines(path):
     assert len(path.read_text().splitlines()) <= 600
 
 
+def name_of(path: Path) -> str:
+    return "gradlab." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+EXPLORE = [path for path in MODULES if path.is_relative_to(PACKAGE / "explore")]
+PUBLIC = {"_getframe", "_replace"}                             # of the standard library, and documented
+
+
+@pytest.mark.parametrize("path", EXPLORE, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_explorers_reach_into_nobodys_underscore(path):
+    """Not by an attribute, nor by an import. IPython's `_repr_mimebundle_` and its like are protocols."""
+    reached = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+            reached.append((node.attr, ast.unparse(node)))
+        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            reached += [(alias.name, f"{node.module}.{alias.name}") for alias in node.names]
+    assert [text for name, text in reached if name.startswith("_") and not name.endswith("_") and name not in PUBLIC] == []
+
+
+def test_explorers_make_no_circle_of_imports():
+    """Those for type checkers counted; and nothing of them imports the whole of gradlab."""
+    names = {name_of(path): path for path in EXPLORE}
+    needs = {}
+    for name, path in names.items():
+        tree = ast.parse(path.read_text())
+        found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module} if node.module not in names else {
+                    part if (part := f"{node.module}.{alias.name}") in names else node.module for alias in node.names}
+        assert "gradlab" not in found, f"{name} imports gradlab"
+        needs[name] = found & names.keys()
+    while needs:
+        free = [name for name, wanted in needs.items() if not wanted & needs.keys()]
+        assert free, f"a circle among {sorted(needs)}"
+        for name in free:
+            del needs[name]
+
+
 def test_import_loads_numpy_and_the_standard_library_only():
     code = ("import sys, numpy; before = set(sys.modules); import gradlab; print(' '.join(sorted("
             "{m.split('.')[0] for m in set(sys.modules) - before})))")

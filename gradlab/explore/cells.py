@@ -3,15 +3,16 @@
 A cell of `Cells` holds the least and the greatest finite entry, how many are known, and whether there is a NaN or an infinity
 among them; so nothing that matters vanishes by pooling, and the extremes of the cells are those of the matrix. Rows and
 columns can be put in one at a time, as they become known: a view of a Jacobian that is being filled costs one pass over what
-is new. What a Jacobian knows already is put in at once: dense parts a band of rows at a time, each of which is read while it is
+is new. What a store has already is put in at once: dense parts a band of rows at a time, each of which is read while it is
 in the cache, sparse ones from their entries, with zeros where the pattern has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,24 @@ KINDS: tuple[tuple[int, Any], ...] = ((NAN, np.isnan), (POSITIVE, np.isposinf), 
 BAND = 1 << 21  # bytes that are reduced at a time
 
 Window = tuple[int, int, int, int]  # first row, end of the rows, first column, end of the columns
+
+
+class Holding(Protocol):
+    """What is known of a matrix, as `Cells` reads it. A Jacobian's `Store` is one, and says what each of these is."""
+
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+    @property
+    def known_rows(self) -> np.ndarray: ...
+    @property
+    def known_columns(self) -> np.ndarray: ...
+    def alone(self, start: int, stop: int) -> dict[int, np.ndarray]: ...
+    def band(self, start: int, stop: int, left: int, right: int) -> np.ndarray | None: ...
+    def entries(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None: ...
 
 
 class Cells:
@@ -66,12 +85,12 @@ class Cells:
     @property
     def known(self) -> np.ndarray:
         """Which cells have an entry that is known."""
-        return self.flags & KNOWN > 0
+        return np.asarray(self.flags & KNOWN > 0)
 
     @property
     def whole(self) -> np.ndarray:
         """Of which cells all entries are."""
-        return self.count == self._area()
+        return np.asarray(self.count == self._area())
 
     @property
     def values(self) -> np.ndarray:
@@ -109,20 +128,20 @@ class Cells:
         self._put((slice(None), at), column[None, first:end], None if present is None else present[first:end], self.rows - first)
         return at
 
-    def put_known(self, matrix: Any) -> None:
-        """Put in what a Jacobian knows, computing nothing."""
+    def put_known(self, store: Holding) -> None:
+        """Put in what a store has."""
         if not self.low.size:
             return
-        plan = matrix._plan
-        if (matrix._data is not None or (matrix._long.out is not None and plan is not None and plan.colours is not None)) and (
-                matrix._done or matrix.complete):
-            self._put_pattern(matrix)
-        else:
-            self._put_dense(matrix)
+        with store.lock:
+            entries = store.entries(*self.window[:2])
+            if entries is None:
+                self._put_dense(store)
+            else:
+                self._put_pattern(*entries)
 
     def put_entries(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
         """Put single entries in."""
-        inside, i, j = self._places(rows, columns)
+        inside, i, j = self.places(rows, columns)
         cell, values = i * len(self.columns) + j, values[inside]
         finite = np.isfinite(values)
         low, high, flags = (array.reshape(-1) for array in (self.low, self.high, self.flags))
@@ -137,43 +156,25 @@ class Cells:
         np.minimum.at(low, cell, values)
         np.maximum.at(high, cell, values)
 
-    def _put_dense(self, matrix: Any) -> None:
-        _, end, left, right = self.window
-        known, filled, across = matrix.known, matrix._filled[0], matrix._filled[1][left:right]
-        by_columns = not matrix.complete and bool(across.any())
-        height = max(1, BAND // ((right - left) * matrix.dtype.itemsize))
+    def _put_dense(self, store: Holding) -> None:
+        first, end, left, right = self.window
+        known, across = store.known_rows, store.known_columns
+        here = across[left:right]
+        by_columns = not store.complete and bool(here.any())
+        height = max(1, BAND // ((right - left) * store.dtype.itemsize))
         for at, (start, stop) in enumerate(zip(self.rows, [*self.rows[1:], end], strict=True)):
             for begin in range(start, stop, height):
-                some = slice(begin, min(begin + height, stop))
-                if by_columns or matrix.complete or (matrix._matrix is not None and filled[some].all()):
-                    band = matrix._matrix[some, left:right]
-                elif known[some].any():
-                    band = np.stack([matrix.row(int(k) + begin)[left:right] for k in np.flatnonzero(known[some])])
-                else:
-                    continue
-                self._put((at, slice(None)), band, across if by_columns else None, self.columns - left)
-        for i, row in matrix._rows.items() if by_columns else ():
-            self.put_row(i, row, ~matrix._filled[1])
+                until = min(begin + height, stop)
+                band = store.band(begin, until, left, right) if by_columns or known[begin:until].any() else None
+                if band is not None:
+                    self._put((at, slice(None)), band, here if by_columns else None, self.columns - left)
+        for i, row in store.alone(first, end).items() if by_columns else ():
+            self.put_row(i, row, ~across)
 
-    def _put_pattern(self, matrix: Any) -> None:
-        """The entries of a coloured pattern that are known, and the zeros beside it."""
-        first, end, _, _ = self.window
-        plan = matrix.plan
-        columns, starts = plan.csr
-        span = slice(starts[first], starts[end])
-        rows, columns = plan.pattern[0][span], columns[span]
-        values = matrix._matrix[rows, columns] if matrix._data is None else matrix._data[span]
-        held = rows, columns
-        if not matrix.complete:
-            block = plan.gather[span] // plan.shape[0 if plan.by == "columns" else 1] // plan.chunk
-            done = np.isin(block, list(matrix._done))
-            values = values.copy()
-            for i, row in matrix._rows.items():
-                inside = slice(*(np.clip(starts[i:i + 2], span.start, span.stop) - span.start))
-                values[inside], done[inside] = row[columns[inside]], True
-            rows, columns, values = rows[done], columns[done], values[done]
-        self.put_entries(rows, columns, values)
-        _, i, j = self._places(*held)
+    def _put_pattern(self, rows: np.ndarray, columns: np.ndarray, numbers: np.ndarray, known: np.ndarray) -> None:
+        """The entries of a pattern that are known, and the zeros beside it."""
+        self.put_entries(*((rows, columns, numbers) if known.all() else (rows[known], columns[known], numbers[known])))
+        _, i, j = self.places(rows, columns)
         beside = self._area() - self._counted(i * len(self.columns) + j)
         self.count += beside
         zeros = beside > 0
@@ -189,7 +190,7 @@ class Cells:
         """How often each cell is named."""
         return np.bincount(cell, minlength=self.low.size).reshape(self.low.shape)
 
-    def _places(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def places(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which entries lie in the window, and the cells of those."""
         first, end, left, right = self.window
         inside = (rows >= first) & (rows < end) & (columns >= left) & (columns < right)

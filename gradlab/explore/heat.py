@@ -31,6 +31,7 @@ PITCH = 30  # a cell and its gap at most, px
 PIXELS = 8  # bitmap pixels a cell
 LETTERS = 10.5  # size of the labels, px
 BOLD = 1.15  # how much wider a bold text is
+ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
 CROSS = np.array([list(row) for row in (        # pixels of a bitmap's cell
     "........", ".x....x.", "..x..x..", "...xx...", "...xx...", "..x..x..", ".x....x.", "........")]) == "x"
@@ -381,7 +382,7 @@ def _ramp(t: np.ndarray) -> np.ndarray:
     """The colours at −1 <= t <= 1 as uint8, shape t.shape + (3,)."""
     t = t[..., None]
     end = np.where(t < 0, NEGATIVE, POSITIVE)
-    return np.rint(np.asarray(ZERO) + np.abs(t) * (end - np.asarray(ZERO))).astype(np.uint8)
+    return np.asarray(np.rint(np.asarray(ZERO) + np.abs(t) * (end - np.asarray(ZERO))), np.uint8)
 
 
 def _fills(cells: np.ndarray, bound: float) -> np.ndarray:
@@ -448,14 +449,14 @@ def _table(sample: Sample, rows: Sequence[str] | None, columns: Sequence[str] | 
 
 def _step(need: Any, pitch: float, size: int) -> int:
     """Label every 1st, 2nd, 5th ... of `size` cells, `pitch` apart, so that labels `need(step)` long do not touch."""
-    for step in (s * 10**power for power in range(6) for s in (1, 2, 5)):
+    for step in ROUND:
         if step >= size or need(step) <= step * pitch:
             return step
     return size
 
 
 def _round_up(value: float) -> int:
-    return next(s * 10**power for power in range(12) for s in (1, 2, 5) if s * 10**power >= value)
+    return next(step for step in ROUND if step >= value)
 
 
 def _short(label: str, length: int = 16) -> str:

@@ -12,15 +12,18 @@ of the trial, and the true one is there again when the switch goes back.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gradlab.explore.cells import NAN, Cells, Window
-from gradlab.explore.column_code import column_by_hand
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.graph import split
-from gradlab.explore.mishaps import Trial
+from gradlab.explore.jacobian.matrix import Jacobian
+from gradlab.explore.jacobian.plan import Block
+from gradlab.explore.jacobian.store import Store
+from gradlab.explore.mishaps import Trial, rows_taking_part
 from gradlab.explore.path import Path, path_of
 
 CELLS = 160  # drawn along a side
@@ -46,9 +49,9 @@ class Lab:
         vᵀJ or Ju.
     """
 
-    def __init__(self, jacobian: Any) -> None:
+    def __init__(self, jacobian: Jacobian) -> None:
         self._jacobian = jacobian
-        self._graph = jacobian._graph  # kept, so that paths can be lit when all is known
+        self._graph = jacobian.runner.graph  # kept, so that paths can be lit when all is known
         self._path: Path | None = None
         self._light_seconds = 0.0
         self._true = self._layer = Layer(jacobian, None)  # "hello" shows what is known
@@ -67,7 +70,7 @@ class Lab:
         jacobian = self._jacobian
         if self._graph is not None:
             named = zip((*jacobian.output_names, *jacobian.input_names), (*self._graph.outputs, *self._graph.inputs), strict=True)
-            self._path = path_of(jacobian._library, self._graph.outputs, self._graph.inputs, dict(named))
+            self._path = path_of(jacobian.library, self._graph.outputs, self._graph.inputs, dict(named))
         plan = None if jacobian.complete else jacobian.plan
         return {
             "outputs": [{"name": name, "shape": list(shape)}
@@ -80,24 +83,24 @@ class Lab:
             "coloured": jacobian.plan.by if jacobian.plan.colours is not None else "",
             "groups": int(jacobian.plan.sweeps) if jacobian.plan.colours is not None else 0,
             "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
-            "forward": jacobian._library.has_forward,  # whether a tangent's path is seen, or what it may reach
+            "forward": jacobian.library.has_forward,  # whether a tangent's path is seen, or what it may reach
             "graph": self._path.figure if self._path is not None else None,
         }
 
     # ------------------------------------------------------------------------------------------ asking
     def answer(self, ask: str, what: dict[str, Any], buffers: list[bytes]) -> Frame:
         """Do what was asked for, and say what is to be shown. Raises what goes wrong; the state is then as before."""
-        if ask not in ASKS:
+        if ask not in self._asks:
             raise ValueError(f"this view does not know the request {ask!r}")
         before = self._jacobian.sweeps
         self._layer.changed, self._happened = set(), ""
-        whole = bool(ASKS[ask](self, what, buffers))
+        whole = self._asks[ask](self, what, buffers)
         self.sweeps = self._jacobian.sweeps - before
         return self._frame(whole)
 
     def _hello(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         if self._new:
-            self._true.base, self._new = self._jacobian, False
+            self._true.base, self._new = self._jacobian.store, False
         self._layer.look(self._layer.view.window)
         return True
 
@@ -129,7 +132,7 @@ class Lab:
                 return False
             code = self._trial.code(at)
         elif columns:
-            line, code = self._layer.column(at), column_by_hand(jacobian._hand, at)
+            line, code = self._layer.column(at), jacobian.code.column(at)
         else:
             line, code = jacobian.row(at), jacobian.by_hand(at)
         self._layer.put(columns, at, line)
@@ -154,7 +157,7 @@ class Lab:
         weights[which] = values
         jacobian = self._jacobian
         if self.by == "columns":
-            self._show(-1, weights, jacobian.jvp(weights), column_by_hand(jacobian._hand, weights))
+            self._show(-1, weights, jacobian.jvp(weights), jacobian.code.column(weights))
         else:
             self._show(-1, weights, jacobian.vjp(weights), jacobian.by_hand(weights))
         return False
@@ -179,19 +182,19 @@ class Lab:
 
     def _fill(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         """The plan's next blocks, for a moment; asked again until all is known."""
-        jacobian, end = self._jacobian, time.perf_counter() + FRAME
+        jacobian, runner, end = self._jacobian, self._jacobian.runner, time.perf_counter() + FRAME
         if self._trial is not None:
             raise RuntimeError("take the forgotten lines back first: the trial goes row by row")
         if not self._true.base:
             self._true.show_all()
-        for block in () if jacobian.complete else [b for b in jacobian.plan.blocks() if b.number not in jacobian._done]:
-            jacobian._run([block], progress=False)
+        for block in runner.missing():
+            runner.run([block], progress=False)
             if not jacobian.complete:
                 self._true.put_block(block)
             if time.perf_counter() > end:
                 break
         if not jacobian.complete and not jacobian.plan.sweeps:  # all is zero
-            np.asarray(jacobian)
+            runner.compute()
         if jacobian.complete:
             self._true.look(self._true.view.window)
         return True
@@ -217,7 +220,12 @@ class Lab:
         """The switches: forget to zero, forget retain_graph."""
         switches = {name: bool(what.get(name)) for name in self._switches}
         if any(switches.values()):
-            trial = Trial(self._jacobian, **switches)
+            jacobian, graph = self._jacobian, self._jacobian.runner.graph
+            count = rows_taking_part(jacobian.shape)
+            units = np.eye(count, len(jacobian), dtype=jacobian.dtype)
+            with jacobian.store.lock:
+                matrix = np.array(jacobian[:count]) if graph is None else graph.vjp(units)  # what is known stays as it is
+            trial = Trial(matrix, jacobian.row_labels(), jacobian.library, jacobian.likes[0], **switches)
             layer = Layer(self._jacobian, None)
             layer.done[0][trial.count:] = True
             layer.look(self._layer.view.window)
@@ -238,6 +246,11 @@ class Lab:
 
     def _nothing(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         return False
+
+    _asks: ClassVar[dict[str, Callable[[Lab, dict[str, Any], list[bytes]], bool]]] = {
+        "hello": _hello, "step": _step, "go": _go, "mix": _mix, "fill": _fill, "axis": _axis, "window": _look, "forget": _forget,
+        "reset": _reset, "group": _group, "pause": _nothing,
+    }
 
     def _forget_result(self) -> None:
         self.at, self.result, self._lit, self.weights = -1, None, ([], []), np.zeros(self._size())
@@ -280,8 +293,7 @@ class Lab:
             "sweeps": self.sweeps,
             "code": self._code or self._first_code(),
             "lit": self._lit[0], "litEdges": self._lit[1],
-            "unused": [name for name, missing in zip(self._jacobian.input_names, self._jacobian._unused or (), strict=False)
-                       if missing],
+            "unused": self._jacobian.code.independent(self._jacobian.runner.unused),
             **self._switches,
             "trial": trial.meaning() if trial else "",
             "happened": self._happened,
@@ -293,7 +305,7 @@ class Lab:
             return ""
         if self._trial is not None:
             return self._trial.code(0)
-        return column_by_hand(self._jacobian._hand, 0) if self.by == "columns" else self._jacobian.by_hand(0)
+        return self._jacobian.code.column(0) if self.by == "columns" else self._jacobian.by_hand(0)
 
     def _strip(self, view: Cells, result: np.ndarray) -> Cells:
         """The result in the columns, or rows, of the cells."""
@@ -309,9 +321,11 @@ class Lab:
     def colours(self) -> Frame:
         """The pattern in the view's cells, each with the colour of its rows or columns, and what each colour sweeps."""
         plan, view = self._jacobian.plan, self._layer.view
+        if plan.pattern is None or plan.colours is None:
+            raise ValueError(f"this Jacobian has no colours: its plan goes by single {plan.by}")
         rows, columns = plan.pattern
-        inside, i, j = view._places(rows, columns)
-        which = np.asarray(plan.colours)[(columns if plan.by == "columns" else rows)[inside]]
+        inside, i, j = view.places(rows, columns)
+        which = plan.colours[(columns if plan.by == "columns" else rows)[inside]]
         least = np.full(view.low.shape, 2**31 - 1, np.int64)
         greatest = np.full(view.low.shape, -1, np.int64)
         np.minimum.at(least, (i, j), which)
@@ -332,8 +346,8 @@ class Layer:
 
     Attributes
     ----------
-    base : Jacobian or None
-        Whose known rows are shown besides those put in.
+    base : Store or None
+        What is shown besides the lines that were put in.
     all, view : Cells
         The whole, and the window.
     done : tuple of ndarray of bool
@@ -342,7 +356,7 @@ class Layer:
         Lines of cells of the view that were written to: (whether a column, its number).
     """
 
-    def __init__(self, jacobian: Any, base: Any, window: Window | None = None) -> None:
+    def __init__(self, jacobian: Jacobian, base: Store | None, window: Window | None = None) -> None:
         self._jacobian, self.base = jacobian, base
         rows, columns = self._shape = jacobian.shape
         self.done = np.zeros(rows, bool), np.zeros(columns, bool)
@@ -363,7 +377,7 @@ class Layer:
 
     def show_all(self) -> None:
         """Show all that the Jacobian knows."""
-        self.base = self._jacobian
+        self.base = self._jacobian.store
         self.look(self.view.window)
 
     def column(self, j: int) -> np.ndarray:
@@ -385,20 +399,21 @@ class Layer:
         self._lines[columns][at] = line
         self._mark(columns, at)
 
-    def put_block(self, block: Any) -> None:
+    def put_block(self, block: Block) -> None:
         """Put in a block of the plan that the Jacobian has stored."""
-        jacobian = self._jacobian
+        jacobian, store, plan = self._jacobian, self._jacobian.store, self._jacobian.plan
         if block.kind != "colours":
+            by_columns = block.kind == "columns"
             for k in range(block.start, block.stop):
-                by_columns = block.kind == "columns"
-                self.put(by_columns, k, jacobian._matrix[:, k] if by_columns else jacobian.row(k))
+                self.put(by_columns, k, jacobian.column(k) if by_columns else jacobian.row(k))
             return
-        rows, columns = jacobian.plan.pattern
-        colour = np.asarray(jacobian.plan.colours)[columns if jacobian.plan.by == "columns" else rows]
-        which = (colour >= block.start) & (colour < block.stop)
-        values = jacobian._matrix[rows[which], columns[which]] if jacobian._data is None else jacobian._data[which]
+        assert plan.pattern is not None
+        assert plan.colours is not None
+        rows, columns = plan.pattern
+        colour = plan.colours[columns if plan.by == "columns" else rows]
+        which = np.flatnonzero((colour >= block.start) & (colour < block.stop))
         for cells in {id(c): c for c in (self.all, self.view)}.values():
-            cells.put_entries(rows[which], columns[which], values)
+            cells.put_entries(rows[which], columns[which], store.numbers(which))
 
     def _mark(self, columns: bool, at: Any) -> None:
         self.done[columns][at] = True
@@ -409,8 +424,9 @@ class Layer:
         cells = Cells(window, self._jacobian.blocks, CELLS)
         known, across = (np.zeros(size, bool) for size in self._shape)
         if self.base is not None:
-            cells.put_known(self.base)
-            known, across = self.base.known, self.base._filled[1]
+            with self.base.lock:
+                cells.put_known(self.base)
+                known, across = self.base.known_rows, self.base.known_columns
             self._mark(False, known)
             if across.any():
                 self._mark(True, across)
@@ -423,9 +439,3 @@ class Layer:
             if not across[j]:
                 cells.put_column(j, column, ~known)
         return cells
-
-
-ASKS: dict[str, Any] = {
-    "hello": Lab._hello, "step": Lab._step, "go": Lab._go, "mix": Lab._mix, "fill": Lab._fill, "axis": Lab._axis,
-    "window": Lab._look, "forget": Lab._forget, "reset": Lab._reset, "group": Lab._group, "pause": Lab._nothing,
-}

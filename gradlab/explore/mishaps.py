@@ -7,11 +7,20 @@ retained refuses a second backward with the library's own sentence. No tensor of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradlab.explore.libraries import Library
+
 ROWS, ENTRIES = 64, 1_000_000  # of the Jacobian that take part at most
+
+
+def rows_taking_part(shape: tuple[int, int]) -> int:
+    """How many of a Jacobian's first rows take part."""
+    rows, columns = shape
+    return min(rows, ROWS, max(1, ENTRIES // max(columns, 1)))
 
 
 class Trial:
@@ -19,8 +28,13 @@ class Trial:
 
     Parameters
     ----------
-    jacobian : Jacobian
-        Whose first rows take part.
+    matrix : ndarray
+        Those of its rows that take part, the first ones.
+    labels : sequence of str
+        What all of its rows are called.
+    library : Library
+    like
+        What the tensors are made like.
     zero : bool
         Forget `x.grad = None` between the rows.
     retain : bool
@@ -34,18 +48,13 @@ class Trial:
         The rows that were swept, in order.
     """
 
-    def __init__(self, jacobian: Any, *, zero: bool, retain: bool) -> None:
+    def __init__(self, matrix: np.ndarray, labels: Sequence[str], library: Library, like: Any, *, zero: bool,
+                 retain: bool) -> None:
         self.zero, self.retain = zero, retain
-        self._library, self._labels = jacobian._library, jacobian.row_labels()
-        rows, columns = jacobian.shape
-        self.count = min(rows, ROWS, max(1, ENTRIES // max(columns, 1)))
-        graph = jacobian._graph  # its sweeps leave the Jacobian as it is
-        matrix = np.array(jacobian[:self.count]) if graph is None else graph.vjp(np.eye(self.count, rows, dtype=jacobian.dtype))
-        like = jacobian._like[1][0]
-        self._x = self._library.tensor(np.zeros(columns, matrix.dtype), like).requires_grad_()
-        self._z = self._library.tensor(matrix, like) @ self._x
-        self._like = like
-        self._of = rows
+        self._library, self._labels, self._like = library, labels, like
+        self.count, self._of = len(matrix), len(labels)
+        self._x = library.tensor(np.zeros(matrix.shape[1], matrix.dtype), like).requires_grad_()
+        self._z = library.tensor(matrix, like) @ self._x
         self.terms: list[int] = []
 
     def row(self, i: int) -> np.ndarray:

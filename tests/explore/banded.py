@@ -45,7 +45,7 @@ def a_file(tmp_path, mode="w+", dtype=np.float64, shape=(ROWS, ROWS), name="J.bi
 
 def stopping(J, k, error):
     """`J` stops with `error` before its k-th block from now on; the list of blocks that were computed."""
-    computed, inner = [], J._values
+    computed, inner = [], J.runner.values
 
     def values(block):
         if len(computed) == k:
@@ -54,5 +54,5 @@ def stopping(J, k, error):
         computed.append(block.number)
         return inner(block)
 
-    J._values = values
+    J.runner.values = values
     return computed

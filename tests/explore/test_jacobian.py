@@ -20,13 +20,13 @@ def vector(*values, grad=True):
 
 def count_sweeps(J):
     """The weighted backwards that `J` runs from now on, as a list that grows."""
-    sweeps, inner = [], J._sweep
+    sweeps, inner = [], J.runner.backward
 
     def sweep(weights):
         sweeps.append(np.array(weights))
         return inner(weights)
 
-    J._sweep = sweep
+    J.runner.backward = sweep
     return sweeps
 
 
@@ -182,13 +182,13 @@ def test_scalars_and_vjp():
 def test_the_graph_is_let_go_when_all_rows_are_known():
     x = vector(1.0, 2.0)
     J = jacobian(lambda u: u * u, x)
-    held = weakref.ref(J._graph.outputs[0])
+    held = weakref.ref(J.runner.graph.outputs[0])
     J[0]
     gc.collect()
     assert held() is not None
     J[1]
     gc.collect()
-    assert held() is None and J._graph is None
+    assert held() is None and J.runner.graph is None
     np.testing.assert_array_equal(J, [[2, 0], [0, 4]])
     assert tuple(J.tensor().shape) == (2, 2)
 
@@ -318,12 +318,12 @@ def test_an_error_in_a_row_leaves_the_rest():
     x = vector(1.0, 2.0)
     J = jacobian(x * x, x)
     J[0]
-    inner = J._sweep
-    J._sweep = lambda weights: (_ for _ in ()).throw(KeyboardInterrupt)
+    inner = J.runner.backward
+    J.runner.backward = lambda weights: (_ for _ in ()).throw(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         J[1]
     assert J.rows_known == 1
-    J._sweep = inner
+    J.runner.backward = inner
     np.testing.assert_array_equal(J, [[2, 0], [0, 4]])
 
 
@@ -343,7 +343,7 @@ def test_showing_computes_what_is_cheap_and_says_what_is_missing():
 
 
 def test_showing_stops_where_the_whole_would_take_over_a_second(monkeypatch):
-    from gradlab.explore.jacobian import showing
+    from gradlab.explore.jacobian import display
 
     x = gl.zeros(6000, requires_grad=True)
     for way, call in (({"method": "rows"}, "np.asarray(J)"), ({"method": "batched", "chunk_size": 2}, "np.asarray(J)"),
@@ -353,7 +353,7 @@ def test_showing_stops_where_the_whole_would_take_over_a_second(monkeypatch):
         assert not J.complete and 1 <= J.sweeps < 3000, "it has judged by what the first blocks took"
         assert call in text and str(J.plan) in text and "pooled to 64 × 64 cells" in text
         assert J[5999, 5999] == 2
-    monkeypatch.setattr(showing, "CHEAP_SECONDS", 0)
+    monkeypatch.setattr(display, "CHEAP_SECONDS", 0)
     J = jacobian(gl.cat([x[1:] - x[:-1] ** 2, x[:1]]), x, chunk_size=1)
     text = J.drawing().text
     assert J.sweeps == 1 and "1 of 2 blocks of colours known" in text and "J.sparse() computes the rest" in text

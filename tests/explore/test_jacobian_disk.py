@@ -99,7 +99,7 @@ def test_what_is_done_stays_when_the_disk_is_full_later(tmp_path, monkeypatch):
             asked(out=a_file(tmp_path, "r+"), resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     J = asked(out=a_file(tmp_path, "r+"), resume=True)
-    assert J._done == {0, 1}
+    assert J.store.done == {0, 1}
     np.testing.assert_allclose(np.asarray(J), the_matrix())
 
 
@@ -118,7 +118,7 @@ def test_a_record_that_finds_the_disk_full_leaves_the_old_one(tmp_path, monkeypa
         np.asarray(J)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["J.bin", "J.bin.json"]
     again = asked(out=a_file(tmp_path, "r+"), resume=True)
-    assert again._done == {0}
+    assert again.store.done == {0}
     np.testing.assert_allclose(np.asarray(again), the_matrix())
 
 

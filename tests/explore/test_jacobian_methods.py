@@ -149,7 +149,7 @@ def test_a_loop_over_blocks_is_the_whole_computation():
         J = jacobian(lambda x: f(gl, x), gl.tensor(start), **way)
         made = np.zeros(J.shape)
         for block in J.plan.blocks():
-            rows, columns, numbers = scatter(J.plan, block, compute_block(J._graph, J.plan, block))
+            rows, columns, numbers = scatter(J.plan, block, compute_block(J.runner.graph, J.plan, block))
             made[rows, columns] = numbers
         assert J.rows_known == 0 and J.sweeps == 0, "nothing is kept"
         np.testing.assert_array_equal(made, J)

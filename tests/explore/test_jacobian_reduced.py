@@ -63,22 +63,22 @@ def test_dense_parts(matrix, cells):
         return gl.ones((37, 23), dtype=gl.float64) @ u
 
     J = jacobian(f, x, method="batched", chunk_size=5)
-    J._sweep = lambda v: matrix[np.flatnonzero(v)[0]].copy()
-    J._values = lambda block: matrix[block.start:block.stop]
+    J.runner.backward = lambda v: matrix[np.flatnonzero(v)[0]].copy()
+    J.runner.values = lambda block: matrix[block.start:block.stop]
     compare(J, matrix, known, cells)
     J[3]
     known[3] = True
     compare(J, matrix, known, cells)
-    J._run(J.plan.blocks()[2:4])
+    J.runner.run(J.plan.blocks()[2:4])
     known[10:20] = True
     compare(J, matrix, known, cells)
-    J._run([*J.plan.blocks()[:2], *J.plan.blocks()[4:]])
+    J.runner.run([*J.plan.blocks()[:2], *J.plan.blocks()[4:]])
     assert J.complete
     known[:] = True
     compare(J, matrix, known, cells)
     J, known[:] = jacobian(f, x, method="columns", chunk_size=5), False
-    J._values = lambda block: matrix[:, block.start:block.stop]
-    J._run(J.plan.blocks()[1:3])
+    J.runner.values = lambda block: matrix[:, block.start:block.stop]
+    J.runner.run(J.plan.blocks()[1:3])
     known[:, 5:15] = True
     compare(J, matrix, known, cells)
 
@@ -92,7 +92,7 @@ def test_sparse_parts_know_the_zeros_beside_their_entries(cells):
     whole = np.asarray(jacobian(f, x))
     J, known = jacobian(f, x, method="sparse", chunk_size=1), np.zeros(whole.shape, bool)
     compare(J, whole, known, cells)
-    J._run(J.plan.blocks()[:1])
+    J.runner.run(J.plan.blocks()[:1])
     rows, columns = J.plan.pattern
     known[:] = True
     side = columns if J.plan.by == "columns" else rows
@@ -107,12 +107,13 @@ def test_sparse_parts_know_the_zeros_beside_their_entries(cells):
 def test_large_ones_are_pooled_in_under_half_a_second():
     n = 10_000
     J = jacobian(lambda u: u * 1.0, gl.ones(n), method="batched")
-    J._matrix = np.random.default_rng(0).normal(size=(1, n)).astype(np.float32) * np.linspace(-1, 1, n, dtype=np.float32)[:, None]
-    J._finish()
+    matrix = np.random.default_rng(0).normal(size=(1, n)).astype(np.float32) * np.linspace(-1, 1, n, dtype=np.float32)[:, None]
+    J.runner.values = lambda block: matrix[block.start:block.stop]
+    J.runner.compute()
     start = time.process_time()
     part = J.reduced()
     assert time.process_time() - start < 0.5
-    assert part.extremes() == (J._matrix.min(), J._matrix.max())
+    assert part.extremes() == (matrix.min(), matrix.max())
     n = 100_000
     J = jacobian(lambda u: gl.cat([u[1:] - u[:-1] ** 2, u[:1]]), gl.linspace(0, 1, n))
     J.sparse()
@@ -131,7 +132,7 @@ def test_rows_that_were_asked_for_are_seen_beside_blocks():
     for method in ("columns", "sparse"):
         J, known = jacobian(f, x, method=method, chunk_size=1), np.zeros(whole.shape, bool)
         J[4]
-        J._run(J.plan.blocks()[:1])
+        J.runner.run(J.plan.blocks()[:1])
         if method == "sparse":
             rows, columns = J.plan.pattern
             known[:] = True

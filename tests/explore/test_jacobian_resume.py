@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -48,7 +50,7 @@ def test_another_array_of_the_same_file_goes_on(tmp_path, method):
     chunk = {"rows": None, "sparse": 1}.get(method, 5)
     half(tmp_path, method=method, chunk_size=chunk)
     J = resumed(tmp_path, method=method, chunk_size=chunk)
-    assert J._done == {0, 1}
+    assert J.store.done == {0, 1}
     done = 10 if chunk == 5 else 2
     np.testing.assert_array_equal(np.asarray(J), asked(method))
     assert J.sweeps == J.plan.sweeps - done
@@ -61,7 +63,7 @@ def test_auto_goes_on_as_it_began(tmp_path, monkeypatch):
     """Free memory decides the size of a chunk, and may be another the next time."""
     half(tmp_path, method="columns", chunk_size=4)
     J = resumed(tmp_path, method="auto", chunk_size=None)
-    assert J.plan.method == "columns" and J.plan.chunk == 4 and J._done == {0, 1}
+    assert J.plan.method == "columns" and J.plan.chunk == 4 and J.store.done == {0, 1}
 
 
 def test_a_kill_costs_a_twentieth_by_default(tmp_path):
@@ -86,7 +88,7 @@ def test_hessians_go_on_too(tmp_path, method):
     with pytest.raises(KeyboardInterrupt):
         np.asarray(J)
     J = asked("r+")
-    assert J._done == {0, 1}
+    assert J.store.done == {0, 1}
     expected = np.diag(12 * START**2) + np.eye(12, k=1) + np.eye(12, k=-1)
     np.testing.assert_allclose(np.asarray(J), expected, atol=1e-14)
     with pytest.raises(ValueError, match="what is computed differs: jacobian, and it was hessian"):
@@ -97,7 +99,7 @@ def test_blocks_out_of_order(tmp_path):
     J = resumed(tmp_path, "w+")
     J[11], J[0]
     again = resumed(tmp_path)
-    assert again._done == {2, 0} and again.known.tolist() == [True] * 5 + [False] * 5 + [True] * 2
+    assert again.store.done == {2, 0} and again.known.tolist() == [True] * 5 + [False] * 5 + [True] * 2
     np.testing.assert_array_equal(again, asked())
 
 
@@ -172,7 +174,7 @@ def test_a_function_that_gives_other_values_is_found(tmp_path):
 
 def test_a_version_counts(tmp_path, monkeypatch):
     half(tmp_path)
-    monkeypatch.setattr(digests, "_version", lambda top: "0.0")
+    monkeypatch.setattr(digests, "version_of", lambda top: "0.0")
     with pytest.raises(ValueError, match=rf"the version of gradlab differs: 0\.0, and it was {gl.__version__}"):
         resumed(tmp_path)
 
@@ -249,7 +251,7 @@ def test_a_file_that_was_emptied_is_noticed(tmp_path, method):
     half(tmp_path, method=method, chunk_size=1)
     with pytest.warns(UserWarning, match=r"2 of the \d+ blocks .* again\. \(Opening the file with mode='w\+' empties it"):
         J = resumed(tmp_path, "w+", method=method, chunk_size=1)
-    assert not J._done
+    assert not J.store.done
     np.testing.assert_allclose(np.asarray(J), the_matrix())
 
 
@@ -359,8 +361,18 @@ def test_torch_functions_are_resumed_too(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         np.asarray(J)
     J = resumed(weight.clone())
-    assert J._done == {0, 1}
+    assert J.store.done == {0, 1}
     x = torch.linspace(0, 2, 12, dtype=torch.float64)
     np.testing.assert_allclose(np.asarray(J), torch.autograd.functional.jacobian(of(weight), x), atol=1e-14)
     with pytest.raises(ValueError, match=r"<lambda>'s closure variable weight differs \(a torch tensor of "):
         resumed(weight + 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_that_is_done_is_copied_and_pickled(tmp_path, method):
+    """It needs neither its graph nor its record any more."""
+    J = asked(method, out=a_file(tmp_path), resume=True)
+    np.asarray(J)
+    for other in (copy.deepcopy(J), pickle.loads(pickle.dumps(J))):
+        np.testing.assert_array_equal(other, J)
+        np.testing.assert_array_equal(other.sparse().toarray(), J)

@@ -9,10 +9,10 @@ import textwrap
 
 import numpy as np
 import pytest
-from explore.banded import METHODS, ROWS, a_file, asked, banded, stopping, the_matrix, x_of
+from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
-from gradlab.explore.jacobian import runs
+from gradlab.explore.jacobian import progress as progress_of
 
 
 # -------------------------------------------------------------------------------------------------------------- progress
@@ -40,8 +40,8 @@ def test_a_bar_with_rows_a_second_and_time_left(capsys):
 def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
     np.asarray(asked())
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(runs, "LONG_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress_of, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(progress_of, "FIRST_SECONDS", 0.0)
     np.asarray(asked())
     assert " 12/12 rows" in capsys.readouterr().err
     np.asarray(asked(progress=False))
@@ -51,13 +51,13 @@ def test_a_bar_only_where_the_run_is_expected_to_be_long(capsys, monkeypatch):
 def test_the_expectation_is_that_the_rest_takes_as_long(monkeypatch, capsys):
     """A second after a third of the rows: three seconds in all."""
     clock = iter([100.0, 101.0, 102.0, 103.0])
-    monkeypatch.setattr(runs.time, "perf_counter", lambda: next(clock))
-    with runs._told(None, 0, 12, "rows") as tell:
+    monkeypatch.setattr(progress_of.time, "perf_counter", lambda: next(clock))
+    with progress_of.told(None, 0, 12, "rows") as tell:
         tell(4)
         tell(8)
     assert " 8/12 rows" in capsys.readouterr().err
     clock = iter([100.0, 100.1, 100.2])
-    with runs._told(None, 0, 12, "rows") as tell:
+    with progress_of.told(None, 0, 12, "rows") as tell:
         tell(4)
         tell(8)
     assert capsys.readouterr().err == ""
@@ -84,7 +84,7 @@ def test_stopped_at_any_block_and_gone_on_with(method, out):
         computed = stopping(J, k, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt) as caught:
             np.asarray(J)
-        assert len(J._done) == k and not J.complete
+        assert len(J.store.done) == k and not J.complete
         kind = {"columns": "columns", "sparse": "colours"}.get(method, "rows")
         done = min(J.plan.chunk * k, J.plan.sweeps)
         assert f"{done} of {J.plan.sweeps} {kind} of the Jacobian are known and kept." in str(caught.value)
@@ -133,7 +133,7 @@ def test_a_progress_function_that_raises_loses_nothing():
     J = asked(progress=stop)
     with pytest.raises(RuntimeError, match="enough"):
         np.asarray(J)
-    assert len(J._done) == 2
+    assert len(J.store.done) == 2
     np.testing.assert_allclose(np.asarray(J), the_matrix())
 
 
@@ -248,3 +248,44 @@ def test_a_file_larger_than_is_kept(tmp_path):
     tracemalloc.stop()
     assert peak < n * n * 8 / 4
     assert out[7, 7] == pytest.approx(np.tanh(7 / 1499) + (1 - np.tanh(7 / 1499) ** 2) * n / 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_the_rows_one_by_one_after_a_run_that_stopped(method, blocks):
+    """Every form of the whole, where some of it came by blocks and each row by itself."""
+    J = asked(method)
+    computed = stopping(J, blocks, RuntimeError("stop"))
+    with pytest.raises(RuntimeError, match="stop"):
+        np.asarray(J)
+    assert len(J.store.done) == blocks and computed.pop() is None
+    for i in range(ROWS):
+        np.testing.assert_allclose(J[i], the_matrix()[i])
+    assert J.complete
+    np.testing.assert_allclose(J.sparse().toarray(), the_matrix())
+    np.testing.assert_allclose(J.reduced(cells=(ROWS, ROWS)).values, the_matrix())
+    np.testing.assert_allclose(J @ np.ones(ROWS), the_matrix().sum(1))
+    np.testing.assert_allclose(J[:, 3], the_matrix()[:, 3])
+    np.testing.assert_allclose(np.asarray(J), the_matrix())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("method", METHODS)
+def test_all_that_is_found_has_the_dtype_of_the_inputs(method, dtype):
+    J = gl.jacobian(banded, gl.tensor(START, dtype=getattr(gl, dtype)), method=method)
+    for _ in range(2):
+        found = J[3], J[:, 3], J.vjp(np.ones(ROWS)), J.jvp(np.ones(ROWS)), J @ np.ones((ROWS, 2)), np.ones((2, ROWS)) @ J
+        assert {str(one.dtype) for one in found} == {dtype}
+        J.sparse()
+    assert J.complete and np.asarray(J).dtype == dtype == J.tensor().numpy().dtype
+
+
+def test_rows_and_columns_that_are_known_are_read_only():
+    for method in METHODS:
+        J = asked(method)
+        first = J.plan.block(0)
+        J.runner.run([first])
+        line = J[:, 0] if first.kind == "columns" else J[0]
+        assert not line.flags.writeable
+        np.asarray(J)
+        assert not J[0].flags.writeable and not J[:, 0].flags.writeable

@@ -314,7 +314,7 @@ def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
             (tmp_path / "J.bin.json").unlink()
         half(tmp_path, Locked(), key=key)
         J = went(tmp_path, Locked(), key=key)
-        assert J._done == {0, 1}
+        assert J.store.done == {0, 1}
         np.testing.assert_allclose(np.asarray(J), 3 * np.eye(12))
         with pytest.raises(ValueError, match=r"the key differs: .*, and it was "):
             went(tmp_path, Locked(), key=other)

@@ -111,7 +111,7 @@ def test_another_process_after_an_interrupt_at_every_line(tmp_path, method):
         J = asked(f, x, method, out=np.memmap(path, np.float64, "w+", shape=expected.shape), resume=True)
         reached = at_line(k, lambda J=J: np.asarray(J))
         next_one = asked(f, x, method, out=np.memmap(path, np.float64, "r+", shape=expected.shape), resume=True)
-        assert len(J._done) - 1 <= len(next_one._done) <= len(J._done), "at most one chunk is lost"
+        assert len(J.store.done) - 1 <= len(next_one.store.done) <= len(J.store.done), "at most one chunk is lost"
         assert np.array_equal(np.asarray(next_one), expected), f"interrupted at line {k}"
         assert np.array_equal(np.fromfile(path).reshape(expected.shape), expected)
         k += 31
@@ -134,8 +134,8 @@ def test_random_functions_that_fail_at_every_block(seed):
                 if left[0] == -1:
                     raise RuntimeError("stop")
 
-            J._long.progress = tell
+            J.runner.progress = tell
             with pytest.raises(RuntimeError, match="stop"):
                 np.asarray(J)
-            assert len(J._done) == k + 1
+            assert len(J.store.done) == k + 1
             assert np.array_equal(np.asarray(J), expected), (method, k)

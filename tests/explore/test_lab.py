@@ -8,6 +8,7 @@ import pytest
 import gradlab as gl
 from gradlab.explore.cells import KNOWN, NAN, NEGATIVE, POSITIVE, Cells
 from gradlab.explore.jacobian import jacobian
+from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.lab import Lab
 
 MATRIX = np.array([[2, 0, 0], [2, 1, 0], [0, 0, 1], [1, 1, 1]], float)
@@ -214,8 +215,8 @@ def computed(matrix):
     """A Jacobian that is known to be this matrix."""
     x = gl.ones(matrix.shape[1], dtype=gl.float64)
     J = jacobian(lambda x: gl.zeros(len(matrix), dtype=gl.float64) + x[0], x, method="rows")
-    J._values = lambda block: matrix[block.start:block.stop]
-    J._compute()
+    J.runner.values = lambda block: matrix[block.start:block.stop]
+    J.runner.compute()
     return J
 
 
@@ -225,7 +226,7 @@ def test_cells_hold_the_true_extremes():
     matrix[3, 4], matrix[600, 499], matrix[50, 60], matrix[51, 61] = -1e6, np.nan, np.inf, -np.inf
     blocks = [("x", 500)]
     cells = Cells((0, 700, 0, 500), blocks, 160)
-    cells.put_known(computed(matrix))
+    cells.put_known(computed(matrix).store)
     finite = matrix[np.isfinite(matrix)]
     assert cells.extremes() == (finite.min(), finite.max())
     assert cells.low.shape == (160, 160) and not cells.exact
@@ -418,7 +419,7 @@ def test_a_hessian_is_looked_at_alike():
 def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method):
     J = jacobian(lambda u: gl.cat([u[1:] * u[:-1], u[:1]]), gl.linspace(1, 2, 6, dtype=gl.float64), method=method, chunk_size=1)
     J[4]
-    J._run(J.plan.blocks()[:2])
+    J.runner.run(J.plan.blocks()[:2])
     view = drawn(J)
     known = view.cells[2] & KNOWN > 0
     at = np.arange(6)
@@ -429,3 +430,13 @@ def test_a_view_opens_with_the_blocks_that_are_known_and_fills_the_others(method
     while not view.ask("fill").get("done"):
         pass
     np.testing.assert_array_equal(view.values(), J)
+
+
+def test_the_code_for_a_column_where_gradlab_has_another_name():
+    x = gl.tensor([2.0, 3.0], dtype=gl.float64).requires_grad_()
+    names = {"lab": gl, "x": x, "y": gl.stack([x[0] * x[1], x[1] ** 2, x[0]])}
+    code = HandCode("lab", [("y", (3,))], [("x", (2,))], leaves=True, plain=False, forward=True)
+    for j, expected in enumerate(([3.0, 0.0, 1.0], [2.0, 6.0, 0.0])):
+        assert "jvp_of_graph" in code.column(j)
+        exec(code.column(j), names)
+        assert names["column"].tolist() == expected

@@ -166,8 +166,8 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
     slow = (
         "import time, numpy as np\ntold = []\n"
         "K = gl.jacobian(lambda x: x * x.sum(), gl.ones(100), method='batched', chunk_size=1, progress=True)\n"
-        "inner = K._values\n"
-        "def values(block):\n    time.sleep(0.02)\n    return inner(block)\nK._values = values\n"
+        "inner = K.runner.values\n"
+        "def values(block):\n    time.sleep(0.02)\n    return inner(block)\nK.runner.values = values\n"
         "print('started', flush=True)\nnp.asarray(K)"
     )
     reply, outputs = kernel.run(slow, interrupt_after=0.4)
@@ -176,6 +176,6 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
                          reply["evalue"])
     assert known and 0 < int(known[1]) < 100
     assert any(VIEW in content.get("data", {}) for _, content in outputs)
-    reply, outputs = kernel.run("K._values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)")
+    reply, outputs = kernel.run("K.runner.values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)")
     printed = next(content["text"] for kind, content in outputs if kind == "stream")
     assert printed.split()[:2] == [known[1], "20000.0"] and int(printed.split()[2]) in (100, 101)

@@ -149,13 +149,13 @@ def test_the_live_view_is_shown_and_closed_when_its_cell_runs_again(notebook, mo
 
 # ------------------------------------------------------------------------------------- what a display computes
 def slow(J, seconds):
-    inner = J._graph.vjp
+    inner = J.runner.graph.vjp
 
     def vjp(v):
         time.sleep(seconds)
         return inner(v)
 
-    J._graph.vjp = vjp
+    J.runner.graph.vjp = vjp
 
 
 def test_a_display_computes_what_takes_under_a_second(cell):

@@ -118,7 +118,7 @@ def test_several_inputs_scalars_and_empty(widget):
 def test_the_graph_goes_with_the_view(widget):
     x = gl.tensor([1.0, 2.0]).requires_grad_()
     J = jacobian(lambda u: u * u, x)
-    output = weakref.ref(J._graph.outputs[0])
+    output = weakref.ref(J.runner.graph.outputs[0])
     w = widget(J)
     ask(w, "hello")
     ask(w, "step")

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gradlab.explore.jacobian.code import Called, gradient_code
+from gradlab.explore.jacobian.code import Called, HandCode, gradient_code
 from gradlab.explore.jacobian.graph import graph_of, recorded_gradient, recording
-from gradlab.explore.jacobian.matrix import Hessian, Jacobian
+from gradlab.explore.jacobian.matrix import Hessian, Jacobian, Like
 from gradlab.explore.jacobian.plan import Plan, check_request
-from gradlab.explore.jacobian.runs import begin, prepare
+from gradlab.explore.jacobian.progress import check_progress
+from gradlab.explore.jacobian.runner import Runner
+from gradlab.explore.jacobian.store import Store
 from gradlab.explore.libraries import Library, library_of
 
 
@@ -141,20 +143,35 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
     given = (inputs,) if single else tuple(inputs)
     library = _one_library(verb, given)
     called = Called(target, given, names, frame)
-    run = prepare(verb, target, given, called.inputs, library, **long)
+    progress, asked = long.pop("progress"), None
+    check_progress(progress)
+    if long["out"] is not None or long["resume"] is not False or long["key"] is not None:
+        from gradlab.explore.jacobian import resuming  # late: most do without it, and it loads much
+
+        asked = resuming.prepare(verb, target, given, called.inputs, library, **long)
     outputs, leaves, alone = _outputs(verb, target, given, library, called)
     outputs_called = called.outputs(len(outputs), alone)
-    opening, kind, made_as = called.opening(outputs_called, alone), Jacobian, {}
+    opening, spare = called.opening(outputs_called, alone), "y"
     if verb == "hessian":
-        outputs, kind = _gradient(library, outputs, leaves, called), Hessian
-        (y,), made_as = outputs_called, {"spare": "g"}
+        outputs = _gradient(library, outputs, leaves, called)
+        (y,), spare = outputs_called, "g"
         opening = "\n".join(filter(None, [opening, gradient_code(library.alias, y, called.inputs)]))
         outputs_called, alone = tuple(f"∂{y}/∂{x}" for x in called.inputs), single
     graph = graph_of(library, outputs, leaves, symmetric=verb == "hessian")
     check_request(graph, **request)
-    made = kind(graph, output_names=outputs_called, input_names=called.inputs, single=(alone, single),
-                remark=called.remark, opening=opening, ask=request, long=run, **made_as)
-    begin(made, given)
+    runner = Runner(graph, Store(graph.shape, graph.dtype, long["out"]), request, progress)
+    code = HandCode(
+        library.alias,
+        list(zip(outputs_called, graph.output_shapes, strict=True)),
+        list(zip(called.inputs, graph.input_shapes, strict=True)),
+        leaves=all(value.is_leaf for value in graph.inputs),
+        plain=all(library.dtype_name(y) == "float32" for y in graph.outputs),
+        forward=library.has_forward,
+        remark=called.remark, opening=opening, spare=spare)
+    made = (Hessian if verb == "hessian" else Jacobian)(runner, code, library, [Like(x) for x in graph.inputs], (alone, single))
+    if asked is not None:
+        named = [("input", zip(called.inputs, given, strict=True)), ("output", zip(outputs_called, graph.outputs, strict=True))]
+        resuming.begin(asked, runner, [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some])
     return made
 
 

@@ -37,7 +37,7 @@ def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dty
 
     def vectors(count: int) -> np.ndarray:
         shape = count, whole.shape[1]
-        return (draw.uniform(0.5, 1.0, shape) * draw.choice([-1.0, 1.0], shape)).astype(dtype)
+        return np.asarray(draw.uniform(0.5, 1.0, shape) * draw.choice([-1.0, 1.0], shape), dtype)
 
     def swept(given: np.ndarray) -> np.ndarray:
         return np.concatenate([sweep(given[k:k + chunk]) for k in range(0, len(given), chunk)]).astype(np.float64)

@@ -1,4 +1,8 @@
-"""What the rows and columns of a Jacobian are called, and the code that computes one of its rows by hand."""
+"""What the rows and columns of a Jacobian are called, and the code that computes one of them by hand.
+
+A row is a weighted backward. For a column gradlab pushes a tangent forward through the recorded graph. PyTorch records no forward
+sweep; there vᵀJ is recorded as a function of v, and since it is linear in v, its derivative weighted with u is Ju.
+"""
 from __future__ import annotations
 
 import math
@@ -100,33 +104,35 @@ class Called:
 
 
 @dataclass(frozen=True)
-class RowByHand:
-    """The code for the rows of one Jacobian, in the spelling of its library and with the user's names."""
+class HandCode:
+    """The names of one Jacobian's rows and columns, and code for them, in its library's spelling and with the user's names."""
 
     alias: str                                      # of the library: "gl", "torch"
     outputs: Sequence[tuple[str, Shape]]
     inputs: Sequence[tuple[str, Shape]]
     leaves: bool                                    # whether all inputs are leaves: others have no `.grad`
     plain: bool                                     # whether the output has the default dtype
+    forward: bool                                   # whether a recorded graph is swept forward, as gradlab's is
     remark: str = ""
     opening: str = ""
     spare: str = "y"                                # what an output is called whose name cannot stand in code
 
-    def code(self, weights: int | Sequence[float] | np.ndarray, unused: Sequence[bool]) -> str:
+    def row_labels(self) -> Labels:
+        """What each row differentiates: `z[0,2]`."""
+        return Labels(self.outputs)
+
+    def column_labels(self) -> Labels:
+        """What each column differentiates by: `x[3]`."""
+        return Labels(self.inputs)
+
+    def independent(self, unused: Sequence[bool] | None) -> list[str]:
+        """The names of the inputs that are `unused`."""
+        return [name for (name, _), missing in zip(self.inputs, unused or (), strict=False) if missing]
+
+    def row(self, weights: int | Sequence[float] | np.ndarray, unused: Sequence[bool]) -> str:
         """Lines that leave the weighted mix of rows, or one row, in `row`. `unused`: inputs that get no gradient."""
-        gl, labels = self.alias, Labels(self.outputs)
-        xs, zs = ([as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
-                  for side, letter in ((self.inputs, "x"), (self.outputs, self.spare)))
-        end = ""
-        if isinstance(weights, (int, np.integer)):
-            end = f"  # the row of {_one_line(labels[int(weights)])}"
-            v = np.zeros(len(labels))
-            v[weights] = 1.0
-        else:
-            v = np.asarray(weights, float).reshape(-1)
-        named = zip([*zs, *xs], [*self.outputs, *self.inputs], strict=True)
-        renamed = [f"{code} is {_one_line(given)}" for code, (given, _) in named if code != given]
-        lines = [self.remark, "# " + ", ".join(renamed) if renamed else "", self.opening]
+        gl, (zs, xs), lines = self.alias, self._names(), self._opening()
+        v, end = _vector(weights, self.row_labels(), "row")
         stops = np.cumsum([math.prod(shape) for _, shape in self.outputs])
         used = [(z, part, shape) for z, part, (_, shape) in zip(zs, np.split(v, stops[:-1]), self.outputs, strict=True)]
         used = [one for one in used if one[1].any()] or used[:1]
@@ -151,13 +157,47 @@ class RowByHand:
         result = parts[0] if len(parts) == 1 else f"{gl}.cat([{', '.join(parts)}])"
         return "\n".join(filter(None, [*lines, f"row = {result}{end}"]))
 
+    def column(self, weights: int | Sequence[float] | np.ndarray) -> str:
+        """Lines that leave the weighted mix of columns, or one column, in `column`."""
+        gl, (zs, xs), lines = self.alias, self._names(), self._opening()
+        u, end = _vector(weights, self.column_labels(), "column")
+        names = ["u"] if len(xs) == 1 else [f"u{k}" for k in range(len(xs))]
+        stops = np.cumsum([math.prod(shape) for _, shape in self.inputs])[:-1]
+        for name, x, part, (_, shape) in zip(names, xs, np.split(u, stops), self.inputs, strict=True):
+            if part.size <= SPELLED_OUT:
+                lines.append(f"{name} = {gl}.tensor({_literal(part.reshape(shape))}, dtype={x}.dtype)")
+            else:
+                lines += _entry_by_entry(gl, name, x, part, shape)
+        z, x, u_ = (", ".join(some) for some in (zs, xs, names))
+        if self.forward:
+            lines.append(f"parts = {gl}.autograd.jvp_of_graph([{z}], [{x}], [{u_}])")
+        else:
+            vs = ["v"] if len(zs) == 1 else [f"v{k}" for k in range(len(zs))]
+            lines += [f"{v} = {gl}.zeros_like({y}, requires_grad=True)" for v, y in zip(vs, zs, strict=True)]
+            lines += [f"rows = {gl}.autograd.grad([{z}], [{x}], [{', '.join(vs)}], create_graph=True)  # vᵀJ, recorded",
+                      f"parts = {gl}.autograd.grad(rows, [{', '.join(vs)}], [{u_}])  # its derivative by v, along u"]
+        result = "parts[0].flatten()" if len(zs) == 1 else f"{gl}.cat([part.flatten() for part in parts])"
+        return "\n".join(filter(None, [*lines, f"column = {result}{end}"]))
+
+    def _names(self) -> tuple[list[str], list[str]]:
+        """What the outputs and the inputs are called in code."""
+        zs, xs = ([as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
+                  for side, letter in ((self.outputs, self.spare), (self.inputs, "x")))
+        return zs, xs
+
+    def _opening(self) -> list[str]:
+        """The lines before any sweep."""
+        zs, xs = self._names()
+        named = zip([*zs, *xs], [*self.outputs, *self.inputs], strict=True)
+        renamed = [f"{code} is {_one_line(given)}" for code, (given, _) in named if code != given]
+        return [self.remark, "# " + ", ".join(renamed) if renamed else "", self.opening]
+
     def _weight(self, lines: list[str], name: str, z: str, v: np.ndarray, shape: Shape) -> str:
         """The code of one output's weight; what it takes to make it is added to `lines`. Empty for the 1 of a scalar."""
         if not shape and v[0] == 1.0:
             return ""
         if v.size > SPELLED_OUT:
-            lines.append(f"{name} = {self.alias}.zeros_like({z})")
-            lines += [f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v)]
+            lines += _entry_by_entry(self.alias, name, z, v, shape)
             return name
         return f"{self.alias}.tensor({_literal(v.reshape(shape))}{'' if self.plain else f', dtype={z}.dtype'})"
 
@@ -196,6 +236,21 @@ def as_code(name: str, other: str) -> str:
     if name.isidentifier() and not iskeyword(name):
         return name
     return name if name.isprintable() and name == name.strip() and "(" not in name and is_code(name) else other
+
+
+def _vector(weights: int | Sequence[float] | np.ndarray, labels: Labels, what: str) -> tuple[np.ndarray, str]:
+    """The weights of all rows or columns, and the remark that one of them stands alone."""
+    if isinstance(weights, (int, np.integer)):
+        v = np.zeros(len(labels))
+        v[weights] = 1.0
+        return v, f"  # the {what} of {_one_line(labels[int(weights)])}"
+    return np.asarray(weights, float).reshape(-1), ""
+
+
+def _entry_by_entry(gl: str, name: str, like: str, v: np.ndarray, shape: Shape) -> list[str]:
+    """Lines that make a large array with few entries."""
+    return [f"{name} = {gl}.zeros_like({like})",
+            *(f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v))]
 
 
 def _index(i: int, shape: Shape, comma: str) -> str:

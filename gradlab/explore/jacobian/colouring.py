@@ -92,7 +92,7 @@ def ordered(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) ->
         return list(range(shape[0]))
     meets = np.bincount(items, np.bincount(groups, minlength=shape[1])[groups] - 1, shape[0]).astype(int)
     if ordering == "largest_first":
-        return np.argsort(-meets, kind="stable").tolist()
+        return [int(i) for i in np.argsort(-meets, kind="stable")]
     return _smallest_last(items, groups, shape, meets)
 
 

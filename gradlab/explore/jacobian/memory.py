@@ -64,7 +64,10 @@ def map_of(out: np.ndarray) -> np.memmap | None:
 
 def first_byte(out: np.ndarray, of: np.memmap) -> int:
     """Where in its file an array begins: views have the whole map's own `offset`, so it is told by the addresses."""
-    whole = np.frombuffer(of._mmap, np.uint8)  # type: ignore[attr-defined]
+    mapped: Any = of
+    while isinstance(mapped, np.ndarray):
+        mapped = mapped.base
+    whole = np.frombuffer(mapped, np.uint8)
     begins = of.offset - of.offset % mmap.ALLOCATIONGRANULARITY
     return int(begins + out.__array_interface__["data"][0] - whole.__array_interface__["data"][0])
 

@@ -22,7 +22,7 @@ def compute_block(graph: Graph, plan: Plan, block: Block) -> np.ndarray:
         Rows: (stop - start, n). Columns: (m, stop - start). Colours: the compressed rows (stop - start, n) where the plan
         goes by rows, the compressed columns (stop - start, m) where it goes by columns.
     """
-    count, (m, n) = block.stop - block.start, graph.shape
+    count, (m, n) = block.size, graph.shape
     forward = (plan.by if block.kind == "colours" else block.kind) == "columns"
     numbers = np.arange(block.start, block.stop)
     if block.kind != "colours":
@@ -52,10 +52,19 @@ def scatter(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, Any, np.
 def entries(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, np.ndarray]:
     """Which entries of the pattern the compressed rows or columns of a block hold, and their numbers."""
     assert plan.gather is not None
-    if block.stop - block.start == plan.sweeps:
+    if block.size == plan.sweeps:
         return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")     # quicker than with a check of each place
     width = values.shape[1]
     low, high = block.start * width, block.stop * width
     first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gathered)
     which = plan.gathered[first:last]
     return which, values.reshape(-1)[plan.gather[which] - low]
+
+
+def held(plan: Plan, matrix: Any, block: Block) -> np.ndarray:
+    """What `matrix` has where the block belongs, a column a row for blocks of columns."""
+    across = plan.shape[0 if plan.by == "columns" else 1]
+    size = (block.size, across) if block.kind == "colours" else (0, 0)
+    rows, columns, _ = scatter(plan, block, np.empty(size, np.uint8))
+    values = np.asarray(matrix[rows, columns])
+    return values.T if block.kind == "columns" else values

@@ -32,6 +32,11 @@ class Block:
     start: int
     stop: int
 
+    @property
+    def size(self) -> int:
+        """How many rows, columns or colours it has."""
+        return self.stop - self.start
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -95,8 +100,8 @@ class Plan:
     def seeds(self, block: Block, dtype: np.dtype) -> np.ndarray:
         """The vectors that a block of colours sweeps, (colours, rows or columns): 1 at those of the colour. Kept if it is all."""
         assert self.colours is not None
-        kept = self.__dict__.get("_seeds")
-        if kept is None or kept.dtype != dtype or len(kept) != block.stop - block.start:
+        kept: np.ndarray | None = self.__dict__.get("_seeds")
+        if kept is None or kept.dtype != dtype or len(kept) != block.size:
             kept = np.equal(self.colours, np.arange(block.start, block.stop)[:, None]).astype(dtype)
             if len(kept) == self.sweeps:
                 self.__dict__["_seeds"] = kept

@@ -13,7 +13,9 @@ class Transposed:
 
     def __init__(self, jacobian: Any) -> None:
         self.T = jacobian
-        self.shape, self.dtype = jacobian.shape[::-1], jacobian.dtype
+        rows, columns = jacobian.shape
+        self.shape: tuple[int, int] = (columns, rows)
+        self.dtype: np.dtype = jacobian.dtype
 
     def __repr__(self) -> str:
         return f"<transpose of {self.T!r}>"
@@ -22,10 +24,10 @@ class Transposed:
         return self.shape[0]
 
     def __matmul__(self, v: Any) -> np.ndarray:
-        return (np.asarray(v).T @ self.T).T
+        return np.asarray(np.asarray(v).T @ self.T).T
 
     def __rmatmul__(self, u: Any) -> np.ndarray:
-        return (self.T @ np.asarray(u).T).T
+        return np.asarray(self.T @ np.asarray(u).T).T
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, (int, np.integer)):
@@ -33,7 +35,7 @@ class Transposed:
         return np.asarray(self)[key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.T.__array__(dtype, copy).T
+        return np.asarray(self.T.__array__(dtype, copy)).T
 
     def sparse(self) -> Any:
         """The whole as a scipy.sparse.csr_array."""

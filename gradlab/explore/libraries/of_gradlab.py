@@ -26,7 +26,7 @@ class Gradlab(Library):
         return issubclass(type(value), Tensor)      # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
-        return tensor.detach().cpu().numpy()
+        return np.asarray(tensor.detach().cpu().numpy())
 
     def node(self, tensor: Any) -> Any:
         return tensor.node

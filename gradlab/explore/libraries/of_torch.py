@@ -23,7 +23,7 @@ class Torch(Library):
     def array(self, tensor: Any) -> np.ndarray:
         torch = sys.modules["torch"]
         tensor = tensor.detach().cpu()
-        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+        return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
 
     def node(self, tensor: Any) -> Any:
         if not tensor.requires_grad:

@@ -55,7 +55,7 @@ class Library:
 
     def name_of(self, node: Any) -> str:
         """The node's class name: "MulBackward0", "AccumulateGrad"."""
-        return node.name().removeprefix("torch::autograd::")
+        return str(node.name()).removeprefix("torch::autograd::")
 
     def variable(self, node: Any) -> Any:
         """The leaf tensor an accumulator writes to; None for an operation and for a leaf that is gone."""

@@ -1,0 +1,54 @@
+"""How far a long run is: a bar, a function of the user's, or nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LONG_SECONDS = 2.0  # a run that is expected to take longer shows a bar
+FIRST_SECONDS = 0.2  # how long it is watched before anything is expected: the first block may be slow
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}]"
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what is neither None, a boolean nor callable."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(
+            f"progress={progress!r}: it takes None (a bar for runs of over {LONG_SECONDS:.0f} s), True, False, or a function "
+            "that is called as progress(done, total)"
+        )
+
+
+@contextmanager
+def told(progress: Any, known: int, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """A function to tell how many are done; it shows a bar, calls `progress`, or does nothing."""
+    if progress is False:
+        yield lambda done: None
+        return
+    if callable(progress):
+        yield lambda done: progress(done, total)
+        return
+    start, bar = time.perf_counter(), None
+
+    def tell(done: int) -> None:
+        nonlocal bar
+        if bar is None:
+            spent = time.perf_counter() - start
+            expected = spent / max(1, done - known) * (total - known)
+            if progress is None and (spent < FIRST_SECONDS or expected < LONG_SECONDS):
+                return
+            from tqdm.auto import tqdm
+
+            bar = tqdm(total=total, initial=known, unit=f" {unit}", desc="Jacobian", bar_format=BAR)
+            bar.start_t -= spent
+        bar.update(done - bar.n)
+
+    try:
+        if progress:
+            tell(known)
+        yield tell
+    finally:
+        if bar is not None:
+            bar.close()

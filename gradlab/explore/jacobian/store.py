@@ -1,0 +1,255 @@
+"""What is known of a Jacobian: single rows, a whole matrix that blocks are written into, or the numbers of a sparse pattern.
+
+A store computes nothing. Whoever computes gives it rows, and blocks of the plan; it says what of the matrix is known, and
+hands it out. A lock that is held while it is written to lets threads read meanwhile. An interrupt between two lines leaves
+what is known right: numbers are there before anything says that they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.jacobian.memory import needs_room
+from gradlab.explore.jacobian.methods import entries, scatter
+from gradlab.explore.jacobian.plan import Block, Plan
+
+
+class Store:
+    """What is known of a matrix.
+
+    Attributes
+    ----------
+    shape, dtype
+        Those of the matrix.
+    out : ndarray or None
+        Where the matrix is written; by default room is made.
+    plan : Plan or None
+        The plan that its blocks are of; None as long as nobody has made one.
+    done : set of int
+        The numbers of the plan's blocks that are stored.
+    complete : bool
+        Whether all is known.
+    lock : RLock
+        Held while something is computed for it and written to it.
+    """
+
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, out: np.ndarray | None = None) -> None:
+        self.shape, self.dtype, self.out = shape, dtype, out
+        self.plan: Plan | None = None
+        self.done: set[int] = set()
+        self.lock = threading.RLock()
+        self._rows: dict[int, np.ndarray] = {}  # rows that were computed by themselves
+        self._matrix: np.ndarray | None = None  # blocks of rows and columns are written into it
+        self._filled = np.zeros(shape[0], bool), np.zeros(shape[1], bool)  # its rows and columns that are
+        self._numbers: np.ndarray | None = None  # of the plan's pattern
+        self.complete = not shape[0] or not shape[1]
+        if self.complete:
+            self._matrix = np.zeros(shape, dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=threading.RLock())
+
+    # ------------------------------------------------------------------------------------------ which parts are known
+    @property
+    def known_rows(self) -> np.ndarray:
+        """Which rows are known: a new boolean array."""
+        mask = np.full(self.shape[0], self.complete) | self._filled[0]
+        mask[list(self._rows)] = True
+        return mask
+
+    @property
+    def known_columns(self) -> np.ndarray:
+        """Which columns are known: a new boolean array."""
+        return np.full(self.shape[1], self.complete) | self._filled[1]
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether what is known are whole rows, and nothing beside them."""
+        return self.complete or (self._numbers is None and not self._filled[1].any())
+
+    @property
+    def swept(self) -> int:
+        """How many rows, columns or colours the stored blocks have."""
+        if self.plan is None:
+            return 0
+        last = (self.plan.sweeps - 1) // self.plan.chunk
+        short = (last + 1) * self.plan.chunk - self.plan.sweeps
+        return len(self.done) * self.plan.chunk - (short if last in self.done else 0)
+
+    def all_rows(self) -> bool:
+        """Whether each row is known, by itself or in a block."""
+        counted = len(self._rows) + int(np.count_nonzero(self._filled[0]))  # quick; an interrupt may have left one in both
+        return self.complete or (counted >= self.shape[0] and bool(self.known_rows.all()))
+
+    # ------------------------------------------------------------------------------------------ what is known
+    def row(self, i: int) -> np.ndarray | None:
+        """Row `i`, read only; None if it is not known."""
+        row: np.ndarray
+        if self._matrix is not None and (self.complete or self._filled[0][i]):
+            row = self._matrix[i]
+        elif self.complete:
+            assert self.plan is not None
+            row, (columns, starts) = np.zeros(self.shape[1], self.dtype), self.plan.csr
+            inside = slice(starts[i], starts[i + 1])
+            row[columns[inside]] = self.numbers(inside)
+        else:
+            return self._rows.get(i)
+        row.setflags(write=False)
+        return row
+
+    def column(self, j: int) -> np.ndarray | None:
+        """Column `j`, read only; None if it is not known."""
+        if not (self.complete or self._filled[1][j]):
+            return None
+        column: np.ndarray = self._matrix[:, j] if self._matrix is not None else self.csr()[:, [j]].toarray()[:, 0]
+        column = column.astype(self.dtype, copy=False)
+        column.setflags(write=False)
+        return column
+
+    def band(self, start: int, stop: int, left: int, right: int) -> np.ndarray | None:
+        """Those of neighbouring rows that are known, from column `left` to `right`; None if none is. Where blocks of columns are
+        stored all the rows, as far as `known_columns` says."""
+        if self._matrix is not None and (self.complete or self._filled[1][left:right].any() or self._filled[0][start:stop].all()):
+            return self._matrix[start:stop, left:right]
+        rows = [row[left:right] for row in map(self.row, range(start, stop)) if row is not None]
+        return np.stack(rows) if rows else None
+
+    def alone(self, start: int, stop: int) -> dict[int, np.ndarray]:
+        """Those of neighbouring rows that were computed by themselves, and are in no block yet."""
+        return {i: self._rows[i] for i in range(start, stop) if i in self._rows} if self._rows else {}
+
+    def numbers(self, which: Any) -> np.ndarray:
+        """The numbers of entries of the plan's pattern."""
+        if self._numbers is not None:
+            return np.asarray(self._numbers[which])
+        assert self._matrix is not None
+        assert self.plan is not None
+        assert self.plan.pattern is not None
+        rows, columns = self.plan.pattern
+        return np.asarray(self._matrix[rows[which], columns[which]])
+
+    def entries(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """(rows, columns, numbers, which of these are known) of the entries of a coloured pattern in rows from `first` to `end`,
+        all else being zero; None where no block of such a one is stored."""
+        plan = self.plan
+        if not (self._numbers is not None or self._coloured_out()) or not (self.done or self.complete):
+            return None
+        assert plan is not None
+        assert plan.pattern is not None
+        assert plan.gather is not None
+        columns, starts = plan.csr
+        span = slice(int(starts[first]), int(starts[end]))
+        rows, columns, numbers = plan.pattern[0][span], columns[span], self.numbers(span)
+        if self.complete:
+            return rows, columns, numbers, np.ones(rows.size, bool)
+        block = plan.gather[span] // plan.shape[0 if plan.by == "columns" else 1] // plan.chunk
+        numbers, known = numbers.copy(), np.isin(block, list(self.done))
+        for i, row in self.alone(first, end).items():
+            inside = slice(*(np.clip(starts[i:i + 2], span.start, span.stop) - span.start))
+            numbers[inside], known[inside] = row[columns[inside]], True
+        return rows, columns, numbers, known
+
+    def dense(self) -> np.ndarray:
+        """The matrix, all of which is known. Read only."""
+        if self._matrix is None:
+            needs_room(self.shape, self.dtype)
+            matrix = self.csr().toarray().astype(self.dtype, copy=False)
+            matrix.setflags(write=False)
+            self._matrix = matrix
+        return self._matrix
+
+    def csr(self) -> Any:
+        """The matrix, all of which is known, as a scipy.sparse.csr_array of the pattern's entries, or else what is not zero."""
+        from scipy.sparse import csr_array
+
+        if self.plan is None or self.plan.pattern is None:
+            assert self._matrix is not None
+            return csr_array(self._matrix.astype(np.float32) if self.dtype.itemsize < 4 else self._matrix)
+        numbers, (columns, starts) = self.numbers(slice(None)), self.plan.csr
+        numbers = numbers.astype(np.float32 if numbers.itemsize < 4 else numbers.dtype)        # scipy has no float16
+        return csr_array((numbers, columns.copy(), starts.copy()), shape=self.shape)
+
+    def factor(self) -> Any:
+        """The matrix, all of which is known, in the form in which products with it are cheapest."""
+        return self.csr() if self._matrix is None or self._coloured_out() else self._matrix
+
+    def _coloured_out(self) -> bool:
+        """Whether a coloured pattern is what `out` holds."""
+        return self.out is not None and self.plan is not None and self.plan.colours is not None
+
+    # ------------------------------------------------------------------------------------------ what comes to be known
+    def keep_row(self, i: int, row: np.ndarray) -> None:
+        """Keep a row that was computed by itself."""
+        row.setflags(write=False)
+        self._rows[i] = row
+
+    def put(self, block: Block, values: np.ndarray) -> None:
+        """Put a block of the plan where it belongs."""
+        assert self.plan is not None
+        self.make_room()
+        if self._numbers is not None:
+            which, numbers = entries(self.plan, block, values)
+            if isinstance(which, slice):
+                self._numbers = numbers
+            else:
+                self._numbers[which] = numbers
+        else:
+            assert self._matrix is not None
+            rows, columns, numbers = scatter(self.plan, block, values)
+            self._matrix[rows, columns] = numbers
+        self._mark(block)
+
+    def make_room(self) -> None:
+        """Room for what the plan's blocks bring: what was given as `out`, else made."""
+        assert self.plan is not None
+        if self._matrix is not None:
+            return
+        if self.out is not None:
+            matrix = self.out.view(np.ndarray)  # a view: it will be read only, and what was given will not
+            if self.plan.colours is not None:
+                matrix[...] = 0
+            self._matrix = matrix
+        elif self.plan.pattern is not None and self.plan.colours is not None:
+            if self._numbers is None:
+                self._numbers = np.empty(len(self.plan.pattern[0]), self.dtype)
+        else:
+            needs_room(self.shape, self.dtype)
+            self._matrix = np.empty(self.shape, self.dtype)
+
+    def take_over(self, blocks: Iterable[Block]) -> None:
+        """Blocks that `out` holds already."""
+        for block in blocks:
+            assert self.out is not None
+            if self._matrix is None:
+                self._matrix = self.out.view(np.ndarray)
+            self._mark(block)
+
+    def gather(self) -> None:
+        """Make a matrix of the rows, each of which is known."""
+        matrix = np.empty(self.shape, self.dtype) if self._matrix is None else self._matrix
+        for i, row in self._rows.items():
+            matrix[i] = row
+        self._matrix, self._numbers = matrix, None  # whole at once: Ctrl-C leaves no half of it
+
+    def close(self) -> None:
+        """All is known."""
+        self.complete, self._rows = True, {}
+        for kept in (self._matrix, self._numbers):
+            if kept is not None:
+                kept.setflags(write=False)
+
+    def _mark(self, block: Block) -> None:
+        """Note that a block is stored."""
+        if block.kind != "colours":
+            axis = int(block.kind == "columns")
+            self._filled[axis][block.start:block.stop] = True
+            for i in range(block.start, block.stop) if self._rows and not axis else ():
+                self._rows.pop(i, None)
+        self.done.add(block.number)
