@@ -4,11 +4,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import gradlab
+from gradlab.core.table import PRIMITIVES
 
 PACKAGE = Path(gradlab.__file__).parent
 LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "notebook")
@@ -22,31 +24,68 @@ def layer_of(module: str) -> int:
     return LAYERS.index(name if name in OWN else "public")
 
 
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    return ".".join(("gradlab", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+NAMES = {module_of(path) for path in MODULES}
+
+
 def imports_of(path: Path) -> list[tuple[str, bool]]:
-    """(module, at import time?) of each import; those under TYPE_CHECKING do not count."""
+    """(module, at import time?) of each import, made by `import_module("…")` too; those under TYPE_CHECKING do not count."""
     tree = ast.parse(path.read_text())
     skipped = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
                for n in ast.walk(node)}
     top = {id(n) for n in tree.body}
     found = []
     for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(
-            node, ast.ImportFrom) and node.module and not node.level else []
-        if isinstance(node, ast.ImportFrom) and node.module == "gradlab":
-            names = [f"gradlab.{a.name}" for a in node.names]
-        found += [(name, id(node) in top) for name in names]
+        names = []
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            parts = [f"{node.module}.{a.name}" for a in node.names]                  # a part of a package may be a module
+            names = [part if part in NAMES else node.module for part in parts]
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+                "import_module", "__import__") and isinstance(node.args[0], ast.Constant):
+            names = [node.args[0].value]
+        found += [(name, id(node) in top) for name in names if id(node) not in skipped]
     return found
 
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
+def test_imports_are_seen_in_every_spelling(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("from typing import TYPE_CHECKING\nimport gradlab.a\nfrom gradlab.core import node\nfrom gradlab import c\n"
+                    "if TYPE_CHECKING:\n    import gradlab.unseen\n"
+                    "def f():\n    from gradlab.core.node import Node\n    importlib.import_module('gradlab.e')\n")
+    assert imports_of(path) == [("typing", True), ("gradlab.a", True), ("gradlab.core.node", True), ("gradlab", True),
+                                ("gradlab.core.node", False), ("gradlab.e", False)]
+
+
+def test_imports_make_no_circle():
+    """Those inside functions counted."""
+    graph = {module_of(path): {name for name, _ in imports_of(path)} & NAMES - {module_of(path)} for path in MODULES}
+    list(TopologicalSorter(graph).static_order())                                    # CycleError names one
+
+
+def test_the_core_names_no_rule():
+    """Nor anything above it by a string: what it needs is registered (`core.table.used`, `core.errors.explain_with`)."""
+    rules = set(PRIMITIVES)
+    for path in (PACKAGE / "core").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "PRIMITIVES":
+                assert not (isinstance(node.slice, ast.Constant) and node.slice.value in rules), f"{path.name} names a rule"
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+                above = [layer for layer in LAYERS[2:] if node.value.startswith(f"gradlab.{layer}.")]
+                assert not above, f"{path.name} names {node.value}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_down(path):
-    module = "gradlab." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-    if module in ("gradlab.__init__", "gradlab.cli"):
+    module = module_of(path)
+    if module in ("gradlab", "gradlab.cli"):
         return
     for name, at_import in imports_of(path):
         if name.startswith("gradlab."):

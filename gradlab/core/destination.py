@@ -56,7 +56,8 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
                 "outputs will not be resized unless they have zero elements.", UserWarning, stacklevel=3)
         out.array = made.array.astype(out.array.dtype)
     wrote(out)
-    return out
+    filled: Tensor = out
+    return filled
 
 
 def overlap(x: Any, out: Any, apart: bool) -> bool:
@@ -66,7 +67,7 @@ def overlap(x: Any, out: Any, apart: bool) -> bool:
     first, second = address(x), address(out)
     if first == second and x.nbytes == out.nbytes and x.strides == out.strides:
         return apart
-    return first < second + out.nbytes and second < first + x.nbytes
+    return bool(first < second + out.nbytes and second < first + x.nbytes)
 
 
 def dense(x: Any) -> bool:

@@ -117,7 +117,7 @@ def number_dtype(number: bool | int | float) -> np.dtype:
 def common_dtype(ranks: list[np.dtype | None]) -> np.dtype:
     """The common dtype of [numbers, 0-d tensors, tensors with axes], each joined already: a lower rank counts only
     where its kind is higher."""
-    result = None
+    result: np.dtype | None = None
     for candidate in reversed(ranks):
         if candidate is not None and (result is None or CATEGORY[candidate.kind] > CATEGORY[result.kind]):
             result = candidate

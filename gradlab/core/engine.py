@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from gradlab.core.storage import clock
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, Sweep, Watcher, swept, watchers
 
+T = TypeVar("T")
 LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
 
@@ -62,7 +63,7 @@ LOCALS: list[Any] = [mode, watchers]               # what is set for a thread
 DEEP = 40                                                     # sweeps inside of sweeps that one thread's stack is good for
 
 
-def in_fresh_thread(work: Callable[[], Any]) -> Any:
+def in_fresh_thread(work: Callable[[], T]) -> T:
     """`work()` in a thread with a stack of its own, and with what is set for this one, which waits."""
     settings = [dict(local.__dict__) for local in LOCALS]
     made: list[Any] = []
@@ -79,7 +80,8 @@ def in_fresh_thread(work: Callable[[], Any]) -> Any:
     thread.join()
     if len(made) > 1:
         raise made[1]
-    return made[0]
+    result: T = made[0]
+    return result
 
 
 def reachable(roots: Iterable[Node]) -> list[Node]:
@@ -442,7 +444,8 @@ def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
     if type(saved) is tuple:
         return saved
     if hasattr(saved, "unpacked"):
-        return saved.unpacked(node)
+        items: tuple[Any, ...] = saved.unpacked(node)
+        return items
     raise graph_freed(node, roots)
 
 

@@ -325,8 +325,9 @@ def forward_failed(op: Any, error: Exception, arrays: tuple[Any, ...], nodes: tu
 def misfit(op: Any, error: Exception, shapes: list[tuple[int, ...]], arrays: tuple[Any, ...]) -> Exception | None:
     """Torch's error for arguments that do not go together, or None if it has no words for it."""
     if isinstance(error, ValueError):
-        if op.explain is not None and (better := op.explain(*shapes)):
-            return better
+        told: Exception | None = None if op.explain is None else op.explain(*shapes)
+        if told is not None:
+            return told
         if op.kind == "elementwise":
             for first in range(len(shapes)):
                 for second in range(first + 1, len(shapes)):

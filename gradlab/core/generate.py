@@ -39,10 +39,10 @@ def number(value: float, like: Any) -> Tensor:
     not hold thousands of them, and a GPU is not sent them again and again; it cannot be written to."""
     host = type(like) is np.ndarray
     known = (KNOWN[like.dtype.char] if host else kept_beside(like)) if value else None    # 0. and -0. are equal, but not the same
-    made = None if known is None else known.get(value)
-    if made is not None:
-        return made
-    made = object.__new__(Tensor)
+    before = None if known is None else known.get(value)
+    if before is not None:
+        return before
+    made: Tensor = object.__new__(Tensor)
     array = np.array if host else namespace_of[type(like)].array
     try:
         made.array = array(value, like.dtype)
@@ -143,7 +143,8 @@ def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope = SCOPE | {"op": op, "batch": op.batch, "forward": op.forward, "__name__": "gradlab.core.generated"} | scope
     exec(compile(source, filename, "exec"), scope)  # noqa: S102  (our own text, made of our own declarations)
-    return scope[name]
+    made: Callable[..., Any] = scope[name]
+    return made
 
 
 def recording_function(op: Primitive) -> Callable[..., Any]:

@@ -43,11 +43,13 @@ def retained(tensor: Tensor, g: Any, traced: bool) -> None:
 
 def copied(g: Tensor, like: Tensor) -> Tensor:
     """A copy of a recorded gradient, as its tensor's axes lie."""
-    return used.copy.record(constant(like.array), g)
+    made: Tensor = used.copy.record(constant(like.array), g)
+    return made
 
 
 def _clone(g: Tensor) -> Tensor:
-    return used.clone.record(g)
+    made: Tensor = used.clone.record(g)
+    return made
 
 
 def _laid_out(g: Any, like: Any, borrowed: bool) -> Any:

@@ -62,7 +62,7 @@ def is_arranged(array: Any, wanted: Any) -> bool:
     """Whether the elements lie in that order."""
     if wanted is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator. Give gradlab.contiguous_format.")
-    return (channels_in_front(array) if _checked(array, wanted) else array).flags.c_contiguous
+    return bool((channels_in_front(array) if _checked(array, wanted) else array).flags.c_contiguous)
 
 
 def arranged(array: Any, wanted: Any) -> Any:

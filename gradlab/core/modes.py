@@ -74,7 +74,7 @@ class Decorating:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 with self.fresh():
                     return function(*args, **kwargs)
-        return wrapper
+        return wrapper                                                       # type: ignore[no-any-return]
 
     def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -210,7 +210,8 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
 
 def recorded_if(on: bool) -> no_grad:
     """A context in which operations are recorded or not; unlike `set_grad_enabled` it does nothing before it is entered."""
-    return enable_grad() if on else no_grad()
+    made: no_grad = enable_grad() if on else no_grad()
+    return made
 
 
 class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)

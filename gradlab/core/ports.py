@@ -91,7 +91,7 @@ class Port(Node):
         return super().hooks_of_its_own()                            # so that the sweep asks for hooks where the node proper is
 
     @property
-    def site(self) -> Any:  # type: ignore[override]
+    def site(self) -> Any:
         """The call is the node's."""
         return self.edges[0].site                                                            # type: ignore[union-attr]
 

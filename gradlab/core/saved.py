@@ -71,15 +71,16 @@ class Held:
         if twin is not None:
             twin.node = history
         try:
-            made = self.unpack(self.packed)
+            made: Any = self.unpack(self.packed)
         finally:
             if twin is not None:
                 twin.node = None
         if not isinstance(made, Tensor):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(made).__name__}")
+        tensor: Tensor = made
         if made.node is history:
-            return made
+            return tensor
         tensor = constant(made.array)
         tensor.node, tensor.storage = history, made.storage
         return tensor

@@ -59,7 +59,8 @@ def flow(node: Node, arg: str, position: int, edge: Node) -> Flow | list[Flow]:
         return axis_groups(shape, node.shape, meta["axis"])
     if op.reads == "all":
         return np.zeros(shape, int), np.zeros(node.shape, int)
-    return op.reads(arg, shape, node.shape, meta)
+    flows: Flow | list[Flow] = op.reads(arg, shape, node.shape, meta)
+    return flows
 
 
 class TooManyError(Exception):
@@ -123,4 +124,5 @@ def gathered(keys: np.ndarray, source: np.ndarray, n: int, limit: int | None = N
     if limit is not None and total > limit:
         raise TooManyError
     at = np.arange(total) + np.repeat(first_of - first, count)
-    return np.repeat(np.arange(source.size), count) * n + keys[at] % n
+    found: np.ndarray = np.repeat(np.arange(source.size), count) * n + keys[at] % n
+    return found

@@ -59,7 +59,8 @@ def own_storage(tensor: Any) -> Storage:
                 if node is not None:
                     node.storage = storage
                 tensor.storage = storage
-    return tensor.storage
+    own: Storage = tensor.storage
+    return own
 
 
 def wrote(tensor: Any) -> None:
@@ -87,7 +88,8 @@ def view_of(tensor: Any) -> View | None:
         return None
     noted: Any = getattr(tensor, "view_record", None)
     if type(noted) is not tuple:
-        return noted
+        view: View | None = noted
+        return view
     steps, refusal, source = [], "", tensor
     while type(noted) is tuple:
         source, op, meta, refused = noted

@@ -145,7 +145,8 @@ def result_tangent(op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[
                    given: Sequence[Tensor | None]) -> Tensor:
     """The tangent of what `op` made of tensors with the tangents `given` (None: it has none)."""
     if hasattr(made, "view_record"):
-        return op.record(given[0], **dict(zip(op.meta, meta, strict=True)))
+        seen: Tensor = op.record(given[0], **dict(zip(op.meta, meta, strict=True)))
+        return seen
     traced = mode.grad and (made.node is not None or any(t is not None and t.node is not None for t in given))
     call = Call(op, made, args, meta, traced)
     rules = op.traced_jvp if traced else op.jvp
@@ -204,13 +205,13 @@ NONE: Any = object()
 
 def tangent_of(x: Any) -> Tensor | None:
     """The tensor's tangent at the open level, or None: its own, or its base's seen as the tensor sees its base."""
-    found = getattr(x, "_tangent", NONE)
-    if found is not NONE:
-        return found
+    own: Tensor | None = getattr(x, "_tangent", NONE)
+    if own is not NONE:
+        return own
     if x.storage is FRESH or opened.level is None:
         return None
     view = view_of(x)
-    found = None if view is None else getattr(view.base, "_tangent", None)
+    found: Tensor | None = None if view is None else getattr(view.base, "_tangent", None)
     if found is not None and view is not None:
         with opened.level as level:
             for op, meta in view.steps:

@@ -183,7 +183,7 @@ class Tensor(Methods):
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self.array.ndim
+        return self.array.ndim                                               # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> dtype:
@@ -232,15 +232,16 @@ class Tensor(Methods):
 
 def constant(array: Any) -> Tensor:
     """`array` as a tensor without history, uncopied."""
-    tensor = Tensor.__new__(Tensor)
+    tensor: Tensor = Tensor.__new__(Tensor)
     tensor.array, tensor.node, tensor.grad_slot, tensor.storage = array, None, None, FRESH
     return born(tensor) if WATCHED else tensor
 
 
 def as_output(array: Any, node: Any) -> Tensor:
     """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
+    out: Tensor = array
     if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
-        return array
+        return out
     out = constant(array)
     out.node, out.storage = node, node.storage
     if WATCHED:

@@ -102,6 +102,7 @@ class _Watchers(threading.local):
 watchers = _Watchers()
 EVERYWHERE: list[Watcher] = []                             # those that see every thread, if anything is seen at all
 W = TypeVar("W", bound=Watcher)
+T = TypeVar("T")
 
 
 def watch(watcher: W) -> W:
@@ -169,7 +170,7 @@ def wrote(tensor: Any) -> None:
         watcher.wrote(tensor)
 
 
-def born(made: Any) -> Any:
+def born(made: T) -> T:
     """Tell this thread's watchers of a tensor that no operation made. Returns it."""
     for watcher in (*EVERYWHERE, *watchers.active):
         watcher.born(made)

@@ -57,7 +57,7 @@ class Stack(Sequence[str]):
                 FrameSummary(p.filename, p.line, p.function, lookup_line=False, end_lineno=p.end,
                              colno=p.start_column if p.start_column >= 0 else None,
                              end_colno=p.end_column if p.end_column >= 0 else None)
-                for p in places[cell:]]).format()                                            # type: ignore[arg-type]
+                for p in places[cell:]]).format()
         return self._lines
 
     def __getitem__(self, at: Any) -> Any:

@@ -347,7 +347,8 @@ def cut_off(graph: list[Any], x: Any) -> Loss | None:
     """The place where an operation of the graph was given the values of `x`, or of what was made of it, without history."""
     for node in graph:
         site = getattr(node, "site", None)
-        for loss in site[2] if site is not None and len(site) > 2 else ():
+        losses: tuple[Loss, ...] = site[2] if site is not None and len(site) > 2 else ()
+        for loss in losses:
             source = loss.node() if loss.node is not None else None
             if source is not None and any(other is x.node for other in below([source])):
                 return loss

@@ -26,7 +26,7 @@ from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules
 
 __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "dist", "log_softmax", "logsumexp",
-           "max", "mean", "min", "nanmean", "nansum", "norm", "prod", "renorm", "softmax", "std", "std_mean", "sum", "var",
+           "max", "mean", "min", "nanmean", "nansum", "prod", "renorm", "softmax", "std", "std_mean", "sum", "var",
            "var_mean"]
 
 
@@ -173,19 +173,6 @@ def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = 
         where = "an empty tensor because" if dim is None else f"the dimension {which}because this dimension is empty and"
         raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on {where} the operation does not have an identity")
     return op.record(input, axis=axis, keepdims=keepdim, order=int(ord) if ord == ord // 1 and -inf < ord < inf else ord)
-
-
-@over_dims
-def norm(input: Tensor, p: float | str | None = "fro", dim: Any = None, keepdim: bool = False,
-         dtype: Dtype | None = None) -> Tensor:
-    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; p is a number, "fro" (2) or, of matrices, "nuc"."""
-    if p is None or p == "fro":
-        p = 2
-    if isinstance(p, str):
-        from gradlab import linalg
-
-        return linalg.matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
 @over_dims

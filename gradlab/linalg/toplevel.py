@@ -4,13 +4,17 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from gradlab.core.destination import takes_out
+from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (as in torch, `dtype` is a parameter)
 from gradlab.core.tensor import Tensor, constant
+from gradlab.functions.arguments import over_dims
 from gradlab.functions.joins import cat
 from gradlab.functions.products import exchanged, identity_like, tensors, warn_once
+from gradlab.functions.reductions import vector_norm
 from gradlab.functions.results import Result, result_type
 from gradlab.linalg.factors import INVERTED, SOLVED, lu_factor_ex, orthogonal, positive_root, singular, through_cholesky
 from gradlab.linalg.factors import lu_solve as solve_from_factors
 from gradlab.linalg.matrices import matrices
+from gradlab.linalg.norms import matrix_norm
 from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import determinant, inv, pinv, sign_and_logarithm
 from gradlab.rules import elementwise as el
@@ -18,7 +22,7 @@ from gradlab.rules import factorizations as rules
 from gradlab.rules import indexing, shapes
 
 __all__ = ["cholesky", "cholesky_inverse", "cholesky_solve", "det", "inverse", "logdet", "lu", "lu_solve", "matrix_exp",
-           "matrix_power", "pinverse", "qr", "slogdet", "svd", "vander"]
+           "matrix_power", "norm", "pinverse", "qr", "slogdet", "svd", "vander"]
 
 QR, SVD, SlogDet = result_type("qr", "Q", "R"), result_type("svd", "U", "S", "V"), result_type("slogdet", "sign", "logabsdet")
 CHOLESKY, LOGDET = rules.cholesky.named("CholeskyBackward0"), el.where.named("WhereBackward0")
@@ -161,3 +165,14 @@ eig, symeig, solve, lstsq, matrix_rank = (_removed(name, instead) for name, inst
     ("eig", "eigh, of a symmetric matrix"), ("symeig", "eigh"), ("solve", "solve(A, B), its arguments reversed"),
     ("lstsq", "lstsq(A, B), its arguments reversed"), ("matrix_rank", "matrix_rank")))
 __all__ += ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
+
+
+@over_dims
+def norm(input: Tensor, p: float | str | None = "fro", dim: Any = None, keepdim: bool = False,
+         dtype: Dtype | None = None) -> Tensor:
+    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; p is a number, "fro" (2) or, of matrices, "nuc"."""
+    if p is None or p == "fro":
+        p = 2
+    if isinstance(p, str):
+        return matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
