@@ -10,6 +10,9 @@ import pytest
 from explore.banded import METHODS, ROWS, asked, the_matrix
 from threads import in_threads
 
+from gradlab.explore.cells import KNOWN
+from gradlab.explore.lab import Lab
+
 WANTED = the_matrix()
 WAYS = [
     lambda J, i: (J[i], WANTED[i]),
@@ -66,6 +69,31 @@ def test_a_view_sees_what_a_long_run_has_so_far():
     np.asarray(J)
     assert [(known, some) for known, _, some in seen] == [(3, True)]
     np.testing.assert_allclose(seen[0][1], WANTED[2])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_live_view_follows_a_run_of_another_thread(method):
+    """What it shows is the matrix as far as it is known, and it never waits for the whole."""
+    J, shown = asked(method, chunk=1), []
+    lab = Lab(J)
+
+    def look():
+        frame, arrays = lab.answer("hello", {}, [])
+        shown.append((frame["filled"], arrays["low"], arrays["high"], arrays["flags"] & KNOWN > 0))
+
+    def progress(done, total):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join(20)
+
+    J.runner.progress = progress
+    np.asarray(J)
+    assert len(shown) == J.plan.sweeps > 1 and not shown[0][3].all()
+    for _, low, high, known in shown:
+        assert known.any()
+        np.testing.assert_allclose(low[known], WANTED[known], atol=1e-13)
+        np.testing.assert_allclose(high[known], WANTED[known], atol=1e-13)
+    assert shown[-1][3].all()
 
 
 def test_it_is_still_copied_and_pickled():
