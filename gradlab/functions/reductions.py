@@ -206,7 +206,7 @@ def sum_to_size(input: Tensor, size: tuple[int, ...]) -> Tensor:
     if more < 0 or [n for n, m in zip(size, have[more:], strict=True) if n not in (1, m)]:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(have)}}}.")
     axes = [i for i, n in enumerate(have) if i < more or size[i - more] != n]
-    if not size and axes:
+    if not size:
         return sum(input)
     made = sum(input, axes, keepdim=True) if axes else input
     return reshape(made, size) if more else made

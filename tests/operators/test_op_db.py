@@ -224,11 +224,13 @@ def run(lib: Any, call: Callable[..., Any], process: Callable[..., Any], args: t
         steps.append(process(call(*args, **kwargs)))
         outputs = list(flat(steps[0]))
         for order in range(1, orders + 1):
-            outputs = [t for t in outputs if isinstance(t, lib.Tensor) and t.requires_grad]
-            if not outputs or not leaves:
+            recorded = [(k, t) for k, t in enumerate(outputs) if isinstance(t, lib.Tensor) and t.requires_grad]
+            if not recorded or not leaves:
                 break
-            seeds = [lib.from_numpy(np.array(weights(y.shape, k))).to(y.dtype) for k, y in enumerate(outputs)]
-            outputs = list(lib.autograd.grad(outputs, leaves, seeds, create_graph=order < orders, allow_unused=True))
+            # Weights go by place: torch records some zeros that have no history here.
+            seeds = [lib.from_numpy(np.array(weights(y.shape, k))).to(y.dtype) for k, y in recorded]
+            outputs = list(lib.autograd.grad([y for _, y in recorded], leaves, seeds, create_graph=order < orders,
+                                             allow_unused=True))
             steps.append(outputs)
     except Exception as error:  # noqa: BLE001
         steps.append(error)
