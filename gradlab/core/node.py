@@ -82,8 +82,8 @@ class Node:
 
     def __dir__(self) -> list[str]:
         """What users have of a node, and not what the engine keeps there."""
-        engine = {"op", "alone", "proper", "public", "hooks_of_its_own", *(slot for kind in type(self).__mro__ for slot in getattr(
-            kind, "__slots__", ()))}
+        slots = [slot for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]
+        engine = {"op", "alone", "proper", "public", "hooks_of_its_own", *slots}
         return sorted(name for name in object.__dir__(self) if name not in engine)
 
     def name(self) -> str:
