@@ -17,8 +17,8 @@ from gradlab.autograd.graph import GradientEdge, node_of
 from gradlab.backend.namespaces import is_array, namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.engine import accumulate, vjp_sweep
-from gradlab.core.engine import jvp_sweep as forward_sweep
 from gradlab.core.errors import no_graph, not_scalar, unrecorded, unused, weight_shape
+from gradlab.core.forward import jvp_sweep as forward_sweep
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Node
 from gradlab.core.silence import silence

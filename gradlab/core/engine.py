@@ -1,4 +1,4 @@
-"""The two sweeps over a recorded graph: reverse (vᵀJ) and forward (Ju). Neither recurses, neither runs anything again.
+"""The reverse sweep over a recorded graph: vᵀJ. It does not recurse, and runs nothing again. (The other one: core.forward.)
 
 A min-heap on a node's tick is a topological order, so the reverse sweep needs neither a discovery pass nor dependency
 counts. Rules see cotangents with any number of leading batch axes `lead`. Per edge the engine, not the rule, sums a
@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
@@ -492,61 +490,3 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
                             f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}")
         c = total.reshape(want)
     return c if getattr(c, "array", c).dtype == edge.dtype else xp.astype(c, edge.dtype)
-
-
-def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...] = (), *,
-              traced: bool = False) -> list[Any]:
-    """Forward sweep over the recorded nodes: from {node: tangent} to the tangents of the output nodes (None: unreached)."""
-    before = mode.grad
-    mode.grad = traced
-    try:
-        with silence() if heard() else nullcontext():
-            return _forward(outputs, tangents, lead, traced)
-    finally:
-        mode.grad = before
-
-
-def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...], traced: bool) -> list[Any]:
-    values = dict(tangents)
-    nodes = reachable(outputs)
-    readers = Counter(edge for node in nodes for edge in node.edges)                # a tangent goes when the last has read it
-    readers.update(outputs)
-    for node in reversed(nodes):
-        given = [values.get(edge) if edge is not None else None for edge in node.edges]
-        for edge in node.edges:
-            readers[edge] -= 1
-            if edge is not None and not readers[edge]:
-                values.pop(edge, None)
-        if node.op is None or node in tangents or all(t is None for t in given):
-            continue
-        kept = node.saved
-        if type(kept) is not tuple:
-            node.saved = unpacked(node)
-        elif clock.last_write < node.order:
-            check_unwritten(node)
-        if node.op.kind in ("elementwise", "bilinear"):                  # these broadcast: pad *between* batch and own axes
-            given = [t if t is None else pad(t, lead, len(node.shape)) for t in given]
-        try:
-            parts = [p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, given, None, lead) if p is not None]
-        finally:
-            node.saved = kept
-        if not parts:
-            continue
-        t = parts[0]
-        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in given)     # see `owned`
-        for part in parts[1:]:
-            if ours and part.shape == t.shape and part.dtype == t.dtype:
-                t += part
-            else:
-                t, ours = t + part, False
-        if t.shape != lead + node.shape:
-            t = namespace_of[type(t)].broadcast_to(t, lead + node.shape)
-        values[node] = t if getattr(t, "array", t).dtype == node.dtype else namespace_of[type(t)].astype(t, node.dtype)
-    return [values.get(node) for node in outputs]
-
-
-def pad(t: Any, lead: tuple[int, ...], ndim: int) -> Any:
-    """A tangent of lower rank with axes of length 1 put between the batch axes and its own."""
-    k = len(lead)
-    return t if t.ndim >= k + ndim else t.reshape(lead + (1,) * (k + ndim - t.ndim) + t.shape[k:])
-

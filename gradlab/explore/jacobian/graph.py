@@ -109,7 +109,7 @@ class GradlabGraph(Graph):
         return [host(found.get(node)) for node in self.starts]
 
     def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
-        from gradlab.core.engine import jvp_sweep
+        from gradlab.core.forward import jvp_sweep
 
         ends = [node for node in self.ends if node is not None]
         given = [(node, _like(u, x)) for node, x, u in zip(self.starts, self.inputs, tangents, strict=True)]

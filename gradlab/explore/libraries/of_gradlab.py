@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.autograd import grad
-from gradlab.core.engine import jvp_sweep
+from gradlab.core.forward import jvp_sweep
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
 from gradlab.creation.data import tensor

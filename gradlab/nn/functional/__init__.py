@@ -2,6 +2,7 @@
 from gradlab.core.errors import names_of as _names_of
 from gradlab.nn.functional.activations import *
 from gradlab.nn.functional.attention import *
+from gradlab.nn.functional.class_losses import *
 from gradlab.nn.functional.convolution import *
 from gradlab.nn.functional.distances import *
 from gradlab.nn.functional.layers import *
