@@ -10,7 +10,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions import log_softmax, where
-from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, fixed, settled
+from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, fixed, settled
 from gradlab.rules import losses as rules
 from gradlab.rules import shapes
 
