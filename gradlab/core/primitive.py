@@ -48,6 +48,9 @@ INDEXED = frozenset(f"{name}Backward0" for name in (
     "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
     "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
     "CopySlices", "MedianBackward1", "NanmedianBackward1"}
+# What torch saves arguments for whose gradients are not wanted.
+SAVING = frozenset(f"{name}Backward0" for name in (
+    "Addcdiv", "Convolution", "Copysign", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm"))
 READS = ("own", "index", "into", "axes", "all")
 PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
 
@@ -82,19 +85,22 @@ class Primitive:
         self._finish()
         PRIMITIVES[name] = self
 
-    def _finish(self) -> None:
+    def _finish(self, base: type[Node] = Node) -> None:
         self.frees = bool(self.saves) or self.node_name in INDEXED or (
             self.name == "overwrite" and self.node_name == "IndexPutBackward0")
-        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
+        self.spared = [not needed for needed in self.needs.values()]                     # whose gradient needs nothing saved
+        if not self.saves or self.variadic or self.node_name in SAVING or not any(self.spared):
+            self.spared = []
+        self.node_class = type(self.node_name, (base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
                                                          **properties(self)})
 
-    def named(self, node: str, view: bool | None = None) -> Primitive:
+    def named(self, node: str, view: bool | None = None, base: type[Node] = Node) -> Primitive:
         """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
-        view=False its results are not noted as views: their memory is nobody else's."""
+        view=False its results are not noted as views: their memory is nobody else's. `base` is what its nodes are."""
         twin = object.__new__(Primitive)
         twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED}
         twin.node_name, twin.view = node, self.view if view is None else view
-        twin._finish()
+        twin._finish(base)
         return twin
 
     def _derived_jvp(self, arg: str) -> Rule:

@@ -245,3 +245,31 @@ def test_nodes_are_called_as_torchs(t):
     assert shown - {"_register_hook_dict", "_set_sequence_nr", "requires_grad"} == {
         "_input_metadata", "_raw_saved_self", "_saved_exponent", "_saved_self", "_sequence_nr", "metadata", "name",
         "next_functions", "register_hook", "register_prehook"}
+
+
+# ------------------------------------------------------------------------------------------------------- a second backward
+SAVED_NOTHING = {
+    "fmod of a number": lambda t, x, c: x.fmod(2.0), "remainder of a number": lambda t, x, c: x.remainder(2),
+    "%": lambda t, x, c: x % 2.0, "fmod": lambda t, x, c: t.fmod(x, c), "remainder": lambda t, x, c: t.remainder(x, c),
+    "addmm": lambda t, x, c: t.addmm(x, c, c), "baddbmm": lambda t, x, c: t.baddbmm(x, c[None], c[None]),
+    "addcmul": lambda t, x, c: t.addcmul(x, c, c), "linear": lambda t, x, c: t.nn.functional.linear(c, c, x[0])}
+SAVED_ANYWAY = {
+    "fmod by x": lambda t, x, c: t.fmod(c, x), "remainder by x": lambda t, x, c: t.remainder(x, x), "*": lambda t, x, c: x * c,
+    "addcdiv": lambda t, x, c: t.addcdiv(x, c, c), "copysign": lambda t, x, c: t.copysign(c, x),
+    "conv1d": lambda t, x, c: t.nn.functional.conv1d(c[None], c[:, :, None], x[0]),
+    "layer_norm": lambda t, x, c: t.nn.functional.layer_norm(c, (2,), c[0], x[0]),
+    "group_norm": lambda t, x, c: t.nn.functional.group_norm(c[None], 2, c[0], x[0])}
+
+
+@pytest.mark.parametrize("name", [*SAVED_NOTHING, *SAVED_ANYWAY])
+def test_what_saved_nothing_is_swept_again(t, name):
+    x, c = t.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True), t.tensor([[2.0, 1.5], [4.0, 3.0]])
+    y = (SAVED_NOTHING | SAVED_ANYWAY)[name](t, x, c)
+    y.sum().backward()
+    once = x.grad.clone()
+    if name in SAVED_ANYWAY:
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            y.sum().backward()
+    else:
+        y.sum().backward()
+        assert values(x.grad) == values(2 * once)
