@@ -82,8 +82,8 @@ class Node:
 
     def __dir__(self) -> list[str]:
         """What users have of a node, and not what the engine keeps there."""
-        engine = {"op", "proper", "public", "hooks_of_its_own", *(slot for kind in type(self).__mro__ for slot in getattr(
-            kind, "__slots__", ()))}
+        engine = {"alone", "op", "proper", "public", "output_node", "hooks_of_its_own", *(
+            slot for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ()))}
         return sorted(name for name in object.__dir__(self) if name not in engine)
 
     def name(self) -> str:
@@ -98,6 +98,10 @@ class Node:
     @property
     def proper(self) -> Node:
         """Where the gradient of a tensor with this node arrives, and hooks on it are: itself, but see `ports.Reshaped`."""
+        return self
+
+    def output_node(self, number: int) -> Node:
+        """The node of the tensor that is output `number`."""
         return self
 
     @property

@@ -273,3 +273,115 @@ def test_what_saved_nothing_is_swept_again(t, name):
     else:
         y.sum().backward()
         assert values(x.grad) == values(2 * once)
+
+
+# -------------------------------------------------------------------------------------------- one node with several outputs
+JOINT_CALLS = [*((name, kw) for name in ("var_mean", "std_mean") for kw in ({}, {"dim": 1}, {
+    "dim": 0, "keepdim": True, "correction": 0})), *(("aminmax", kw) for kw in ({}, {"dim": 1}, {"dim": 0, "keepdim": True}))]
+
+
+@pytest.mark.parametrize(("name", "kw"), JOINT_CALLS)
+def test_two_results_have_one_node(t, name, kw):
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    a, b = getattr(t, name)(x, **kw)
+    node, calls = a.grad_fn, []
+    assert node is b.grad_fn and (a.output_nr, b.output_nr) == (0, 1)
+    assert node.name() == f"{name.title().replace('_', '')}Backward0"
+    assert node.next_functions == ((x.sum().grad_fn.next_functions[0][0], 0),) and (a * 2).grad_fn.next_functions[0] == (node, 0)
+    assert (b * 2).grad_fn.next_functions[0] == (node, 1) and not a._is_view() and len(node._input_metadata) == 2
+    assert node._saved_self is x and node._saved_keepdim is kw.get("keepdim", False)
+    if name == "std_mean":
+        assert node._saved_result0.grad_fn is node and values(node._saved_result0) == values(a)
+    if name == "aminmax":
+        assert node._saved_min.output_nr == 0 and node._saved_max.output_nr == 1 and values(node._saved_max) == values(b)
+    node.register_hook(lambda into, out: calls.append((len(into), [values(g) for g in out])))
+    node.register_prehook(lambda out: calls.append([g is None for g in out]))
+    a.sum().backward(retain_graph=True)
+    ones = values(t.ones_like(a))
+    assert calls == [[False, True], (1, [ones, None])]
+    b.retain_grad()
+    (a.sum() + 3 * b.sum()).backward(retain_graph=True)
+    assert calls[2:] == [[False, False], (1, [ones, values(3 * t.ones_like(a))])] and values(b.grad) == values(3 * t.ones_like(b))
+    b.sum().backward()
+    for again in (a, b):                                               # freed by the sweep through either
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            again.sum().backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        _ = node._saved_self
+
+
+def joined_gradients(t, name, kw, apart=False):
+    """First and second derivatives, batched ones, tangents, and gradients with respect to the results."""
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    if apart:                                                         # the same by two functions
+        dim = {k: v for k, v in kw.items() if k != "correction"}
+        first, second = {"var_mean": (t.var, t.mean), "std_mean": (t.std, t.mean), "aminmax": (t.amin, t.amax)}[name]
+        a, b = first(x, **kw), second(x, **dim)
+    else:
+        a, b = getattr(t, name)(x, **kw)
+    y = (a * a * b.exp()).sum() + (a + b).sin().sum()
+    g, = t.autograd.grad(y, x, create_graph=True)
+    found = [g, *t.autograd.grad((g * g).sum(), (x, a, b), retain_graph=True)]
+    found += t.autograd.grad((a, b), x, (t.stack([a, -a, 2 * a]).detach(), t.stack([b, b, -b]).detach()), is_grads_batched=True,
+                             retain_graph=True)
+    for one in (a, b):
+        found += t.autograd.grad(one, x, t.ones_like(one) * 0.5, retain_graph=True)
+    return [values(part) for part in found]
+
+
+@pytest.mark.parametrize(("name", "kw"), JOINT_CALLS)
+def test_the_gradients_of_two_results_with_one_node(t, name, kw):
+    joint, apart = joined_gradients(t, name, kw), joined_gradients(t, name, kw, apart=True)
+    assert len(joint) == len(apart) == 7
+    for one, other in zip(joint, apart, strict=True):
+        assert t.allclose(t.tensor(one, dtype=t.float64), t.tensor(other, dtype=t.float64), rtol=1e-12, atol=1e-12)
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    assert t.autograd.gradcheck(lambda x: getattr(t, name)(x, **kw), x, check_forward_ad=True, check_batched_grad=True)
+    assert t.autograd.gradgradcheck(lambda x: getattr(t, name)(x, **kw), x, check_batched_grad=True)
+
+
+def test_the_tangents_of_two_results_with_one_node(t):
+    fw = t.autograd.forward_ad
+    x, u = leaf(t, [1.0, 2.5], [0.5, -1.0]), t.tensor([[1.0, -2.0], [0.0, 3.0]], dtype=t.float64)
+    with fw.dual_level():
+        dual = fw.make_dual(x, u)
+        v, m = t.std_mean(dual, dim=1)
+        _, dv = fw.unpack_dual(v)
+        _, dm = fw.unpack_dual(m)
+        g, = t.autograd.grad(v.sum(), x, create_graph=True)              # reads the saved result, which has a tangent
+        dg = fw.unpack_dual(g).tangent
+        whole, = t.autograd.grad(dv.sum() + dm.sum(), x, retain_graph=True)
+    # of two numbers s = |d|/√2 where d is their difference: 1.5 and -1.5, with tangents -3 and 3
+    assert values(dm) == [-0.5, 1.5] and values(dv) == pytest.approx([-3 / 2**0.5, -3 / 2**0.5], rel=1e-12)
+    h = 1e-6
+    z = (x + h * u).detach().requires_grad_()
+    ahead, = t.autograd.grad(t.std(z, dim=1).sum(), z)
+    assert t.allclose(dg, (ahead - t.autograd.grad(t.std(x, dim=1).sum(), x)[0]) / h, atol=1e-5)
+    assert t.allclose(whole, dg, atol=1e-12)                             # both are the Hessian times u; the mean's is 0
+
+
+def test_a_result_of_two_that_was_overwritten_is_noticed(t):
+    x = leaf(t, [1.0, 2.5], [0.5, -1.0])
+    s, m = t.std_mean(x, dim=1)
+    m.mul_(2)                                                             # nothing saved it
+    assert m.grad_fn.name() == "MulBackward0" and m.grad_fn.next_functions[0] == (s.grad_fn, 1)
+    m.sum().backward(retain_graph=True)
+    assert values(x.grad) == [[1, 1], [1, 1]]
+    s.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        s.sum().backward()
+
+
+def test_hooks_have_what_a_node_of_two_results_saved(t):
+    x, packed = leaf(t, [1.0, 2.5], [0.5, -1.0]), []
+
+    def pack(saved):
+        packed.append(saved.detach().clone())
+        return len(packed) - 1
+
+    with t.autograd.graph.saved_tensors_hooks(pack, lambda at: packed[at]):
+        s, m = t.std_mean(x, dim=1)
+    assert len(packed) == 2
+    packed[0].fill_(0.0), packed[1].fill_(1.0)
+    (s.sum() + m.sum()).backward()
+    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]                     # of what the hooks gave, the deviations are 0
