@@ -10,8 +10,7 @@ What is freed is what the members saved. `saved` of the whole says only whether 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -111,8 +110,7 @@ class Joint:
             if part is None:
                 continue
             op = member.op
-            with opened(member):
-                found = (op.traced_vjp if traced else op.vjp if member.shape else op.scalar_vjp)(member, edges, part, lead)
+            found = ruled(op.traced_vjp if traced else op.vjp if member.shape else op.scalar_vjp, member, edges, part, lead)
             for i, (c, edge) in enumerate(zip(found, edges, strict=True)):
                 if c is not None and edge is not None:
                     c = fit(c, edge, lead, member)
@@ -131,8 +129,7 @@ class Joint:
         """The tangents of the outputs, from those of the edges."""
         made: list[Any] = []
         for member in node.members:
-            with opened(member):
-                parts = (member.op.traced_jvp if traced else member.op.jvp)(member, tangents, None, lead)
+            parts = ruled(member.op.traced_jvp if traced else member.op.jvp, member, tangents, None, lead)
             total: Any = None
             for part in parts:
                 total = part if total is None else total if part is None else total + part
@@ -155,16 +152,15 @@ def of_member(whole: Whole, number: int, name: str) -> Any:
     return getattr(whole.members[number], name)
 
 
-@contextmanager
-def opened(member: Member) -> Iterator[None]:
-    """A member whose saved tensors are unpacked, and none of them overwritten."""
+def ruled(rule: Callable[..., Any], member: Member, edges: Any, g: Any, lead: tuple[int, ...]) -> Any:
+    """What a member's rule makes, once what it saved is unpacked, and none of it found overwritten."""
     kept = member.saved
     if type(kept) is not tuple:
         member.saved = unpacked(member)
     elif clock.last_write < member.order:
         check_unwritten(member)
     try:
-        yield
+        return rule(member, edges, g, lead)
     finally:
         member.saved = kept
 

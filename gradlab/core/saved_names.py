@@ -84,7 +84,7 @@ class Facts:
 
     def __init__(self, node: Any) -> None:
         keys = ["shapes"] * bool(node.op.variadic) + node.op.meta
-        self.name, self.meta, self.out = node.name(), dict(zip(keys, getattr(node, "meta", ()), strict=False)), node.shape
+        self.name, self.meta, self.out = node.title, dict(zip(keys, getattr(node, "meta", ()), strict=False)), node.shape
         self.shapes = [None if edge is None else edge.shape for edge in node.edges]
         self.shape = next((shape for shape in self.shapes if shape is not None), node.shape)
 

@@ -61,7 +61,7 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 shape = "×".join(map(str, owner.shape)) or "0-d"
-                found.append((f"{node.name()}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
+                found.append((f"{node.title}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
                               owner.size * owner.itemsize))
     return found
 

@@ -128,7 +128,7 @@ class Python:
         if NOTED:
             settle()
         text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
-                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.name(),
+                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.title,
                            device=str(self.device) if self.is_cuda else None,
                            tangent=getattr(self, "_tangent", None))
         return f"Parameter containing:\n{text}" if getattr(self, "_role", "") == "Parameter" else text

@@ -385,3 +385,69 @@ def test_hooks_have_what_a_node_of_two_results_saved(t):
     packed[0].fill_(0.0), packed[1].fill_(1.0)
     (s.sum() + m.sum()).backward()
     assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]                     # of what the hooks gave, the deviations are 0
+
+
+# ---------------------------------------------------------------------------------------------------- once_differentiable
+def described(fn):
+    return "None" if fn is None else f"{type(fn).__name__}({', '.join(described(below) for below, _ in fn.next_functions)})"
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True:UserWarning")
+def test_the_graph_of_what_is_once_differentiable(t):
+    class Mixed(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, p, b):
+            ctx.p = p
+            ctx.save_for_backward(a, b)
+            return a + p * b + a * b
+
+        @staticmethod
+        @t.autograd.function.once_differentiable
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g + g * b, None, g * ctx.p + g * a
+
+    x, y, w = leaf(t, 1.0, 2.0), leaf(t, 3.0, 4.0), leaf(t, 5.0, 6.0)
+    Mixed.apply(x, 2, y).backward(t.ones(2, dtype=t.float64), create_graph=True)
+    assert x.grad.grad_fn is None and not x.grad.requires_grad and values(x.grad) == [4, 5]
+    gx, gy = t.autograd.grad((Mixed.apply(x, 2, y) * w).sum(), (x, y), create_graph=True)
+    assert gx.grad_fn is gy.grad_fn and (gx.output_nr, gy.output_nr) == (0, 2) and values(gy) == [15, 24]
+    assert described(gx.grad_fn) == "Error(AccumulateGrad(), None, AccumulateGrad())"
+    assert gx.grad_fn.name() == "torch::autograd::Error" and repr(type(gx.grad_fn)) == "<class 'Error'>"
+    assert "grad_fn=<Error>" in repr(gx)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+        (gx * w).sum().backward()
+    x.grad = None
+    Mixed.apply(x, 2, y).backward(t.ones(2, dtype=t.float64, requires_grad=True), create_graph=True)
+    assert described(x.grad.grad_fn) == "CopyBackwards(None, Error(AccumulateGrad(), None, AccumulateGrad()))"
+
+
+def test_what_cannot_be_differentiated_twice_is_not_half_differentiated():
+    gl = pytest.importorskip("gradlab")
+
+    class Double(gl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @gl.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return g * 2
+
+    x, w = leaf(gl, 1.0), leaf(gl, 3.0)
+    g, = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)      # g is 2w, so (g w)' is 4w; torch says g
+    with pytest.raises(RuntimeError, match=r"trying to differentiate twice .*the backward of Double"):
+        gl.autograd.grad((g * w).sum(), w)
+
+
+# -------------------------------------------------------------------------------------------------------- names of torch's own
+def test_torchs_own_nodes_have_its_namespace(t):
+    x = leaf(t, 1.0, 2.0)
+    y = x * 1
+    y[0] = x[1]
+    assert y.grad_fn.name() == "torch::autograd::CopySlices" and repr(type(y.grad_fn)) == "<class 'CopySlices'>"
+    assert "grad_fn=<CopySlices>" in repr(y) and repr(y.grad_fn).startswith("<CopySlices object at 0x")
+    end = y.grad_fn.next_functions[0][0].next_functions[0][0]
+    assert end.name() == "torch::autograd::AccumulateGrad" and repr(end).startswith("<AccumulateGrad object at 0x")
+    assert (x * x).grad_fn.name() == "MulBackward0"
