@@ -13,7 +13,7 @@ istft map2_ module_load mtia narrow_copy nonzero_static orgqr ormqr q_per_channe
 q_per_channel_zero_points q_scale q_zero_point qscheme record_stream reinforce resize resize_as resize_as_sparse_ row_indices
 slice_inverse smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm stft storage_type sum_to_size
 to_dense to_mkldnn to_padded_tensor to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr
-triangular_solve untyped_storage values volatile xpu
+triangular_solve untyped_storage values xpu
 """
 
 

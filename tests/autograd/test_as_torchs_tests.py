@@ -451,3 +451,12 @@ def test_torchs_own_nodes_have_its_namespace(t):
     end = y.grad_fn.next_functions[0][0].next_functions[0][0]
     assert end.name() == "torch::autograd::AccumulateGrad" and repr(end).startswith("<AccumulateGrad object at 0x")
     assert (x * x).grad_fn.name() == "MulBackward0"
+
+
+def test_volatile_is_gone(t):
+    x = leaf(t, 1.0)
+    with pytest.warns(UserWarning, match=r"volatile was removed \(Variable\.volatile is always False\)"):
+        assert x.volatile is False
+    with pytest.warns(UserWarning, match=r"volatile was removed and now has no effect\. Use `with \w+\.no_grad\(\):` instead\."):
+        x.volatile = True
+    assert x.requires_grad and (x * 2).requires_grad and "volatile" not in getattr(x, "__dict__", {})
