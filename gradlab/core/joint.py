@@ -75,7 +75,7 @@ class Joint:
     def __init__(self, node: str, *primitives: Primitive, tex: str, formula: str) -> None:
         self.name = self.node_name = node
         self.tex, self.formula, self.args = tex, formula, primitives[0].args
-        self.primitives = [op.named(node, base=Member) for op in primitives]
+        self.primitives = [one_of_several(op, node) for op in primitives]
         saved: dict[str, Any] = {}
         for i, op in enumerate(self.primitives):
             for name in names(op):
@@ -145,6 +145,14 @@ class Joint:
 
     def __repr__(self) -> str:
         return f"<joint primitive {self.name}>"
+
+
+def one_of_several(op: Primitive, node: str) -> Primitive:
+    """The primitive under the name of a node of several, recorded as a member of one."""
+    twin = op.named(node)
+    twin.base = Member
+    twin._finish()
+    return twin
 
 
 def of_member(whole: Whole, number: int, name: str) -> Any:

@@ -58,6 +58,8 @@ PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}           
 class Primitive:
     """What was declared, and the functions built from it. Called on a Tensor it records; on an array it just runs."""
 
+    base: type[Node] = Node                                        # what its nodes are
+
     def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
                  reads: Any = "own", promote: str = "same",
@@ -85,22 +87,22 @@ class Primitive:
         self._finish()
         PRIMITIVES[name] = self
 
-    def _finish(self, base: type[Node] = Node) -> None:
+    def _finish(self) -> None:
         self.frees = bool(self.saves) or self.node_name in INDEXED or (
             self.name == "overwrite" and self.node_name == "IndexPutBackward0")
         self.spared = [not needed for needed in self.needs.values()]                     # whose gradient needs nothing saved
         if not self.saves or self.variadic or self.node_name in SAVING or not any(self.spared):
             self.spared = []
-        self.node_class = type(self.node_name, (base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
+        self.node_class = type(self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
                                                          **properties(self)})
 
-    def named(self, node: str, view: bool | None = None, base: type[Node] = Node) -> Primitive:
+    def named(self, node: str, view: bool | None = None) -> Primitive:
         """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
-        view=False its results are not noted as views: their memory is nobody else's. `base` is what its nodes are."""
+        view=False its results are not noted as views: their memory is nobody else's."""
         twin = object.__new__(Primitive)
         twin.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in generate.GENERATED}
         twin.node_name, twin.view = node, self.view if view is None else view
-        twin._finish(base)
+        twin._finish()
         return twin
 
     def _derived_jvp(self, arg: str) -> Rule:

@@ -460,3 +460,15 @@ def test_volatile_is_gone(t):
     with pytest.warns(UserWarning, match=r"volatile was removed and now has no effect\. Use `with \w+\.no_grad\(\):` instead\."):
         x.volatile = True
     assert x.requires_grad and (x * 2).requires_grad and "volatile" not in getattr(x, "__dict__", {})
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean", "aminmax"])
+def test_two_results_of_half_precision(t, name):
+    x = t.tensor([[1.0, 2.5, 4.0], [0.5, -1.0, 3.0]], dtype=t.float16, requires_grad=True)
+    a, b = getattr(t, name)(x, dim=1)
+    assert a.grad_fn is b.grad_fn and a.dtype is b.dtype is t.float16
+    (a.sum() + 3 * b.sum()).backward()
+    exact = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    a, b = getattr(t, name)(exact, dim=1)
+    (a.sum() + 3 * b.sum()).backward()
+    assert x.grad.dtype is t.float16 and t.allclose(x.grad.double(), exact.grad, rtol=2e-3, atol=2e-3)
