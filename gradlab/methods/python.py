@@ -146,7 +146,8 @@ class Python:
 
     def __dir__(self) -> list[str]:
         members = {name: member for kind in reversed(type(self).__mro__) for name, member in vars(kind).items()}
-        return sorted({*(name for name, member in members.items() if not isinstance(member, Missing)), *self.__dict__})
+        return sorted({*(name for name, member in members.items() if not isinstance(member, Missing)), *self.__dict__} - {
+            "volatile"})                                              # which warns when it is read
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
