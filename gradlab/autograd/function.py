@@ -12,14 +12,14 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from gradlab.autograd import graph
 from gradlab.autograd.outputs import Results
 from gradlab.autograd.user_rules import FunctionNode, UserRules, grad_mode
 from gradlab.core.modes import mode
-from gradlab.core.node import Error, Node, RemovableHandle
-from gradlab.core.ports import Own
+from gradlab.core.node import PUBLIC_MODULE, AccumulateGrad, Error, Node, RemovableHandle
+from gradlab.core.ports import Own, Several
 from gradlab.core.saved import items_of, restore, saved_tensor
 from gradlab.core.storage import FRESH, tick
 from gradlab.core.tensor import Tensor
@@ -300,16 +300,38 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         sources = tuple(x.node for x in args if isinstance(x, Tensor) and x.node is not None)
         if not mode.grad or not sources:
             return outputs
-        made = tuple(failing(y, sources, ctx) if isinstance(y, Tensor) else y
-                     for y in (outputs if isinstance(outputs, tuple) else (outputs,)))
+        made = failing(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
         return made if isinstance(outputs, tuple) else made[0]
     return wrapper
 
 
-def failing(y: Tensor, sources: tuple[Node, ...], ctx: Any) -> Tensor:
-    """The tensor with the history that it cannot be differentiated."""
-    made = y.detach()
-    made.node = Error(sources, made, f"{TWICE}: the backward of {ctx._forward_cls.__name__}.")
+class DelayedError(Several):
+    """The node of results that cannot be differentiated. Users see it as torch makes it, where each result comes of a leaf of its
+    own; a sweep finds what they truly come of behind it, so that it ends in the error and never in half a gradient."""
+
+    __slots__ = ("leaves",)
+    op: ClassVar[Any] = Error.op
+    leaves: tuple[Node | None, ...]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return tuple((leaf, 0) for leaf in self.leaves)
+
+
+DelayedError.__name__, DelayedError.__qualname__, DelayedError.__module__ = "Error", "Error", PUBLIC_MODULE
+
+
+def failing(outputs: tuple[Any, ...], sources: tuple[Node, ...], ctx: Any) -> tuple[Any, ...]:
+    """The tensors with the history that they cannot be differentiated."""
+    made = tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
+    node = object.__new__(DelayedError)
+    node.edges, node.saved, node.meta, node.hooks = sources, (), (f"{TWICE}: the backward of {ctx._forward_cls.__name__}.",), None
+    node.storage, node.order = FRESH, tick()
+    node.of_outputs([(y.array.shape, y.array.dtype) if isinstance(y, Tensor) else None for y in made])
+    node.leaves = tuple(AccumulateGrad(y.detach()) if isinstance(y, Tensor) else None for y in made)
+    for number, y in enumerate(made):
+        if isinstance(y, Tensor):
+            y.node = node.output_node(number)
     return made
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradlab.autograd.functions import grad
-from gradlab.backend.namespaces import host, is_writable, namespace_of
+from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -286,7 +286,7 @@ def _check_batched(outputs: list[Tensor], xs: list[Tensor]) -> None:
     random = np.random.default_rng(0)
     for k, y in enumerate(outputs):
         vs = namespace_of[type(y.array)].asarray(random.standard_normal((2, *y.array.shape)), dtype=y.array.dtype)
-        singly = [grad(y, xs, constant(v), retain_graph=True, allow_unused=True) for v in vs]
+        singly = [grad(y, xs, constant(wrap(v)), retain_graph=True, allow_unused=True) for v in vs]
         try:
             batched = grad(y, xs, constant(vs), retain_graph=True, allow_unused=True, is_grads_batched=True)
         except RuntimeError as error:

@@ -66,7 +66,7 @@ def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
         raise TypeError(f"GradientEdge: the node is {type(node).__name__}, and should be what `grad_fn` gives.")
     count = getattr(node, "outputs", 1)
     if not 0 <= number < count:
-        raise IndexError(f"GradientEdge: {node.name()} has {count} output{'s' * (count > 1)}, and there is no number {number}.")
+        raise IndexError(f"GradientEdge: {node.title} has {count} output{'s' * (count > 1)}, and there is no number {number}.")
     return node.output_node(number) if isinstance(node, Several) else node
 
 

@@ -245,7 +245,7 @@ def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, tr
         pairs = [(c, tensor_or_zeros(t, None, like, materialize=False)) for c, t in zip(grads, given, strict=True)
                  if c is not None and c.node is not None]
         unseen = [c for c, t in zip(grads, given, strict=True) if t is not None and c is not None and c.node is None]
-        why = "is once_differentiable" if any(type(c.node) is Error for c, _ in pairs) else (
+        why = "is once_differentiable" if any(c.node.op is not None and c.node.public[0].op is Error.op for c, _ in pairs) else (
             "computes what is not recorded (by NumPy, or under detach or no_grad)" if any(c.array.any() for c in unseen) else "")
         if why:
             raise NotImplementedError(f"You must implement the jvp function for custom autograd.Function to use it with forward "

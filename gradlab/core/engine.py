@@ -444,6 +444,9 @@ def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
     if hasattr(saved, "unpacked"):
         items: tuple[Any, ...] = saved.unpacked(node)
         return items
+    spared = getattr(node.op, "spared", None)
+    if spared and all(e is None or spare for e, spare in zip(node.edges, spared, strict=True)):
+        return (None,) * len(node.op.saves)                  # it had saved nothing that could be freed
     raise graph_freed(node, roots)
 
 

@@ -183,7 +183,7 @@ def no_graph(index: int, output: Any) -> RuntimeError:
 @explained
 def graph_freed(node: Any, roots: Sequence[Any] = ()) -> RuntimeError:
     """`node`: what was freed; `roots`: the (node, cotangent) pairs that the sweep which found it so started from."""
-    return RuntimeError(f"{TWICE} What {node.name()} had saved is freed.")
+    return RuntimeError(f"{TWICE} What {node.title} had saved is freed.")
 
 
 @explained

@@ -14,6 +14,7 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import size_of
 from gradlab.core.storage import tick
 
+NATIVE = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))      # torch names them by their C++ classes
 PUBLIC_MODULE = "builtins"            # so that a node's class is written as torch's is: <class 'MulBackward0'>
 
 
@@ -78,17 +79,23 @@ class Node:
     site: Any                                                            # where it was recorded; set only when somebody watches
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.title} object at {id(self):#x}>"
 
     def __dir__(self) -> list[str]:
         """What users have of a node, and not what the engine keeps there."""
         slots = [slot for kind in type(self).__mro__ for slot in getattr(kind, "__slots__", ())]
-        engine = {"op", "alone", "proper", "public", "hooks_of_its_own", *slots}
+        engine = {"op", "alone", "proper", "public", "output_node", "title", "hooks_of_its_own", *slots}
         return sorted(name for name in object.__dir__(self) if name not in engine)
 
     def name(self) -> str:
-        """The node's name, as `MulBackward0`."""
-        return type(self).__name__
+        """The node's name as torch has it: `MulBackward0`, `torch::autograd::CopySlices`."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in NATIVE else name
+
+    @property
+    def title(self) -> str:
+        """The name in words and pictures: without the namespace."""
+        return self.name().rpartition("::")[2]
 
     @property
     def public(self) -> tuple[Any, int]:
@@ -98,6 +105,10 @@ class Node:
     @property
     def proper(self) -> Node:
         """Where the gradient of a tensor with this node arrives, and hooks on it are: itself, but see `ports.Reshaped`."""
+        return self
+
+    def output_node(self, number: int) -> Node:
+        """The node of the tensor that is output `number`."""
         return self
 
     @property
@@ -175,6 +186,7 @@ class Error(Node):
     """The node of a tensor that wants a gradient and cannot have one: `why` is the error."""
 
     __slots__ = ()
+    __module__ = PUBLIC_MODULE
     op = _Raising()
 
     def __init__(self, edges: tuple[Node, ...], like: Any, why: str) -> None:
@@ -186,6 +198,7 @@ class Invalid(Error):  # noqa: N818  (a node's name)
     """The node of a view that lost its history with a write to its base."""
 
     __slots__ = ()
+    __module__ = PUBLIC_MODULE
 
 
 def behind(roots: Iterable[Node | None]) -> Iterator[Node]:

@@ -51,12 +51,17 @@ INDEXED = frozenset(f"{name}Backward0" for name in (
     "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
     "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
     "CopySlices", "MedianBackward1", "NanmedianBackward1"}
+# What torch saves arguments for whose gradients are not wanted.
+SAVING = frozenset(f"{name}Backward0" for name in (
+    "Addcdiv", "Convolution", "Copysign", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm"))
 READS = ("own", "index", "into", "axes", "all")
 PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
 
 
 class Primitive:
     """What was declared, and the functions built from it. Called on a Tensor it records; on an array it just runs."""
+
+    base: type[Node] = Node                                        # what its nodes are
 
     def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
                  node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
@@ -89,7 +94,10 @@ class Primitive:
     def _finish(self) -> None:
         self.frees = bool(self.saves) or self.node_name in INDEXED or (
             self.name == "overwrite" and self.node_name == "IndexPutBackward0")
-        self.node_class = type(self.node_name, (Node,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
+        self.spared = [not needed for needed in self.needs.values()]                     # whose gradient needs nothing saved
+        if not self.saves or self.variadic or self.node_name in SAVING or not any(self.spared):
+            self.spared = []
+        self.node_class = type(self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
                                                          **properties(self)})
 
     def named(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:

@@ -280,7 +280,7 @@ class SavedTensor:
         node.saved = type(node.saved)(items) if isinstance(item, Kept) else Packed(node, items)
 
     def __repr__(self) -> str:
-        return f"<SavedTensor {self._at} of {self._node.name()}>"
+        return f"<SavedTensor {self._at} of {self._node.title}>"
 
 
 def saved_tensor(node: Any, at: int) -> SavedTensor:

@@ -17,7 +17,8 @@ from gradlab.backend.namespaces import is_array
 from gradlab.core.saved import saved_tensor, value_of
 from gradlab.core.tensor import constant
 
-# Of tensors: what most primitives call them, and the primitives (by the node's name) that call them otherwise.
+# Of tensors: what most primitives call them, and the primitives (by the node's name, and theirs where several share a node)
+# that call them otherwise.
 USUAL = {"x": "self", "a": "self", "b": "other", "y": "target", "out": "result"}
 TENSORS = {
     "MmBackward0": {"b": "mat2"}, "BmmBackward0": {"b": "mat2"}, "MvBackward0": {"b": "vec"}, "DotBackward0": {"b": "tensor"},
@@ -25,7 +26,8 @@ TENSORS = {
     "PowBackward1": {"b": "exponent"}, "PowBackward2": {"x": "exponent"}, "CdistBackward0": {"a": "x1", "b": "x2"},
     "ConvolutionBackward0": {"x": "input", "w": "weight"}, "NativeLayerNormBackward0": {"x": "input", "w": "weight"},
     "NativeBatchNormBackward0": {"x": "input", "w": "weight"}, "LinalgInvExBackward0": {"out": "inverse"},
-    "LinalgSolveExBackward0": {"a": "A"}, "LinalgDetBackward0": {"x": "A"},
+    "LinalgSolveExBackward0": {"a": "A"}, "StdMeanBackward0": {"out": "result0"},
+    "AminmaxBackward0 amin": {"out": "min"}, "AminmaxBackward0 amax": {"out": "max"}, "LinalgDetBackward0": {"x": "A"},
 }
 
 # Of metadata: nodes, and what they save.
@@ -40,8 +42,8 @@ MeanBackward1 | dim keepdim self_sym_numel self_sym_sizes
 MaxBackward0 MinBackward0 ModeBackward0 MedianBackward1 KthvalueBackward0 | dim indices keepdim self_sym_sizes
 SortBackward0 TopkBackward0 | dim indices self_sym_sizes
 CummaxBackward0 CumminBackward0 | dim indices
-AmaxBackward0 AminBackward0 LogsumexpBackward0 | dim keepdim
-VarBackward0 StdBackward0 | correction dim keepdim
+AmaxBackward0 AminBackward0 AminmaxBackward0 LogsumexpBackward0 | dim keepdim
+VarBackward0 StdBackward0 VarMeanBackward0 StdMeanBackward0 | correction dim keepdim
 LinalgVectorNormBackward0 | dim keepdim ord
 SoftmaxBackward0 LogSoftmaxBackward0 CumsumBackward0 CumprodBackward0 CatBackward0 StackBackward0 | dim
 GatherBackward0 | dim index
@@ -82,7 +84,7 @@ class Facts:
 
     def __init__(self, node: Any) -> None:
         keys = ["shapes"] * bool(node.op.variadic) + node.op.meta
-        self.name, self.meta, self.out = node.name(), dict(zip(keys, getattr(node, "meta", ()), strict=False)), node.shape
+        self.name, self.meta, self.out = node.title, dict(zip(keys, getattr(node, "meta", ()), strict=False)), node.shape
         self.shapes = [None if edge is None else edge.shape for edge in node.edges]
         self.shape = next((shape for shape in self.shapes if shape is not None), node.shape)
 
@@ -142,7 +144,7 @@ READERS: dict[str, Callable[[Facts], Any]] = {
 
 def tensors(op: Any) -> list[str]:
     """Torch's names of the tensors that the nodes of a primitive save, in its order."""
-    called = USUAL | TENSORS.get(op.node_name, {})
+    called = USUAL | TENSORS.get(op.node_name, {}) | TENSORS.get(f"{op.node_name} {op.name}", {})
     return [called.get(name, name) for name in op.saves]
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import on_host
 from gradlab.core.engine import reachable
+from gradlab.core.joint import Joint, single
 from gradlab.core.node import Node
 
 
@@ -72,15 +73,15 @@ def pattern(output: Node, x: Node, limit: int | None = None) -> tuple[np.ndarray
     than `limit`."""
     n = prod(x.shape)
     sets: dict[Node, np.ndarray] = {x: np.arange(n) * (n + 1)}
-    nodes = reachable([output])
-    waiting = Counter(edge for node in nodes for edge in node.edges)              # a set is kept for those that still read it
+    nodes = [(node, single(node)) for node in reachable([output]) if type(node.op) is not Joint]       # its members are read
+    waiting = Counter(edge for _, made in nodes for edge in made.edges)           # a set is kept for those that still read it
     try:
-        for node in reversed(nodes):
+        for node, made in reversed(nodes):
             if node.op is not None and node is not x:
-                parts = list(_parts(node, sets, n, limit))
+                parts = list(_parts(made, sets, n, limit))
                 if parts:
                     sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
-            for edge in node.edges:
+            for edge in made.edges:
                 waiting[edge] -= 1
                 if edge is not None and not waiting[edge] and edge is not output:
                     sets.pop(edge, None)

@@ -110,6 +110,12 @@ class Level(Watcher):
                 self.hand(old, found)
                 self.hand(tensor, op.record(found, **meta))
 
+    def joined(self, made: Sequence[Tensor], members: Sequence[Node]) -> None:
+        for x, member in zip(made, members, strict=True):
+            tangent = self.of_outputs.pop(member, None)
+            if tangent is not None and x.node is not None:
+                self.of_outputs[x.node] = tangent
+
     def cut(self, made: Tensor, source: Tensor, how: str) -> None:
         if made is source and hasattr(made, "_tangent"):                                                          # `detach_`
             self.hand(made, None)

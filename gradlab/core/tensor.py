@@ -243,7 +243,7 @@ def as_output(array: Any, node: Any) -> Tensor:
     if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
         return out
     out = constant(array)
-    out.node, out.storage = node, node.storage
+    out.node, out.storage = node.output_node(0), node.storage
     if WATCHED:
         remade(out)
     return out

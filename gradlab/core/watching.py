@@ -78,6 +78,9 @@ class Watcher:
     def rebased(self, node: Any) -> None:
         """`node` was made for a tensor that was overwritten, in part or whole."""
 
+    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+        """The tensors `made`, which were recorded one by one with the nodes `members`, are the outputs of one node now."""
+
     def swept(self) -> Any:
         """A reverse sweep starts: what it shall leave in the nodes that it frees, or None."""
 
@@ -211,6 +214,12 @@ def rebased(node: Any) -> None:
     """Tell this thread's watchers of the node of an overwritten tensor."""
     for watcher in watchers.active:
         watcher.rebased(node)
+
+
+def joined(made: Sequence[Any], members: Sequence[Any]) -> None:
+    """Tell this thread's watchers of tensors that are the outputs of one node now."""
+    for watcher in watchers.active:
+        watcher.joined(made, members)
 
 
 def left(source: Any, how: str) -> None:

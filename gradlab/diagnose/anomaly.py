@@ -106,6 +106,14 @@ class Anomaly(Watcher):
         if parent is not None:
             node.metadata["parent_"] = parent
 
+    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+        """What was noted for the members holds of the node of all."""
+        node = made[0].node.public[0]
+        node.metadata.update(members[0].metadata)
+        for member in members:
+            if (how := self.first_nan.get(member)) is not None:
+                self.first_nan.setdefault(node, how)
+
     # ------------------------------------------------------------------------------------------------------ in a sweep
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Look for nan in what a node returns."""

@@ -161,7 +161,7 @@ def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> R
     if not made and by is None:
         return RuntimeError(f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
                             f"and call it once.{how_to_see()}")
-    facts = [("freed", f"{made} ({node.name()})")] if made else []
+    facts = [("freed", f"{made} ({node.title})")] if made else []
     facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
     carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
     if carried is not None:
@@ -321,7 +321,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
     elif x.node.op is not None:
         shared = [node for node in below([x.node]) if node in own]
         if shared:
-            by = made or f"by {x.node.name()}"
+            by = made or f"by {x.node.title}"
             facts += [("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
                       ("fix", ("differentiate by the tensor that was used, or use this one: a name that is bound again "
                                "(x = x + 0) is another tensor"))]
@@ -380,7 +380,7 @@ def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
 def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> str:
     """The warning, and what is known."""
     name = receiver(here, "grad")
-    facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.name()})")]
+    facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.title})")]
     if name or made is not None:
         called = name if name.replace(".", "").isidentifier() else "y"
         if step := rebinding(made, called) or rebinding(here, called):

@@ -6,6 +6,7 @@ operands (or the sweep's roots) came from: what these saved is what a user can d
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from gradlab.backend.namespaces import cuda, is_array
@@ -49,7 +50,8 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
     """What the nodes reached save, each memory once: (which tensor of which node, bytes)."""
     seen: set[int] = set()
     found: list[tuple[str, int]] = []
-    for node in reachable([node for node in nodes if node is not None]):
+    below = reachable([node for node in nodes if node is not None])
+    for node in chain.from_iterable(getattr(one, "members", (one,)) for one in below):
         saved = node.saved if node.op is not None and type(node.saved) is tuple else ()
         for name, value in zip(getattr(node.op, "saves", ()), saved, strict=False):
             array = getattr(value, "array", value)
@@ -59,7 +61,7 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 shape = "×".join(map(str, owner.shape)) or "0-d"
-                found.append((f"{node.name()}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
+                found.append((f"{node.title}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
                               owner.size * owner.itemsize))
     return found
 

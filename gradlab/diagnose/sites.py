@@ -177,7 +177,7 @@ class Sites(Watcher):
 
 def wording(node: Any) -> str:
     """What an error calls the tensor of a node: "the result of ExpBackward0", "a leaf"."""
-    return "a leaf" if node.op is None else f"the result of {node.name()}"
+    return "a leaf" if node.op is None else f"the result of {node.title}"
 
 
 def present() -> Sites | None:

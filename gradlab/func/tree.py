@@ -59,7 +59,7 @@ CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable
     "tuple": (lambda x: None, tuple, lambda parts, _: tuple(parts)),
     "list": (lambda x: None, list, lambda parts, _: parts),
     "dict": (list, lambda x: x.values(), lambda parts, keys: dict(zip(keys, parts, strict=True))),
-    "namedtuple": (type, tuple, lambda parts, kind: kind(*parts)),
+    "namedtuple": (type, tuple, lambda parts, kind: getattr(kind, "_make", kind)(parts)),
     "OrderedDict": (list, lambda x: x.values(), lambda parts, keys: OrderedDict(zip(keys, parts, strict=True))),
     "defaultdict": (lambda x: [x.default_factory, list(x)], lambda x: x.values(),
                     lambda parts, made: defaultdict(made[0], zip(made[1], parts, strict=True))),

@@ -74,7 +74,7 @@ def as_given(made: Tensor, like: Tensor) -> Tensor:
         return made
     if made.node is None and not WATCHED:
         return constant(made.array.reshape(()))
-    return reshape_rule.named("ViewBackward0" if made.node is None else made.node.name(), view=False).record(made, shape=())
+    return reshape_rule.named("ViewBackward0" if made.node is None else made.node.title, view=False).record(made, shape=())
 
 
 def region(index: tuple[Any, ...]) -> tuple[tuple[Any, dict[str, Any]], ...]:

@@ -143,8 +143,9 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
              correction: float | None = None) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over the axes `dim`."""
     axis, less = spread_arguments("std_mean", input, dim, unbiased, correction)
-    return (rules.std_of_mean.record(input, axis=axis, keepdims=keepdim, correction=less),
-            rules.mean_of_std.record(input, axis=axis, keepdims=keepdim))
+    std, mean = rules.std_mean.primitives
+    return rules.std_mean(std.record(input, axis=axis, keepdims=keepdim, correction=less),
+                          mean.record(input, axis=axis, keepdims=keepdim))
 
 
 @over_dims
@@ -152,8 +153,9 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
              correction: float | None = None) -> tuple[Tensor, Tensor]:
     """The variance and the mean over the axes `dim`."""
     axis, less = spread_arguments("var_mean", input, dim, unbiased, correction)
-    return (rules.var_of_mean.record(input, axis=axis, keepdims=keepdim, correction=less),
-            rules.mean_of_var.record(input, axis=axis, keepdims=keepdim))
+    var, mean = rules.var_mean.primitives
+    return rules.var_mean(var.record(input, axis=axis, keepdims=keepdim, correction=less),
+                          mean.record(input, axis=axis, keepdims=keepdim))
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
@@ -254,8 +256,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     axis = many_dims(None if dim is None else one_dim(dim, len(shape)), len(shape))
     if error := empty_reduction("aminmax", shape, axis):
         raise IndexError(str(error).replace("()", "", 1))
-    return AMINMAX((rules.min_of_both.record(input, axis=axis, keepdims=keepdim),
-                    rules.max_of_both.record(input, axis=axis, keepdims=keepdim)))
+    least, most = rules.aminmax.primitives
+    return AMINMAX(rules.aminmax(least.record(input, axis=axis, keepdims=keepdim),
+                                 most.record(input, axis=axis, keepdims=keepdim)))
 
 
 def _extreme(everything: Any, position: str, pairwise: Any, name: str, what: str) -> Any:

@@ -1,6 +1,7 @@
 """What a tensor tells of itself: gradients, values, shape, memory."""
 from __future__ import annotations
 
+import warnings
 from builtins import bool as _bool
 from builtins import int as _int
 from collections.abc import Callable
@@ -62,6 +63,17 @@ class Holding:
         """
         __tracebackhide__ = True
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    @property
+    def volatile(self) -> _bool:
+        """Always False, with a warning: an old name for what `no_grad` does."""
+        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+        return False
+
+    @volatile.setter
+    def volatile(self, wanted: Any) -> None:
+        warnings.warn("volatile was removed and now has no effect. Use `with gradlab.no_grad():` instead.", UserWarning,
+                      stacklevel=2)
 
     def retain_grad(self) -> None:
         """Let backward write this non-leaf's `.grad` too. Does nothing on a leaf."""

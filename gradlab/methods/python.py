@@ -127,7 +127,7 @@ class Python:
         if NOTED:
             settle()
         text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
-                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.name(),
+                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.title,
                            device=str(self.device) if self.is_cuda else None,
                            tangent=getattr(self, "_tangent", None))
         return f"Parameter containing:\n{text}" if getattr(self, "_role", "") == "Parameter" else text
@@ -142,6 +142,9 @@ class Python:
         """What a ufunc of NumPy's makes of a tensor is a tensor without history; truth values are uint8, as in torch."""
         array = np.asarray(array)
         return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self)} - {"volatile"})                # which warns when it is read
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core.joint import Joint
 from gradlab.core.primitive import Primitive, linear, primitive
 from gradlab.rules.arguments import Array, Axes, Namespace, Shape
 
@@ -65,7 +66,7 @@ sum_all = sum_.named("SumBackward0")
 mean = linear("mean", average, reads="axes", node="MeanBackward1", tex=r"\tfrac{{1}}{{n}} \sum {x}",
               x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
                   restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape), promote="single")
-mean_all, mean_of_std, mean_of_var = map(mean.named, ("MeanBackward0", "StdMeanBackward0", "VarMeanBackward0"))
+mean_all = mean.named("MeanBackward0")
 
 
 def numbers(xp: Namespace, x: Array) -> Array:
@@ -159,7 +160,10 @@ std = primitive("std", deviation, reads="axes", tex=r"\mathrm{{std}}({x})",
                     xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction)},
                 jvp={"x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(xp, var_jvp(
                     xp, t, x, x_shape, axis, keepdims, correction), out)}, promote="single")
-var_of_mean, std_of_mean = var.named("VarMeanBackward0"), std.named("StdMeanBackward0")
+var_mean = Joint("VarMeanBackward0", var, mean, tex=r"(\mathrm{{var}}({x}),\ \mathrm{{mean}}\,{x})",
+                 formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}_0\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1")
+std_mean = Joint("StdMeanBackward0", std, mean, tex=r"(\mathrm{{std}}({x}),\ \mathrm{{mean}}\,{x})",
+                 formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}_0}{y_0}\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1")
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
@@ -253,4 +257,5 @@ max_all = extreme_rules("max", "MaxBackward1", lambda x, *, axis, keepdims: larg
 min_all = extreme_rules("min", "MinBackward1", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", True)
 median = extreme_rules("median", "MedianBackward0", middle, r"\mathrm{{median}}", True)
 nanmedian = extreme_rules("nanmedian", "NanmedianBackward0", middle_of_numbers, r"\mathrm{{median}}", True)
-min_of_both, max_of_both = amin.named("AminmaxBackward0"), amax.named("AminmaxBackward0")
+aminmax = Joint("AminmaxBackward0", amin, amax, tex=r"(\min {x},\ \max {x})",
+                formula=r"\bar{x} = \bar{y}_0\,\frac{[x = y_0]}{\#[x = y_0]} + \bar{y}_1\,\frac{[x = y_1]}{\#[x = y_1]}")

@@ -245,3 +245,230 @@ def test_nodes_are_called_as_torchs(t):
     assert shown - {"_register_hook_dict", "_set_sequence_nr", "requires_grad"} == {
         "_input_metadata", "_raw_saved_self", "_saved_exponent", "_saved_self", "_sequence_nr", "metadata", "name",
         "next_functions", "register_hook", "register_prehook"}
+
+
+# ------------------------------------------------------------------------------------------------------- a second backward
+SAVED_NOTHING = {
+    "fmod of a number": lambda t, x, c: x.fmod(2.0), "remainder of a number": lambda t, x, c: x.remainder(2),
+    "%": lambda t, x, c: x % 2.0, "fmod": lambda t, x, c: t.fmod(x, c), "remainder": lambda t, x, c: t.remainder(x, c),
+    "addmm": lambda t, x, c: t.addmm(x, c, c), "baddbmm": lambda t, x, c: t.baddbmm(x, c[None], c[None]),
+    "addcmul": lambda t, x, c: t.addcmul(x, c, c), "linear": lambda t, x, c: t.nn.functional.linear(c, c, x[0])}
+SAVED_ANYWAY = {
+    "fmod by x": lambda t, x, c: t.fmod(c, x), "remainder by x": lambda t, x, c: t.remainder(x, x), "*": lambda t, x, c: x * c,
+    "addcdiv": lambda t, x, c: t.addcdiv(x, c, c), "copysign": lambda t, x, c: t.copysign(c, x),
+    "conv1d": lambda t, x, c: t.nn.functional.conv1d(c[None], c[:, :, None], x[0]),
+    "layer_norm": lambda t, x, c: t.nn.functional.layer_norm(c, (2,), c[0], x[0]),
+    "group_norm": lambda t, x, c: t.nn.functional.group_norm(c[None], 2, c[0], x[0])}
+
+
+@pytest.mark.parametrize("name", [*SAVED_NOTHING, *SAVED_ANYWAY])
+def test_what_saved_nothing_is_swept_again(t, name):
+    x, c = t.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True), t.tensor([[2.0, 1.5], [4.0, 3.0]])
+    y = (SAVED_NOTHING | SAVED_ANYWAY)[name](t, x, c)
+    y.sum().backward()
+    once = x.grad.clone()
+    if name in SAVED_ANYWAY:
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            y.sum().backward()
+    else:
+        y.sum().backward()
+        assert values(x.grad) == values(2 * once)
+
+
+# -------------------------------------------------------------------------------------------- one node with several outputs
+JOINT_CALLS = [*((name, kw) for name in ("var_mean", "std_mean") for kw in ({}, {"dim": 1}, {
+    "dim": 0, "keepdim": True, "correction": 0})), *(("aminmax", kw) for kw in ({}, {"dim": 1}, {"dim": 0, "keepdim": True}))]
+
+
+@pytest.mark.parametrize(("name", "kw"), JOINT_CALLS)
+def test_two_results_have_one_node(t, name, kw):
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    a, b = getattr(t, name)(x, **kw)
+    node, calls = a.grad_fn, []
+    assert node is b.grad_fn and (a.output_nr, b.output_nr) == (0, 1)
+    assert node.name() == f"{name.title().replace('_', '')}Backward0"
+    assert node.next_functions == ((x.sum().grad_fn.next_functions[0][0], 0),) and (a * 2).grad_fn.next_functions[0] == (node, 0)
+    assert (b * 2).grad_fn.next_functions[0] == (node, 1) and not a._is_view() and len(node._input_metadata) == 2
+    assert node._saved_self is x and node._saved_keepdim is kw.get("keepdim", False)
+    if name == "std_mean":
+        assert node._saved_result0.grad_fn is node and values(node._saved_result0) == values(a)
+    if name == "aminmax":
+        assert node._saved_min.output_nr == 0 and node._saved_max.output_nr == 1 and values(node._saved_max) == values(b)
+    node.register_hook(lambda into, out: calls.append((len(into), [values(g) for g in out])))
+    node.register_prehook(lambda out: calls.append([g is None for g in out]))
+    a.sum().backward(retain_graph=True)
+    ones = values(t.ones_like(a))
+    assert calls == [[False, True], (1, [ones, None])]
+    b.retain_grad()
+    (a.sum() + 3 * b.sum()).backward(retain_graph=True)
+    assert calls[2:] == [[False, False], (1, [ones, values(3 * t.ones_like(a))])] and values(b.grad) == values(3 * t.ones_like(b))
+    b.sum().backward()
+    for again in (a, b):                                               # freed by the sweep through either
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            again.sum().backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        _ = node._saved_self
+
+
+def joined_gradients(t, name, kw, apart=False):
+    """First and second derivatives, batched ones, tangents, and gradients with respect to the results."""
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    if apart:                                                         # the same by two functions
+        dim = {k: v for k, v in kw.items() if k != "correction"}
+        first, second = {"var_mean": (t.var, t.mean), "std_mean": (t.std, t.mean), "aminmax": (t.amin, t.amax)}[name]
+        a, b = first(x, **kw), second(x, **dim)
+    else:
+        a, b = getattr(t, name)(x, **kw)
+    y = (a * a * b.exp()).sum() + (a + b).sin().sum()
+    g, = t.autograd.grad(y, x, create_graph=True)
+    found = [g, *t.autograd.grad((g * g).sum(), (x, a, b), retain_graph=True)]
+    found += t.autograd.grad((a, b), x, (t.stack([a, -a, 2 * a]).detach(), t.stack([b, b, -b]).detach()), is_grads_batched=True,
+                             retain_graph=True)
+    for one in (a, b):
+        found += t.autograd.grad(one, x, t.ones_like(one) * 0.5, retain_graph=True)
+    return [values(part) for part in found]
+
+
+@pytest.mark.parametrize(("name", "kw"), JOINT_CALLS)
+def test_the_gradients_of_two_results_with_one_node(t, name, kw):
+    joint, apart = joined_gradients(t, name, kw), joined_gradients(t, name, kw, apart=True)
+    assert len(joint) == len(apart) == 7
+    for one, other in zip(joint, apart, strict=True):
+        assert t.allclose(t.tensor(one, dtype=t.float64), t.tensor(other, dtype=t.float64), rtol=1e-12, atol=1e-12)
+    x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    assert t.autograd.gradcheck(lambda x: getattr(t, name)(x, **kw), x, check_forward_ad=True, check_batched_grad=True)
+    assert t.autograd.gradgradcheck(lambda x: getattr(t, name)(x, **kw), x, check_batched_grad=True)
+
+
+def test_the_tangents_of_two_results_with_one_node(t):
+    fw = t.autograd.forward_ad
+    x, u = leaf(t, [1.0, 2.5], [0.5, -1.0]), t.tensor([[1.0, -2.0], [0.0, 3.0]], dtype=t.float64)
+    with fw.dual_level():
+        dual = fw.make_dual(x, u)
+        v, m = t.std_mean(dual, dim=1)
+        _, dv = fw.unpack_dual(v)
+        _, dm = fw.unpack_dual(m)
+        g, = t.autograd.grad(v.sum(), x, create_graph=True)              # reads the saved result, which has a tangent
+        dg = fw.unpack_dual(g).tangent
+        whole, = t.autograd.grad(dv.sum() + dm.sum(), x, retain_graph=True)
+    # of two numbers s = |d|/√2 where d is their difference: 1.5 and -1.5, with tangents -3 and 3
+    assert values(dm) == [-0.5, 1.5] and values(dv) == pytest.approx([-3 / 2**0.5, -3 / 2**0.5], rel=1e-12)
+    h = 1e-6
+    z = (x + h * u).detach().requires_grad_()
+    ahead, = t.autograd.grad(t.std(z, dim=1).sum(), z)
+    assert t.allclose(dg, (ahead - t.autograd.grad(t.std(x, dim=1).sum(), x)[0]) / h, atol=1e-5)
+    assert t.allclose(whole, dg, atol=1e-12)                             # both are the Hessian times u; the mean's is 0
+
+
+def test_a_result_of_two_that_was_overwritten_is_noticed(t):
+    x = leaf(t, [1.0, 2.5], [0.5, -1.0])
+    s, m = t.std_mean(x, dim=1)
+    m.mul_(2)                                                             # nothing saved it
+    assert m.grad_fn.name() == "MulBackward0" and m.grad_fn.next_functions[0] == (s.grad_fn, 1)
+    m.sum().backward(retain_graph=True)
+    assert values(x.grad) == [[1, 1], [1, 1]]
+    s.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        s.sum().backward()
+
+
+def test_hooks_have_what_a_node_of_two_results_saved(t):
+    x, packed = leaf(t, [1.0, 2.5], [0.5, -1.0]), []
+
+    def pack(saved):
+        packed.append(saved.detach().clone())
+        return len(packed) - 1
+
+    with t.autograd.graph.saved_tensors_hooks(pack, lambda at: packed[at]):
+        s, m = t.std_mean(x, dim=1)
+    assert len(packed) == 2
+    packed[0].fill_(0.0), packed[1].fill_(1.0)
+    (s.sum() + m.sum()).backward()
+    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]                     # of what the hooks gave, the deviations are 0
+
+
+# ---------------------------------------------------------------------------------------------------- once_differentiable
+def described(fn):
+    return "None" if fn is None else f"{type(fn).__name__}({', '.join(described(below) for below, _ in fn.next_functions)})"
+
+
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True:UserWarning")
+def test_the_graph_of_what_is_once_differentiable(t):
+    class Mixed(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, p, b):
+            ctx.p = p
+            ctx.save_for_backward(a, b)
+            return a + p * b + a * b
+
+        @staticmethod
+        @t.autograd.function.once_differentiable
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g + g * b, None, g * ctx.p + g * a
+
+    x, y, w = leaf(t, 1.0, 2.0), leaf(t, 3.0, 4.0), leaf(t, 5.0, 6.0)
+    Mixed.apply(x, 2, y).backward(t.ones(2, dtype=t.float64), create_graph=True)
+    assert x.grad.grad_fn is None and not x.grad.requires_grad and values(x.grad) == [4, 5]
+    gx, gy = t.autograd.grad((Mixed.apply(x, 2, y) * w).sum(), (x, y), create_graph=True)
+    assert gx.grad_fn is gy.grad_fn and (gx.output_nr, gy.output_nr) == (0, 2) and values(gy) == [15, 24]
+    assert described(gx.grad_fn) == "Error(AccumulateGrad(), None, AccumulateGrad())"
+    assert gx.grad_fn.name() == "torch::autograd::Error" and repr(type(gx.grad_fn)) == "<class 'Error'>"
+    assert "grad_fn=<Error>" in repr(gx)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"):
+        (gx * w).sum().backward()
+    x.grad = None
+    Mixed.apply(x, 2, y).backward(t.ones(2, dtype=t.float64, requires_grad=True), create_graph=True)
+    assert described(x.grad.grad_fn) == "CopyBackwards(None, Error(AccumulateGrad(), None, AccumulateGrad()))"
+
+
+def test_what_cannot_be_differentiated_twice_is_not_half_differentiated():
+    gl = pytest.importorskip("gradlab")
+
+    class Double(gl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @gl.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return g * 2
+
+    x, w = leaf(gl, 1.0), leaf(gl, 3.0)
+    g, = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)      # g is 2w, so (g w)' is 4w; torch says g
+    with pytest.raises(RuntimeError, match=r"trying to differentiate twice .*the backward of Double"):
+        gl.autograd.grad((g * w).sum(), w)
+
+
+# -------------------------------------------------------------------------------------------------------- names of torch's own
+def test_torchs_own_nodes_have_its_namespace(t):
+    x = leaf(t, 1.0, 2.0)
+    y = x * 1
+    y[0] = x[1]
+    assert y.grad_fn.name() == "torch::autograd::CopySlices" and repr(type(y.grad_fn)) == "<class 'CopySlices'>"
+    assert "grad_fn=<CopySlices>" in repr(y) and repr(y.grad_fn).startswith("<CopySlices object at 0x")
+    end = y.grad_fn.next_functions[0][0].next_functions[0][0]
+    assert end.name() == "torch::autograd::AccumulateGrad" and repr(end).startswith("<AccumulateGrad object at 0x")
+    assert (x * x).grad_fn.name() == "MulBackward0"
+
+
+def test_volatile_is_gone(t):
+    x = leaf(t, 1.0)
+    with pytest.warns(UserWarning, match=r"volatile was removed \(Variable\.volatile is always False\)"):
+        assert x.volatile is False
+    with pytest.warns(UserWarning, match=r"volatile was removed and now has no effect\. Use `with \w+\.no_grad\(\):` instead\."):
+        x.volatile = True
+    assert x.requires_grad and (x * 2).requires_grad and "volatile" not in dir(x) and "volatile" not in getattr(x, "__dict__", {})
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean", "aminmax"])
+def test_two_results_of_half_precision(t, name):
+    x = t.tensor([[1.0, 2.5, 4.0], [0.5, -1.0, 3.0]], dtype=t.float16, requires_grad=True)
+    a, b = getattr(t, name)(x, dim=1)
+    assert a.grad_fn is b.grad_fn and a.dtype is b.dtype is t.float16
+    (a.sum() + 3 * b.sum()).backward()
+    exact = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
+    a, b = getattr(t, name)(exact, dim=1)
+    (a.sum() + 3 * b.sum()).backward()
+    assert x.grad.dtype is t.float16 and t.allclose(x.grad.double(), exact.grad, rtol=2e-3, atol=2e-3)

@@ -358,3 +358,13 @@ def test_vmap_of_an_empty_batch():
 def test_vmap_of_a_result_that_differs_between_slices():
     with pytest.raises(ValueError, match="can not return a BatchedTensor when out_dim is None"):
         vmap(lambda x: x, out_dims=None)(X)
+
+
+def test_results_with_names_come_out_with_them(t):
+    x, u = t.tensor([1.0, 3.0, 2.0]), t.tensor([5.0, 6.0, 7.0])
+    _, tangents = t.func.jvp(t.aminmax, (x,), (u,))
+    assert type(tangents).__name__ == "aminmax" and tangents.min.item() == 5 and tangents.max.item() == 6
+    least, back = t.func.vjp(t.aminmax, x)
+    assert least.min.item() == 1
+    found = t.func.vmap(lambda row: t.max(row, 0))(t.stack([x, u]))
+    assert type(found).__name__ == "max" and found.values.tolist() == [3, 7] and found.indices.tolist() == [1, 2]

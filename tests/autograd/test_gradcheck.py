@@ -58,6 +58,7 @@ CASES = {                                              # name: (function, keywor
     "right, forward alone": (lambda: right, {"check_forward_ad": True, "check_backward_ad": False}),
     "right, forward, fast": (lambda: right, {"check_forward_ad": True, "fast_mode": True}),
     "right, batched": (lambda: right, {"check_batched_grad": True}),
+    "0-d, batched": (lambda: lambda x, y: (x * x).sum() + y.sum(), {"check_batched_grad": True}),
     "right, batched forward": (lambda: right, {"check_forward_ad": True, "check_batched_forward_grad": True}),
     "right, dtypes": (lambda: right, {"check_grad_dtypes": True}),
     "half the graph is cut": (lambda: half_cut, {}), "half the graph is cut, fast": (lambda: half_cut, {"fast_mode": True}),

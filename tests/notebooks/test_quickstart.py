@@ -58,7 +58,7 @@ def test_what_is_printed(runs, again):
     run = runs[0][again]
     assert cell(run, "chain").outputs[0].text.split() == [
         "NegBackward0", "SumBackward0", "DiagonalBackward0", "DivBackward0", "MmBackward0", "PermuteBackward0", "DivBackward0",
-        "SubBackward0", "AccumulateGrad"]
+        "SubBackward0", "torch::autograd::AccumulateGrad"]
     assert cell(run, "cube-check").outputs[0].text == 2 * "tensor([ 0.,  3., 12., 27., 48.])\n"
     assert cell(run, "product").outputs[0].text.startswith("grad can be implicitly created only for scalar outputs")
     assert cell(run, "rows").outputs[0].text.splitlines() == [

@@ -56,6 +56,7 @@ class Gradlab(Library):
         return mark(getattr(node, "site", None))
 
     def setting(self, node: Any, name: str) -> Any:
+        node = getattr(node, "members", (node,))[0]
         if node.op is None or name not in node.op.meta:
             return None
         return node.meta[node.op.meta.index(name) - len(node.op.meta)]         # from the right: shapes may come first
