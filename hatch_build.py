@@ -1,4 +1,5 @@
 """What is made when a wheel is built: the homework without its solutions, which students have, too."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -29,8 +30,9 @@ class CustomBuildHook(BuildHookInterface):
             made = Path(self.folder) / path.parent.name / path.name
             made.parent.mkdir(exist_ok=True)
             if path.suffix == ".ipynb":
-                made.write_text(versions.as_text(versions.student_version(json.loads(path.read_text(encoding="utf-8")))),
-                                encoding="utf-8")
+                made.write_text(
+                    versions.as_text(versions.student_version(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8"
+                )
             else:
                 shutil.copy(path, made)
             build_data["force_include"][str(made)] = f"gradlab/notebooks/homework/{path.parent.name}/{path.name}"

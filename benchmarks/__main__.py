@@ -3,6 +3,7 @@
 The two processes take turns, with a pause between, because BLAS and OpenMP threads spin on for a while after a call and
 would slow the neighbour. Printed are medians over the rounds; a ratio under 1 means that gradlab is quicker.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,8 +23,14 @@ HERE = Path(__file__).parent
 
 class Worker:
     def __init__(self, library: str) -> None:
-        self.process = subprocess.Popen([sys.executable, str(HERE / "worker.py"), library], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=None, cwd=HERE.parent)
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), library],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=None,
+            cwd=HERE.parent,
+        )
 
     def time(self, name: str) -> float:
         assert self.process.stdin is not None
@@ -39,6 +46,7 @@ class Worker:
 
 def import_time(rounds: int) -> None:
     """`import gradlab` beyond NumPy's own import."""
+
     def seconds(statement: str) -> float:
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=HERE.parent)
@@ -61,13 +69,18 @@ def main() -> None:
     print(f"{'workload':32s} {'gradlab':>12s} {options.peer:>12s} {'ratio':>7s}")
     for name in names:
         pairs = [(ours.time(name), theirs.time(name)) for _ in range(options.rounds)]
-        print(f"{name:32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs {median(b for _, b in pairs) * 1e6:9.1f} µs "
-              f"{median(a / b for a, b in pairs):7.2f}", flush=True)
+        print(
+            f"{name:32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs {median(b for _, b in pairs) * 1e6:9.1f} µs "
+            f"{median(a / b for a, b in pairs):7.2f}",
+            flush=True,
+        )
     if "mlp" in names:
         floor = Worker("numpy")
         pairs = [(ours.time("mlp"), floor.time("mlp")) for _ in range(options.rounds)]
-        print(f"{'mlp, against NumPy by hand':32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs "
-              f"{median(b for _, b in pairs) * 1e6:9.1f} µs {median(a / b for a, b in pairs):7.2f}")
+        print(
+            f"{'mlp, against NumPy by hand':32s} {median(a for a, _ in pairs) * 1e6:9.1f} µs "
+            f"{median(b for _, b in pairs) * 1e6:9.1f} µs {median(a / b for a, b in pairs):7.2f}"
+        )
 
 
 main()

@@ -10,6 +10,7 @@ elementwise chain there are two shares of the copy's bandwidth: of the bytes tha
 that a single fused kernel would move. `--device cpu` runs the same arithmetic on the CPU, `--small` with small
 sizes; without torch gradlab is timed alone.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -23,7 +24,7 @@ import numpy as np
 
 import gradlab
 
-FLOAT = 4                                                                # bytes of an element
+FLOAT = 4  # bytes of an element
 
 
 def torch_or_none() -> Any:
@@ -81,16 +82,18 @@ def interleaved(calls: list[tuple[Library, Callable[[], Any]]], rounds: int, bat
 # --------------------------------------------------------------------------------------------------------------- workloads
 # Each makes, for a library, (a call to be timed, a function that gives a result to be compared).
 Made = tuple[Callable[[], Any], Callable[[], Any]]
-MULTIPLY_ADD, TANH, SCALE, EXP = 6, 2, 2, 2                               # arrays that pass through memory: reads and writes
+MULTIPLY_ADD, TANH, SCALE, EXP = 6, 2, 2, 2  # arrays that pass through memory: reads and writes
 CHAIN_MOVED, CHAIN_FUSED = MULTIPLY_ADD + TANH + SCALE + EXP, 4
 
 
 def with_gradient(forward: Callable[[], Any], x: Any, v: Any) -> Made:
     """A forward pass and a weighted backward."""
+
     def both() -> Any:
         x.grad = None
         forward().backward(v)
         return x.grad
+
     return both, both
 
 
@@ -101,7 +104,9 @@ def chain(n: int, backward: bool) -> Callable[[Library, np.random.Generator], Ma
 
         def forward() -> Any:
             return ((x * a + b).tanh() * 0.5).exp()
+
         return with_gradient(forward, x, v) if backward else (forward, forward)
+
     return make
 
 
@@ -110,6 +115,7 @@ def copy(n: int) -> Callable[[Library, np.random.Generator], Made]:
         x = library.tensor(rng.standard_normal(n).astype(np.float32))
         y = x.clone()
         return lambda: y.copy_(x), lambda: y
+
     return make
 
 
@@ -117,11 +123,13 @@ def product(n: int) -> Callable[[Library, np.random.Generator], Made]:
     def make(library: Library, rng: np.random.Generator) -> Made:
         x, y = (library.tensor(rng.standard_normal((n, n)).astype(np.float32)) for _ in range(2))
         return lambda: x @ y, lambda: x @ y
+
     return make
 
 
 def mlp(batch: int, width: int) -> Callable[[Library, np.random.Generator], Made]:
     """One step of training: forward, loss, backward, update."""
+
     def make(library: Library, rng: np.random.Generator) -> Made:
         nn = library.module.nn
         net = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU(), nn.Linear(width, 10))
@@ -139,27 +147,33 @@ def mlp(batch: int, width: int) -> Callable[[Library, np.random.Generator], Made
             loss.backward()
             optimizer.step()
             return loss
+
         return step, lambda: next(iter(net.parameters())).grad
+
     return make
 
 
 def attention(batch: int, heads: int, length: int, size: int) -> Callable[[Library, np.random.Generator], Made]:
     """Softmax attention written out, forward and backward."""
+
     def make(library: Library, rng: np.random.Generator) -> Made:
         shape = batch, heads, length, size
         q, k, v = (library.tensor(rng.standard_normal(shape).astype(np.float32), grad=True) for _ in range(3))
 
         def step() -> Any:
             q.grad = k.grad = v.grad = None
-            out = library.module.softmax(q @ k.transpose(-2, -1) * size ** -0.5, -1) @ v
+            out = library.module.softmax(q @ k.transpose(-2, -1) * size**-0.5, -1) @ v
             out.sum().backward()
             return q.grad
+
         return step, step
+
     return make
 
 
 def jacobian(rows: int, width: int) -> Callable[[Library, np.random.Generator], Made]:
     """All rows of a two-layer network's Jacobian by one batched vector-Jacobian product."""
+
     def make(library: Library, rng: np.random.Generator) -> Made:
         w, u = (library.tensor((rng.standard_normal((width, width)) / np.sqrt(width)).astype(np.float32)) for _ in range(2))
         x = library.tensor(rng.standard_normal(width).astype(np.float32), grad=True)
@@ -168,7 +182,9 @@ def jacobian(rows: int, width: int) -> Callable[[Library, np.random.Generator], 
         def rows_of() -> Any:
             y = u @ (w @ x).tanh()
             return library.module.autograd.grad(y, x, eye, is_grads_batched=True)[0]
+
         return rows_of, rows_of
+
     return make
 
 
@@ -177,6 +193,7 @@ ROUNDS_OF_SMALL = 20
 
 def small(backward: bool) -> Callable[[Library, np.random.Generator], Made]:
     """A chain of 100 operations on 16 elements: what an operation costs before the device has anything to do."""
+
     def make(library: Library, rng: np.random.Generator) -> Made:
         x = library.tensor(rng.uniform(0.1, 0.9, 16).astype(np.float32), grad=True)
         a, b, v = (library.tensor(rng.uniform(0.5, 0.8, 16).astype(np.float32)) for _ in range(3))
@@ -186,7 +203,9 @@ def small(backward: bool) -> Callable[[Library, np.random.Generator], Made]:
             for _ in range(ROUNDS_OF_SMALL):
                 y = ((y * a + b).tanh() - a) / b
             return y
+
         return with_gradient(forward, x, v) if backward else (forward, forward)
+
     return make
 
 
@@ -222,26 +241,43 @@ def line(name: str, times: list[float], share: str = "") -> None:
 
 def sizes(small_ones: bool) -> dict[str, Any]:
     if small_ones:
-        return {"copy": 10 ** 6, "product": 256, "chain": (10 ** 3, 10 ** 4), "mlp": (32, 64), "attention": (2, 2, 32, 16),
-                "jacobian": (32, 64)}
-    return {"copy": 1 << 30, "product": 8192, "chain": [10 ** k for k in range(3, 9)], "mlp": (4096, 1024),
-            "attention": (8, 16, 512, 64), "jacobian": (512, 1024)}
+        return {
+            "copy": 10**6,
+            "product": 256,
+            "chain": (10**3, 10**4),
+            "mlp": (32, 64),
+            "attention": (2, 2, 32, 16),
+            "jacobian": (32, 64),
+        }
+    return {
+        "copy": 1 << 30,
+        "product": 8192,
+        "chain": [10**k for k in range(3, 9)],
+        "mlp": (4096, 1024),
+        "attention": (8, 16, 512, 64),
+        "jacobian": (512, 1024),
+    }
 
 
 def workloads(wanted: dict[str, Any], bandwidth: float) -> Iterator[tuple[str, Any, Callable[[float], str]]]:
     """(name, how it is made, what to say of gradlab's seconds)."""
     for n in wanted["chain"]:
+
         def shares(seconds: float, n: int = n) -> str:
             moved, fused = (k * n * FLOAT / seconds / bandwidth for k in (CHAIN_MOVED, CHAIN_FUSED))
             return f"{moved:5.0%} of copy bandwidth by what is moved, {fused:5.0%} of it fused"
+
         yield f"chain, {n:.0e} elements", chain(n, False), shares
         yield f"chain with backward, {n:.0e}", chain(n, True), lambda seconds: ""
     yield "MLP step, batch {} width {}".format(*wanted["mlp"]), mlp(*wanted["mlp"]), lambda seconds: ""
     yield "attention step, {}×{}×{}×{}".format(*wanted["attention"]), attention(*wanted["attention"]), lambda seconds: ""
     yield "Jacobian, {} rows of {}".format(*wanted["jacobian"]), jacobian(*wanted["jacobian"]), lambda seconds: ""
     for backward in (False, True):
-        yield f"100 small operations{', backward' * backward}", small(backward), lambda seconds: (
-            f"{1e6 * seconds / (5 * ROUNDS_OF_SMALL):.2f} µs an operation")
+        yield (
+            f"100 small operations{', backward' * backward}",
+            small(backward),
+            lambda seconds: f"{1e6 * seconds / (5 * ROUNDS_OF_SMALL):.2f} µs an operation",
+        )
 
 
 def main() -> None:
@@ -252,8 +288,10 @@ def main() -> None:
     parser.add_argument("--batch", type=float, default=0.01, help="seconds of a sample, at least one call")
     options = parser.parse_args()
     if options.device == "cuda" and not gradlab.cuda.is_available():
-        print(f"There is no GPU to measure ({gradlab.cuda.why_unavailable()}). `--device cpu --small` runs the same arithmetic "
-              "on the CPU.")
+        print(
+            f"There is no GPU to measure ({gradlab.cuda.why_unavailable()}). `--device cpu --small` runs the same arithmetic "
+            "on the CPU."
+        )
         return
     torch = torch_or_none()
     libraries = [Library("gradlab", gradlab, options.device)]

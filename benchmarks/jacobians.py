@@ -7,6 +7,7 @@ colours and, for jax, compiling included) and again (gradlab with its plan, jax 
 jax and asdex may live in another environment: GRADLAB_JAX_PYTHON names its interpreter. Each measurement is a process of its
 own, and ours and a peer's take turns; printed are medians over the rounds, and the time beyond which a ratio is too large.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -21,9 +22,12 @@ from typing import Any
 
 HERE = Path(__file__).parent
 REPEATS = 30
-PEERS = {"dense/256": (("torch.func", 1.0), ("torch.functional", 0.1), ("jax", 1.5)),
-         "tridiagonal/10000": (("asdex", 0.25),), "tridiagonal/100000": (("asdex", 0.25),)}
-AGAIN = 3.0                                         # the largest ratio of repeats for sparse ones
+PEERS = {
+    "dense/256": (("torch.func", 1.0), ("torch.functional", 0.1), ("jax", 1.5)),
+    "tridiagonal/10000": (("asdex", 0.25),),
+    "tridiagonal/100000": (("asdex", 0.25),),
+}
+AGAIN = 3.0  # the largest ratio of repeats for sparse ones
 
 
 def timed(call: Any) -> dict[str, float]:
@@ -40,7 +44,7 @@ def weights(n: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     draw = np.random.default_rng(0)
-    return tuple((draw.standard_normal(shape) / n ** 0.5).astype(np.float32) for shape in ((n, n), (n, n), (n,)))  # type: ignore
+    return tuple((draw.standard_normal(shape) / n**0.5).astype(np.float32) for shape in ((n, n), (n, n), (n,)))  # type: ignore
 
 
 def gradlab_dense(n: int) -> dict[str, float]:
@@ -80,7 +84,7 @@ def gradlab_tridiagonal(n: int) -> dict[str, float]:
 
     def residual(u: Any) -> Any:
         edge = gl.zeros(1)
-        return gl.cat([edge, u[:-1]]) - 2 * u + gl.cat([u[1:], edge]) + gl.exp(u) * u ** 2
+        return gl.cat([edge, u[:-1]]) - 2 * u + gl.cat([u[1:], edge]) + gl.exp(u) * u**2
 
     x, plans = gl.linspace(0, 1, n), [None]
 
@@ -100,7 +104,7 @@ def asdex_tridiagonal(n: int) -> dict[str, float]:
 
     def residual(u: Any) -> Any:
         edge = jnp.zeros(1)
-        return jnp.concatenate([edge, u[:-1]]) - 2 * u + jnp.concatenate([u[1:], edge]) + jnp.exp(u) * u ** 2
+        return jnp.concatenate([edge, u[:-1]]) - 2 * u + jnp.concatenate([u[1:], edge]) + jnp.exp(u) * u**2
 
     x, made = jnp.linspace(0, 1, n), []
 
@@ -112,16 +116,26 @@ def asdex_tridiagonal(n: int) -> dict[str, float]:
     return timed(run)
 
 
-WORK = {"gradlab": {"dense": gradlab_dense, "tridiagonal": gradlab_tridiagonal},
-        "torch.func": {"dense": lambda n: torch_dense(n, False)}, "torch.functional": {"dense": lambda n: torch_dense(n, True)},
-        "jax": {"dense": jax_dense}, "asdex": {"tridiagonal": asdex_tridiagonal}}
+WORK = {
+    "gradlab": {"dense": gradlab_dense, "tridiagonal": gradlab_tridiagonal},
+    "torch.func": {"dense": lambda n: torch_dense(n, False)},
+    "torch.functional": {"dense": lambda n: torch_dense(n, True)},
+    "jax": {"dense": jax_dense},
+    "asdex": {"tridiagonal": asdex_tridiagonal},
+}
 
 
 def measured(library: str, problem: str) -> dict[str, float] | None:
     """One measurement in a process of its own; None where the library is not to be had there."""
     python = os.environ.get("GRADLAB_JAX_PYTHON", sys.executable) if library in ("jax", "asdex") else sys.executable
-    ran = subprocess.run([python, str(HERE / "jacobians.py"), "--worker", library, problem], capture_output=True, text=True,
-                         check=False, cwd=HERE.parent, env={**os.environ, "PYTHONPATH": str(HERE.parent)})
+    ran = subprocess.run(
+        [python, str(HERE / "jacobians.py"), "--worker", library, problem],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=HERE.parent,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+    )
     if ran.returncode:
         if "ModuleNotFoundError" in ran.stderr:
             return None
@@ -151,11 +165,14 @@ def main() -> None:
             if not pairs:
                 print(f"{problem:20s} {peer:18s} skipped: it is not installed. GRADLAB_JAX_PYTHON may name another interpreter")
                 continue
-            for when, most in ((("again", limit),) if problem.startswith("dense") else (("cold", limit), ("again", AGAIN))):
+            for when, most in (("again", limit),) if problem.startswith("dense") else (("cold", limit), ("again", AGAIN)):
                 a, b = ([one[when] for one in side] for side in zip(*pairs, strict=True))
                 ratio = median(x / y for x, y in zip(a, b, strict=True))
-                print(f"{problem:20s} {peer:18s} {when:6s} {median(a) * 1e6:9.1f} µs {median(b) * 1e6:9.1f} µs {ratio:7.2f} "
-                      f"{most:8.2f}", flush=True)
+                print(
+                    f"{problem:20s} {peer:18s} {when:6s} {median(a) * 1e6:9.1f} µs {median(b) * 1e6:9.1f} µs {ratio:7.2f} "
+                    f"{most:8.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Each step runs in a process of its own, on a batch large enough that arrays outweigh everything else. Printed is how far the
 resident set rises above what it was before the first step (Linux; the kernel's own high-water mark).
 """
+
 from __future__ import annotations
 
 import importlib
@@ -25,7 +26,7 @@ def measure(library: str, name: str) -> float:
     from workloads import WORKLOADS
 
     lib = importlib.import_module(library)
-    WORKLOADS[name](lib)()                                               # everything loaded, every thread started
+    WORKLOADS[name](lib)()  # everything loaded, every thread started
     step = WORKLOADS[name](lib, BATCHES[name])
     before = resident("VmRSS")
     for _ in range(3):
@@ -39,9 +40,18 @@ def main() -> None:
         return
     print(f"{'workload':16s} {'gradlab':>10s} {'torch':>10s} {'ratio':>7s}")
     for name in sys.argv[1:] or BATCHES:
-        ours, theirs = (float(subprocess.run([sys.executable, "-m", "benchmarks.memory", "--measure", library, name],
-                                             capture_output=True, text=True, check=True, cwd=HERE.parent).stdout)
-                        for library in ("gradlab", "torch"))
+        ours, theirs = (
+            float(
+                subprocess.run(
+                    [sys.executable, "-m", "benchmarks.memory", "--measure", library, name],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    cwd=HERE.parent,
+                ).stdout
+            )
+            for library in ("gradlab", "torch")
+        )
         print(f"{name:16s} {ours:7.1f} MB {theirs:7.1f} MB {ours / theirs:7.2f}", flush=True)
 
 

@@ -1,4 +1,5 @@
 """One library in a process of its own: reads a workload's name, times it, prints the median seconds of a call."""
+
 from __future__ import annotations
 
 import importlib

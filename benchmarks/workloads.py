@@ -3,6 +3,7 @@
 `chain` is the fixed mix of small operations: 10 rounds of 10 (3 products, 2 sums, a difference, a quotient, tanh, exp, a
 square), each on the result before it.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ def workload(name: str) -> Callable[[Any], Any]:
     def add(make: Any) -> Any:
         WORKLOADS[name] = make
         return make
+
     return add
 
 
@@ -24,7 +26,7 @@ def mix(x: Any, a: Any, b: Any, rounds: int = 10) -> Any:
     for _ in range(rounds):
         x = ((x * a + b) * b - a) / b
         x = (x.tanh() * a + b).exp() * 0.1
-        x = x ** 2
+        x = x**2
     return x
 
 
@@ -41,17 +43,30 @@ def chain(size: int, backward: bool) -> Any:
         def both() -> Any:
             mix(x, a, b, rounds).backward(v)
             x.grad = None
+
         return both if backward else forward
+
     return make
 
 
 OPERATIONS = {
-    "add": lambda lib, x, y: x + y, "mul": lambda lib, x, y: x * y, "div": lambda lib, x, y: x / y,
-    "scale": lambda lib, x, y: x * 2.0, "pow2": lambda lib, x, y: x ** 2, "exp": lambda lib, x, y: x.exp(),
-    "log": lambda lib, x, y: x.log(), "tanh": lambda lib, x, y: x.tanh(),
-    "sigmoid": lambda lib, x, y: x.sigmoid(), "relu": lambda lib, x, y: x.relu(), "sum": lambda lib, x, y: x.sum(),
-    "mean": lambda lib, x, y: x.mean(), "max": lambda lib, x, y: x.max(), "reshape": lambda lib, x, y: x.reshape(-1, 1),
-    "slice": lambda lib, x, y: x[1:], "where": lambda lib, x, y: lib.where(x > y, x, y), "cat": lambda lib, x, y: lib.cat([x, y]),
+    "add": lambda lib, x, y: x + y,
+    "mul": lambda lib, x, y: x * y,
+    "div": lambda lib, x, y: x / y,
+    "scale": lambda lib, x, y: x * 2.0,
+    "pow2": lambda lib, x, y: x**2,
+    "exp": lambda lib, x, y: x.exp(),
+    "log": lambda lib, x, y: x.log(),
+    "tanh": lambda lib, x, y: x.tanh(),
+    "sigmoid": lambda lib, x, y: x.sigmoid(),
+    "relu": lambda lib, x, y: x.relu(),
+    "sum": lambda lib, x, y: x.sum(),
+    "mean": lambda lib, x, y: x.mean(),
+    "max": lambda lib, x, y: x.max(),
+    "reshape": lambda lib, x, y: x.reshape(-1, 1),
+    "slice": lambda lib, x, y: x[1:],
+    "where": lambda lib, x, y: lib.where(x > y, x, y),
+    "cat": lambda lib, x, y: lib.cat([x, y]),
     "softmax": lambda lib, x, y: lib.softmax(x, 0),
 }
 
@@ -64,7 +79,9 @@ def single(operation: Any, size: int) -> Any:
         def run() -> None:
             operation(lib, x, y).backward(v)
             x.grad = y.grad = None
+
         return run
+
     return make
 
 
@@ -83,7 +100,9 @@ def chain_without_grad(size: int) -> Any:
         def run() -> None:
             with lib.no_grad():
                 mix(x, a, b)
+
         return run
+
     return make
 
 
@@ -102,7 +121,9 @@ def deep(length: int, times: int) -> Any:
                     z = z * 0.999 + x
                 z.backward()
                 x.grad = None
+
         return run
+
     return make
 
 
@@ -114,6 +135,7 @@ WORKLOADS["deep/1000000"] = deep(1_000_000, 1)
 @workload("function")
 def custom_function(lib: Any) -> Callable[[], Any]:
     """Ten calls of a custom Function with two outputs, with backward."""
+
     class Both(lib.autograd.Function):
         @staticmethod
         def forward(ctx: Any, a: Any, b: Any) -> Any:
@@ -124,6 +146,7 @@ def custom_function(lib: Any) -> Callable[[], Any]:
         def backward(ctx: Any, g: Any, h: Any) -> Any:
             a, b = ctx.saved_tensors
             return g * b + h, g * a + h
+
     x, w = lib.linspace(0.1, 0.9, 100).requires_grad_(), lib.linspace(0.2, 0.8, 100).requires_grad_()
 
     def run() -> None:
@@ -132,6 +155,7 @@ def custom_function(lib: Any) -> Callable[[], Any]:
             p, q = Both.apply(p, q)
         (p + q).sum().backward()
         x.grad = w.grad = None
+
     return run
 
 
@@ -143,6 +167,7 @@ def elementwise(lib: Any) -> Callable[[], Any]:
     def run() -> None:
         ((x * y + x).tanh() * y).exp().sum().backward()
         x.grad = None
+
     return run
 
 
@@ -157,6 +182,7 @@ def scalar_graph(lib: Any) -> Callable[[], Any]:
             x = (x * b + a).tanh() - b
         x.backward()
         a.grad = b.grad = None
+
     return run
 
 
@@ -165,7 +191,7 @@ def layers(lib: Any) -> list[Any]:
     sizes = (784, 256, 256, 10)
     made = []
     for n, m in pairwise(sizes):
-        made += [(lib.randn(m, n) / n ** 0.5).requires_grad_(), lib.zeros(m).requires_grad_()]
+        made += [(lib.randn(m, n) / n**0.5).requires_grad_(), lib.zeros(m).requires_grad_()]
     return made
 
 
@@ -186,6 +212,7 @@ def mlp(lib: Any, batch: int = 64) -> Callable[[], Any]:
             for p in parameters:
                 p -= 0.01 * p.grad
                 p.grad = None
+
     return step
 
 
@@ -202,6 +229,7 @@ def adam(lib: Any, batch: int = 64) -> Callable[[], Any]:
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         optimizer.step()
+
     return step
 
 
@@ -220,7 +248,7 @@ def mlp_by_hand() -> Callable[[], Any]:
 
     rng = np.random.default_rng(0)
     sizes = (784, 256, 256, 10)
-    ws = [(rng.standard_normal((m, n)) / n ** 0.5).astype(np.float32) for n, m in pairwise(sizes)]
+    ws = [(rng.standard_normal((m, n)) / n**0.5).astype(np.float32) for n, m in pairwise(sizes)]
     bs = [np.zeros(m, np.float32) for m in sizes[1:]]
     x, y, rows = rng.standard_normal((64, 784)).astype(np.float32), rng.integers(0, 10, 64), np.arange(64)
 
@@ -237,6 +265,7 @@ def mlp_by_hand() -> Callable[[], Any]:
         for w, b, up, h in zip(ws, bs, (g1, g2, g), (x, h1, h2), strict=True):
             w -= 0.01 * (up.T @ h)
             b -= 0.01 * up.sum(0)
+
     return step
 
 
@@ -259,6 +288,7 @@ def convnet(lib: Any, batch: int = 32) -> Callable[[], Any]:
             for p in parameters:
                 p -= 0.01 * p.grad
                 p.grad = None
+
     return step
 
 
@@ -267,19 +297,21 @@ def attention(lib: Any, batch: int = 8) -> Callable[[], Any]:
     """A block of attention on (batch, 64, 128) with 4 heads of 32: projections, attention, output, layer norm, mean, backward."""
     functional = lib.nn.functional
     lib.manual_seed(0)
-    weights = [(lib.randn(128, 128) / 128 ** 0.5).requires_grad_() for _ in range(4)]
+    weights = [(lib.randn(128, 128) / 128**0.5).requires_grad_() for _ in range(4)]
     biases = [lib.zeros(128).requires_grad_() for _ in range(5)]
     gamma, x = lib.ones(128).requires_grad_(), lib.randn(batch, 64, 128).requires_grad_()
     leaves = [*weights, *biases, gamma, x]
 
     def run() -> None:
-        q, k, v = (functional.linear(x, w, b).view(batch, 64, 4, 32).transpose(1, 2)
-                   for w, b in zip(weights[:3], biases, strict=False))
+        q, k, v = (
+            functional.linear(x, w, b).view(batch, 64, 4, 32).transpose(1, 2) for w, b in zip(weights[:3], biases, strict=False)
+        )
         mixed = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, 64, 128)
         out = functional.linear(mixed, weights[3], biases[3])
         functional.layer_norm(out, (128,), gamma, biases[4]).mean().backward()
         for leaf in leaves:
             leaf.grad = None
+
     return run
 
 
@@ -292,7 +324,9 @@ def normalised(norm: Any) -> Any:
         def run() -> None:
             norm(lib.nn.functional, x, w, b, mean, var).backward(v)
             x.grad = w.grad = b.grad = None
+
         return run
+
     return make
 
 
@@ -309,6 +343,7 @@ def embedding(lib: Any) -> Callable[[], Any]:
     def run() -> None:
         lib.nn.functional.embedding(indices, table).backward(v)
         table.grad = None
+
     return run
 
 
@@ -323,12 +358,13 @@ def correlation(lib: Any, batch: int = 256) -> Callable[[], Any]:
         c = (z1.T @ z2) / batch
         (-lib.diagonal(c).sum()).backward()
         a.grad = b.grad = None
+
     return run
 
 
 def jacobian_problem(lib: Any, n: int) -> tuple[Any, Any]:
     lib.manual_seed(0)
-    w = lib.randn(n, n) / n ** 0.5
+    w = lib.randn(n, n) / n**0.5
     x = lib.randn(n).requires_grad_()
     return x, (w @ x).tanh() * x
 
@@ -353,7 +389,7 @@ def jacobian_batched(lib: Any) -> Callable[[], Any]:
 def tanh_map(lib: Any, n: int = 256) -> tuple[Any, Any]:
     """Two layers of tanh, and where they are differentiated."""
     lib.manual_seed(0)
-    first, second = lib.randn(n, n) / n ** 0.5, lib.randn(n, n) / n ** 0.5
+    first, second = lib.randn(n, n) / n**0.5, lib.randn(n, n) / n**0.5
     return (lambda x: lib.tanh(second @ lib.tanh(first @ x))), lib.randn(n)
 
 
@@ -371,7 +407,7 @@ def functional_jacobian(lib: Any) -> Callable[[], Any]:
 def functional_jacobian_jacrev(lib: Any) -> Callable[[], Any]:
     """`functional.jacobian` beside the quickest of torch's ways."""
     f, x = tanh_map(lib)
-    return lambda: (lib.func.jacrev(f)(x) if lib.__name__ == "torch" else lib.autograd.functional.jacobian(f, x))
+    return lambda: lib.func.jacrev(f)(x) if lib.__name__ == "torch" else lib.autograd.functional.jacobian(f, x)
 
 
 @workload("functional/hessian/100")

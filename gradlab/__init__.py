@@ -1,4 +1,5 @@
 """gradlab: see a derivative. PyTorch's names for tensors and autograd, on NumPy and CuPy, and explorers for notebooks."""
+
 from __future__ import annotations
 
 from types import ModuleType as _ModuleType
@@ -73,13 +74,19 @@ newaxis = None
 
 # What is loaded when it is first asked for: the explorers, and what Jupyter calls.
 _LAZY = {
-    **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
-                    "gradlab.diagnose.anomaly"),
-    "load": "gradlab.saving", "save": "gradlab.saving",
-    "explain": "gradlab.explore.report", "formula": "gradlab.explore.formula", "graph": "gradlab.explore.graph",
-    "hessian": "gradlab.explore.jacobian", "jacobian": "gradlab.explore.jacobian", "func": "gradlab.func", "vmap": "gradlab.func",
+    **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "gradlab.diagnose.anomaly"),
+    "load": "gradlab.saving",
+    "save": "gradlab.saving",
+    "explain": "gradlab.explore.report",
+    "formula": "gradlab.explore.formula",
+    "graph": "gradlab.explore.graph",
+    "hessian": "gradlab.explore.jacobian",
+    "jacobian": "gradlab.explore.jacobian",
+    "func": "gradlab.func",
+    "vmap": "gradlab.func",
     "record_sites": "gradlab.diagnose.sites",
-    "load_ipython_extension": "gradlab.notebook.extension", "unload_ipython_extension": "gradlab.notebook.extension",
+    "load_ipython_extension": "gradlab.notebook.extension",
+    "unload_ipython_extension": "gradlab.notebook.extension",
 }
 
 if _TYPE_CHECKING:

@@ -70,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     quickstart = commands.add_parser(
-        "quickstart", help="run the tour and write it as one HTML file",
+        "quickstart",
+        help="run the tour and write it as one HTML file",
         description="Run the tour, quickstart.ipynb, and write it with all its pictures as one HTML file that needs "
         "no network and no kernel.",
     )
@@ -80,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     quickstart.add_argument("--force", action="store_true", help="replace FILE if it is there")
     quickstart.set_defaults(run=_quickstart)
     lab = commands.add_parser(
-        "lab", help="copy the notebooks and open them in JupyterLab",
+        "lab",
+        help="copy the notebooks and open them in JupyterLab",
         description="Copy the notebooks to DIR, leaving alone what is there, and open them in JupyterLab. "
         "Further options go to JupyterLab.",
     )
@@ -88,14 +90,21 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("--no-browser", action="store_true", help="start the server only")
     lab.set_defaults(run=_lab)
     course = commands.add_parser(
-        "course", help="copy the lessons and the homework",
+        "course",
+        help="copy the lessons and the homework",
         description="Copy the lessons and the homework, without its solutions, to DIR. What is there stays as it is.",
     )
     course.add_argument("folder", metavar="DIR", type=Path)
-    course.add_argument("--teacher", action="store_true",
-                        help="make DIR a course of nbgrader's instead: the homework with its solutions, to release and to grade")
-    course.add_argument("--summary", action="store_true",
-                        help="sum up DIR, a graded course or a folder of submissions: students by exercises, commonest verdicts")
+    course.add_argument(
+        "--teacher",
+        action="store_true",
+        help="make DIR a course of nbgrader's instead: the homework with its solutions, to release and to grade",
+    )
+    course.add_argument(
+        "--summary",
+        action="store_true",
+        help="sum up DIR, a graded course or a folder of submissions: students by exercises, commonest verdicts",
+    )
     course.set_defaults(run=_course)
     return parser
 
@@ -137,10 +146,12 @@ def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
         raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
     except OSError as error:
         raise CommandError(f"{target} could not be written: {error.strerror}.") from error
-    print(f"\n{shown} in {seconds:.0f} s, all of them in one file of {target.stat().st_size / 1e6:.1f} MB:\n\n"
-          f"    {target.resolve()}\n\n"
-          "Open it in a browser; it needs no network and no kernel.\n"
-          "`gradlab lab` opens the notebooks (copies, in the current folder) in JupyterLab.")
+    print(
+        f"\n{shown} in {seconds:.0f} s, all of them in one file of {target.stat().st_size / 1e6:.1f} MB:\n\n"
+        f"    {target.resolve()}\n\n"
+        "Open it in a browser; it needs no network and no kernel.\n"
+        "`gradlab lab` opens the notebooks (copies, in the current folder) in JupyterLab."
+    )
     return 0
 
 
@@ -179,8 +190,14 @@ def execute(notebook: Any) -> None:
                 bar.update()
 
         client = NotebookClient(
-            notebook, kernel_manager_class=ThisPython, resources={"metadata": {"path": folder}}, timeout=CELL_SECONDS,
-            store_widget_state=False, coalesce_streams=True, on_cell_execute=started, on_cell_executed=executed,
+            notebook,
+            kernel_manager_class=ThisPython,
+            resources={"metadata": {"path": folder}},
+            timeout=CELL_SECONDS,
+            store_widget_state=False,
+            coalesce_streams=True,
+            on_cell_execute=started,
+            on_cell_executed=executed,
         )
         environment = {**os.environ, "IPYTHONDIR": folder}
         log = stack.enter_context((Path(folder) / "kernel.log").open("w+"))  # what the kernel says of itself
@@ -288,8 +305,11 @@ def _course(arguments: argparse.Namespace, _: list[str]) -> int:
         return 0
     for path, copied in (copy_for_teacher if arguments.teacher else copy_course)(folder):
         print(f"{'copied' if copied else 'kept yours:'} {path}")
-    print(f"\nRelease, collect and grade by nbgrader, from {folder}: see README.md there." if arguments.teacher else
-          f"\nOpen them by `jupyter lab {folder}` or `gradlab lab {folder}`.")
+    print(
+        f"\nRelease, collect and grade by nbgrader, from {folder}: see README.md there."
+        if arguments.teacher
+        else f"\nOpen them by `jupyter lab {folder}` or `gradlab lab {folder}`."
+    )
     return 0
 
 
@@ -334,10 +354,12 @@ def copy_for_teacher(folder: Path) -> Iterator[tuple[Path, bool]]:
     from gradlab.homework.versions import has_solutions
 
     if not all(has_solutions(path.read_text(encoding="utf-8")) for path in _homework() if path.suffix == ".ipynb"):
-        raise CommandError("the solutions are not in the installed package, which students have as well. Get the source and "
-                           "install that:\n\n"
-                           f"    {sys.executable} -m pip install -e 'PATH_OF_THE_SOURCE[course]'\n\n"
-                           "and run this command again.")
+        raise CommandError(
+            "the solutions are not in the installed package, which students have as well. Get the source and "
+            "install that:\n\n"
+            f"    {sys.executable} -m pip install -e 'PATH_OF_THE_SOURCE[course]'\n\n"
+            "and run this command again."
+        )
     source = notebooks()
     settings = NBGRADER.format(seed=secrets.randbelow(10**9))
     yield folder / "nbgrader_config.py", _written(folder / "nbgrader_config.py", settings.encode())
@@ -348,8 +370,10 @@ def copy_for_teacher(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _missing(error: ImportError) -> CommandError:
-    return CommandError(f"this needs the extra `lab`, and {error.name or 'a part of it'} is not installed. Install it by\n\n"
-                   f"    {sys.executable} -m pip install 'gradlab[lab]'\n")
+    return CommandError(
+        f"this needs the extra `lab`, and {error.name or 'a part of it'} is not installed. Install it by\n\n"
+        f"    {sys.executable} -m pip install 'gradlab[lab]'\n"
+    )
 
 
 if __name__ == "__main__":

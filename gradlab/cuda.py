@@ -3,6 +3,7 @@
 Operations run on the current GPU and its current stream. Where there is no GPU, what only asks (`is_available`, `device_count`,
 `memory_allocated`) answers, and what needs one raises and says why there is none.
 """
+
 from __future__ import annotations
 
 import os as _os
@@ -22,13 +23,46 @@ from gradlab.core.errors import names_of as _names_of
 from gradlab.core.tensor import Tensor as _Tensor
 from gradlab.core.tensor import constant as _constant
 
-__all__ = ["Event", "OutOfMemoryError", "Stream", "StreamContext", "current_device", "current_stream", "default_stream",
-           "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
-           "get_device_properties", "get_rng_state", "get_sync_debug_mode", "init", "is_available", "is_bf16_supported",
-           "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
-           "mem_get_info", "memory_allocated", "memory_reserved", "reset_max_memory_allocated", "reset_peak_memory_stats",
-           "seed", "set_device", "set_rng_state", "set_stream", "set_sync_debug", "set_sync_debug_mode", "stream", "synchronize",
-           "why_unavailable"]
+__all__ = [
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_sync_debug_mode",
+    "init",
+    "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "seed",
+    "set_device",
+    "set_rng_state",
+    "set_stream",
+    "set_sync_debug",
+    "set_sync_debug_mode",
+    "stream",
+    "synchronize",
+    "why_unavailable",
+]
 
 
 # ------------------------------------------------------------------------------------------------------------ what there is
@@ -160,8 +194,13 @@ def get_device_properties(device: Any = None) -> SimpleNamespace:
     """`name`, `total_memory` (bytes), `major`, `minor`, `multi_processor_count` of a GPU."""
     cupy, index = _at(device)
     found = cupy.cuda.runtime.getDeviceProperties(index)
-    return SimpleNamespace(name=found["name"].decode(), total_memory=found["totalGlobalMem"], major=found["major"],
-                           minor=found["minor"], multi_processor_count=found["multiProcessorCount"])
+    return SimpleNamespace(
+        name=found["name"].decode(),
+        total_memory=found["totalGlobalMem"],
+        major=found["major"],
+        minor=found["minor"],
+        multi_processor_count=found["multiProcessorCount"],
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- waiting and bounds
@@ -185,8 +224,10 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     if debug_mode not in (0, "default"):
         if debug_mode not in (1, 2, "warn", "error"):
             raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
-        raise NotImplementedError("gradlab does not warn of waits for the GPU. gradlab.cuda.set_sync_debug(True) looks at bounds "
-                                  "of indices at the operation itself.")
+        raise NotImplementedError(
+            "gradlab does not warn of waits for the GPU. gradlab.cuda.set_sync_debug(True) looks at bounds "
+            "of indices at the operation itself."
+        )
 
 
 def get_sync_debug_mode() -> int:

@@ -4,6 +4,7 @@ An index is taken apart as torch does it: ints, slices and None first make a vie
 bools pick from that view. (NumPy takes an int beside a list for a list, and puts the picked axes elsewhere.) Each of the
 two is one `getitem`, recorded under the name of the last thing that torch's own indexing would record.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -45,7 +46,7 @@ def part_of(i: Any) -> Any:
             raise ValueError("step must be greater than zero. x.flip(dim) turns an axis round.")
         return i
     if isinstance(i, Tensor):
-        i = i.array.copy()                                            # the user's tensor may be written to later
+        i = i.array.copy()  # the user's tensor may be written to later
     elif isinstance(i, (list, range, tuple)):
         i = np.asarray(i)
         i = i.astype(np.int64) if i.size == 0 else i
@@ -54,13 +55,18 @@ def part_of(i: Any) -> Any:
     if isinstance(i, str):
         raise TypeError("new(): invalid data type 'str'. An index is made of numbers, slices and tensors.")
     if not is_array(i):
-        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-                         f"{type(i).__name__})")
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+            f"{type(i).__name__})"
+        )
     if i.dtype.kind not in "biu":
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {known_dtype(i.dtype)}")
     if i.dtype == np.uint8:
-        warnings.warn("indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.",
-                      UserWarning, stacklevel=5)
+        warnings.warn(
+            "indexing with dtype gradlab.uint8 is now deprecated, please use a dtype gradlab.bool instead.",
+            UserWarning,
+            stacklevel=5,
+        )
         i = i.astype(bool)
     return (bool if i.dtype.kind == "b" else int)(i) if i.ndim == 0 else i
 
@@ -68,8 +74,12 @@ def part_of(i: Any) -> Any:
 def parts_of(index: Any) -> list[Any]:
     """The parts of an index; a list that holds more than numbers counts as a tuple, as in torch."""
     if isinstance(index, list) and not all(isinstance(i, (int, float, np.generic)) for i in index):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
-                      "in pytorch 2.9; use x[tuple(seq)] instead of x[seq].", UserWarning, stacklevel=4)
+        warnings.warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed "
+            "in pytorch 2.9; use x[tuple(seq)] instead of x[seq].",
+            UserWarning,
+            stacklevel=4,
+        )
         index = tuple(index)
     return [part_of(i) for i in index] if isinstance(index, tuple) else [part_of(index)]
 
@@ -88,14 +98,17 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
     if used > ndim:
         if ndim == 0 and isinstance(parts[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number"
-                         if ndim == 0 else f"too many indices for tensor of dimension {ndim}")
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert a 0-dim tensor to a number"
+            if ndim == 0
+            else f"too many indices for tensor of dimension {ndim}"
+        )
     basic: list[Any] = []
     picking: list[Any] = []
     last, axis = None, 0
     for at, i in enumerate(parts):
-        if i is Ellipsis:                                             # a second one stands for no axis
-            full = ndim - axis - sum(map(axes_used, parts[at + 1:]))
+        if i is Ellipsis:  # a second one stands for no axis
+            full = ndim - axis - sum(map(axes_used, parts[at + 1 :]))
             basic += [FULL] * full
             picking += [FULL] * full
             axis += full
@@ -121,7 +134,7 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
             basic += [FULL] * n
             picking.append(i)
             axis += n
-        else:                                                         # x[True]: a new axis, of length 1 or 0
+        else:  # x[True]: a new axis, of length 1 or 0
             basic.append(None)
             picking.append(np.asarray([bool(i)]))
             last = UNSQUEEZE
@@ -153,10 +166,12 @@ def beside(steps: list[tuple[Any, tuple[Any, ...]]], like: Any) -> list[tuple[An
 def check_fits(i: Any, shape: tuple[int, ...], axis: int) -> None:
     """Raise torch's errors where a mask or an array of integers does not fit the axes from `axis` on."""
     if i.dtype == bool:
-        if i.shape != shape[axis:axis + i.ndim]:
-            raise IndexError(f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed "
-                             f"tensor {list(shape)} at index {axis}")
-    elif type(i) is not np.ndarray:                                   # CuPy wraps silently; NumPy raises by itself
+        if i.shape != shape[axis : axis + i.ndim]:
+            raise IndexError(
+                f"The shape of the mask {list(i.shape)} at index {axis} does not match the shape of the indexed "
+                f"tensor {list(shape)} at index {axis}"
+            )
+    elif type(i) is not np.ndarray:  # CuPy wraps silently; NumPy raises by itself
         within("x[index]", i, -shape[axis], shape[axis] - 1, lambda wrong: out_of_bounds(wrong, axis, shape))
 
 
@@ -174,8 +189,11 @@ def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: t
             if wrong.size:
                 return out_of_bounds(int(wrong.ravel()[0]), axis, inner)
     shapes = ", ".join(str(list(i.shape)) for i in picking)
-    return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}" if "broadcast" in
-                      str(error) else str(error).removeprefix("getitem: "))
+    return IndexError(
+        f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        if "broadcast" in str(error)
+        else str(error).removeprefix("getitem: ")
+    )
 
 
 def quick(index: Any, shape: tuple[int, ...]) -> Any:
@@ -219,13 +237,13 @@ def get(self: Tensor, index: Any) -> Tensor:
             return SELECT.record(self, index=(index, ...), skip=0)
         if type(index) is Tensor:
             at = index.array
-            if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":     # NumPy says what does not fit
+            if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
                 return in_order(getitem.record(self, index=(at.copy(),), skip=0))
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
     except (IndexError, TypeError):
-        shape = self.array.shape                                      # the long way says in torch's words what is wrong
+        shape = self.array.shape  # the long way says in torch's words what is wrong
     steps = beside(steps_for(index, shape), self.array)
     result = self
     try:
@@ -280,19 +298,21 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
     shape, picks = self.array.shape, steps[-1][0] is getitem
     target = self.array[steps[0][1]] if steps[0][0] is not getitem else self.array
     if not is_writable(target):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                           "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location, or the memory is read-only. Please clone() the tensor before performing the operation."
+        )
     if not isinstance(value, Tensor):
         if not isinstance(value, (bool, int, float, np.generic)):
             kind = f"numpy.{type(value).__name__}" if isinstance(value, np.ndarray) else type(value).__name__
             raise TypeError(f"can't assign a {kind} to a gradlab.{self.dtype.legacy}. Make it a tensor: gradlab.tensor(…).")
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
     at: Any = steps[-1][1] if picks else Ellipsis
-    if type(value.array) is not type(self.array):                     # from another device: a copy goes there, a pick does not
+    if type(value.array) is not type(self.array):  # from another device: a copy goes there, a pick does not
         if picks and value.array.ndim:
             raise different_devices("index_put", (self.array, value.array))
         value = transfer.record(value, where=device_of(self.array), back=device_of(value.array), waits=True)
-    if self.array.dtype.kind != "f":                                  # integers have no gradient
+    if self.array.dtype.kind != "f":  # integers have no gradient
         value = constant(value.array)
     wanted = value
     try:
@@ -305,7 +325,7 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
     except IndexError as error:
         raise misfit(error, steps, shape) from None
     except ValueError:
-        spread_over(value, target[at].shape, picks)                   # says in torch's words what does not fit
+        spread_over(value, target[at].shape, picks)  # says in torch's words what does not fit
         raise
     commit(self, tuple((getitem, {"index": i, "skip": 0}) for _, i in steps), wanted, op)
 
@@ -314,8 +334,10 @@ def check_dtypes(x: Tensor, value: Tensor, index: tuple[Any, ...]) -> None:
     """Raise where a picked part may not be given values of another dtype: one value under one mask may be, as in torch."""
     arrays = [i for i in index if is_array(i)]
     if value.array.dtype != x.array.dtype and (value.array.size != 1 or len(arrays) > 1 or arrays[0].dtype.kind != "b"):
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {x.dtype.word} for the destination "
-                           f"and {value.dtype.word} for the source. Call value.to(x.dtype).")
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {x.dtype.word} for the destination "
+            f"and {value.dtype.word} for the source. Call value.to(x.dtype)."
+        )
 
 
 def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
@@ -330,13 +352,19 @@ def spread_over(value: Tensor, shape: tuple[int, ...], picks: bool) -> Tensor:
         return expand.record(value, shape=shape, skip=0)
     except ValueError:
         if picks:
-            raise RuntimeError(f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
-                               f"shape {list(shape)}") from None
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of "
+                f"shape {list(shape)}"
+            ) from None
         back = next(k for k in range(1, len(have) + 1) if k > len(shape) or have[-k] not in (1, shape[-k]))
         if back > len(shape):
-            raise RuntimeError(f"expand(gradlab.{value.dtype.legacy}{{{list(have)}}}, size={list(shape)}): the number of sizes "
-                               f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
-                               f"({len(have)})") from None
-        raise RuntimeError(f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({have[-back]}) at "
-                           f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                           f"{list(have)}") from None
+            raise RuntimeError(
+                f"expand(gradlab.{value.dtype.legacy}{{{list(have)}}}, size={list(shape)}): the number of sizes "
+                f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+                f"({len(have)})"
+            ) from None
+        raise RuntimeError(
+            f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({have[-back]}) at "
+            f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: "
+            f"{list(have)}"
+        ) from None

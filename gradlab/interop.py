@@ -3,6 +3,7 @@
 `as_torch` puts gradlab's own modules into `sys.modules` under torch's names, and an import hook in front of those that are
 not imported yet, so that a program written for torch runs with gradlab as it stands.
 """
+
 from __future__ import annotations
 
 import sys
@@ -21,7 +22,7 @@ from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["as_torch", "from_dlpack", "to_dlpack"]
 
-CUDA = 2, 13                                                      # DLPack's numbers of a GPU's memory; all else is the host's
+CUDA = 2, 13  # DLPack's numbers of a GPU's memory; all else is the host's
 
 
 class _Capsule:
@@ -45,8 +46,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
-        raise RuntimeError("from_dlpack received an invalid capsule. Give an array of a library that has the DLPack protocol, or "
-                           f"what its __dlpack__() returned; this is a {type(ext_tensor).__name__}.")
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Give an array of a library that has the DLPack protocol, or "
+            f"what its __dlpack__() returned; this is a {type(ext_tensor).__name__}."
+        )
     kind = int(ext_tensor.__dlpack_device__()[0])
     array = namespace_on(_device("cuda" if kind in CUDA else "cpu")).from_dlpack(ext_tensor)
     known_dtype(array.dtype)
@@ -73,8 +76,9 @@ class Interop:
 
     array: Any
 
-    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None,
-                   copy: bool | None = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """The DLPack capsule that a library's `from_dlpack` takes: the memory is shared."""
         if self.requires_grad:  # type: ignore[attr-defined]
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -95,7 +99,7 @@ class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != "torch" and not name.startswith("torch."):
             return None
-        ours = "gradlab" + name[len("torch"):]
+        ours = "gradlab" + name[len("torch") :]
         try:
             module = import_module(ours)
         except ModuleNotFoundError as error:
@@ -128,8 +132,10 @@ class _AsTorch:
     def __init__(self) -> None:
         theirs = sys.modules.get("torch")
         if theirs is not None and theirs is not sys.modules["gradlab"]:
-            raise RuntimeError("torch is imported already, and gradlab cannot take its place: call gradlab.as_torch() in a fresh "
-                               "process, before anything imports torch.")
+            raise RuntimeError(
+                "torch is imported already, and gradlab cannot take its place: call gradlab.as_torch() in a fresh "
+                "process, before anything imports torch."
+            )
         if not _AsTorch.active:
             sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]
         _AsTorch.active += 1

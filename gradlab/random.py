@@ -5,6 +5,7 @@ draws from the same stream, unless `cuda.manual_seed` has given it one of its ow
 
 (Dropout's mask is what `MersenneTwister.bernoulli(1 - p, shape)` draws, as torch's `empty_like(input).bernoulli_(1 - p)` does.)
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -26,8 +27,25 @@ from gradlab.creation.factories import Device, factory, factory_like, place, pla
 from gradlab.functions.shapes import expand
 from gradlab.rules.draws import NODES
 
-__all__ = ["Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal",
-           "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state"]
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
 
 
 class Generator:
@@ -151,8 +169,9 @@ RANDINT = "(int high, tuple of ints size)", "(int low, int high, tuple of ints s
 
 
 @factory
-def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None, dtype: Any,
-            xp: Any) -> Any:
+def randint(
+    *bounds: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+) -> Any:
     """Integers from low (0 if left out) up to but not including high: `randint(high, size)` or `randint(low, high, size)`."""
     given = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
     names = [k for k in (("high", "size") if len(bounds) + len(given) == 2 else ("low", "high", "size")) if k not in given]
@@ -160,12 +179,20 @@ def randint(*bounds: Any, low: Any = None, high: Any = None, size: Any = None, g
         raise invalid_combination("randint", bounds, *RANDINT, **given)
     found = given | dict(zip(names, bounds, strict=True))
     if not isinstance(found["size"], (tuple, list)):
-        raise (expected("randint", "size", 2, "tuple of ints", found["size"]) if len(found) == 2 else
-               invalid_combination("randint", bounds, *RANDINT, **given))
+        raise (
+            expected("randint", "size", 2, "tuple of ints", found["size"])
+            if len(found) == 2
+            else invalid_combination("randint", bounds, *RANDINT, **given)
+        )
     if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in found.items() if k != "size"):
         raise invalid_combination("randint", bounds, *RANDINT, **given)
-    return integers(engine_of("randint", generator, xp), int(found.get("low", 0)), int(found["high"]),
-                    sizes("randint", (found["size"],)), np.dtype(np.int64) if dtype is None else dtype)
+    return integers(
+        engine_of("randint", generator, xp),
+        int(found.get("low", 0)),
+        int(found["high"]),
+        sizes("randint", (found["size"],)),
+        np.dtype(np.int64) if dtype is None else dtype,
+    )
 
 
 def integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...], wanted: np.dtype) -> np.ndarray:
@@ -174,8 +201,10 @@ def integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...
         least, most = (0, 1) if wanted.kind == "b" else (np.iinfo(wanted).min, np.iinfo(wanted).max)
         for name, bound in (("from", low), ("to - 1", high - 1)):
             if not least <= bound <= most:
-                raise RuntimeError(f"{name} is out of bounds for {OF_NUMPY[wanted].c_name}. It is {bound}; "
-                                   f"{OF_NUMPY[wanted].name} holds {least} to {most}.")
+                raise RuntimeError(
+                    f"{name} is out of bounds for {OF_NUMPY[wanted].c_name}. It is {bound}; "
+                    f"{OF_NUMPY[wanted].name} holds {least} to {most}."
+                )
     return engine.randint(low, high, shape).astype(wanted, copy=False)
 
 
@@ -218,13 +247,15 @@ def randn_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp
 
 
 @factory_like
-def randint_like(input: Any, *bounds: Any, low: Any = 0, high: Any = None, generator: Generator | None = None, dtype: Any,
-                 xp: Any) -> Any:
+def randint_like(
+    input: Any, *bounds: Any, low: Any = 0, high: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+) -> Any:
     """Integers from low (0 if left out) up to but not including high, in the shape, dtype and device of `input`."""
     low, high = (*bounds, high)[:2] if len(bounds) > 1 or (bounds and high is not None) else (low, bounds[0] if bounds else high)
     if not isinstance(low, (int, Tensor)) or not isinstance(high, (int, Tensor)):
-        raise invalid_combination("randint_like", (input, *bounds), "(Tensor input, int high)",
-                                  "(Tensor input, int low, int high)")
+        raise invalid_combination(
+            "randint_like", (input, *bounds), "(Tensor input, int high)", "(Tensor input, int low, int high)"
+        )
     engine = engine_of("randint_like", generator, xp)
     return drawn_into(xp.empty_like(input, dtype), lambda shape: integers(engine, int(low), int(high), shape, dtype))
 
@@ -258,13 +289,27 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     return _finished("bernoulli", out, sampled(input, made, "BernoulliBackward0" if p is None else "NotImplemented"))
 
 
-NORMALS = ("(Tensor mean, Tensor std)", "(Tensor mean, float std = 1)", "(float mean, Tensor std)",
-           "(float mean, float std, tuple of ints size)")
+NORMALS = (
+    "(Tensor mean, Tensor std)",
+    "(Tensor mean, float std = 1)",
+    "(float mean, Tensor std)",
+    "(float mean, float std, tuple of ints size)",
+)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
-           dtype: dtype | None = None, layout: Any = None, device: Device = None, pin_memory: bool = False,
-           requires_grad: bool = False) -> Tensor:
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
     """Normal numbers: of means and standard deviations given by tensors (broadcast) or numbers, or of one of each and a size."""
     tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
     engine = engine_of("normal", generator, namespace_of[type(tensors[0].array)] if tensors else namespace_on(place(device)))
@@ -284,7 +329,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         raise RuntimeError("normal expects all elements of std >= 0.0. The smallest is " + f"{float(s.min()):g}.")
     if not isinstance(std, Tensor) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    both = tensors[0] + tensors[-1]                                        # raises torch's error where they do not broadcast
+    both = tensors[0] + tensors[-1]  # raises torch's error where they do not broadcast
     shape = both.array.shape
     drawn = wrap(xp.asarray(engine.normal(shape, like.dtype)) * s + m)
     node = f"NormalBackward{1 if not isinstance(std, Tensor) else 3 if isinstance(mean, Tensor) else 2}"
@@ -293,8 +338,9 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     return _finished("normal", out, sampled(source, xp.asarray(drawn, dtype=like.dtype), node))
 
 
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
-                out: Tensor | None = None) -> Tensor:
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Indices (int64) drawn with probability proportional to the weights in each row of `input`: (num_samples) of weights (n),
     (m, num_samples) of (m, n)."""
     if not isinstance(input, Tensor):
@@ -307,12 +353,16 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     if not num_samples > 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:
-        raise RuntimeError(f"cannot sample n_sample > prob_dist.size(-1) samples without replacement. {num_samples} of "
-                           f"{weights.shape[-1]} were asked for: give replacement=True, if an index may come twice.")
+        raise RuntimeError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement. {num_samples} of "
+            f"{weights.shape[-1]} were asked for: give replacement=True, if an index may come twice."
+        )
     if not replacement or num_samples == 1:
         if not bool(np.isfinite(weights).all()) or bool((weights < 0).any()):
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0. Give probabilities or weights, "
-                               "such as softmax makes of scores.")
+            raise RuntimeError(
+                "probability tensor contains either `inf`, `nan` or element < 0. Give probabilities or weights, "
+                "such as softmax makes of scores."
+            )
     elif not bool((weights >= 0).all()):
         raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0). It may also be NaN.")
     elif not bool(np.isfinite(weights).all()):

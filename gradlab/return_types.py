@@ -1,4 +1,5 @@
 """The types of results with named parts, as `gradlab.return_types.max`; declared in `gradlab.functions`."""
+
 from __future__ import annotations
 
 from gradlab.functions.results import TYPES, Result
@@ -8,8 +9,9 @@ def __getattr__(name: str) -> type[Result]:
     try:
         return TYPES[name]
     except KeyError:
-        raise AttributeError(f"module 'gradlab.return_types' has no attribute {name!r}. It has: {', '.join(sorted(TYPES))}."
-                             ) from None
+        raise AttributeError(
+            f"module 'gradlab.return_types' has no attribute {name!r}. It has: {', '.join(sorted(TYPES))}."
+        ) from None
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ it is, everything else as an object with one key that says what it is:
 A tensor is a number of an array with offset, shape and strides, so tensors that share memory share it when they are loaded; one
 that occurs twice is one object. Torch's own files are read by `gradlab.torch_files`.
 """
+
 from __future__ import annotations
 
 import base64
@@ -34,9 +35,12 @@ from gradlab.zips import content, opened
 __all__ = ["load", "save"]
 
 STRUCTURE, VERSION = "gradlab.json", 1
-SAVED = "biufSU"                                                      # kinds of arrays
-NPY = re.compile(rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + SAVED.encode() + rb"]\d{1,9})', "
-                 rb"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n", re.DOTALL)
+SAVED = "biufSU"  # kinds of arrays
+NPY = re.compile(
+    rb"\x93NUMPY(?:\x01\x00..|[\x02\x03]\x00....)\{'descr': '([<>|][" + SAVED.encode() + rb"]\d{1,9})', "
+    rb"'fortran_order': (True|False), 'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n",
+    re.DOTALL,
+)
 KNOWN_DTYPES = {d.name: d for d in DTYPES}
 GROUPS: dict[str, type] = {"tuple": tuple, "set": set, "frozenset": frozenset, "Size": Size}
 DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
@@ -49,9 +53,9 @@ class _Writer:
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self.numbers: dict[int, int] = {}                             # of the tensors met, by id
+        self.numbers: dict[int, int] = {}  # of the tensors met, by id
         self.arrays: list[np.ndarray] = []
-        self.open: set[int] = set()                                   # the containers that the present place lies in
+        self.open: set[int] = set()  # the containers that the present place lies in
 
     def plain(self, x: Any, where: str) -> Any:
         """`x` as JSON; `where` is how the user would write the place."""
@@ -87,8 +91,10 @@ class _Writer:
         finally:
             self.open.discard(id(x))
         hint = "save its state: x.state_dict()." if hasattr(x, "state_dict") else "convert it to these first."
-        raise TypeError(f"gradlab.save: {where} is a {type(x).__module__}.{type(x).__qualname__}, which cannot be saved. A file "
-                        f"holds tensors, arrays, numbers, strings, and lists, tuples, sets and dicts of these: {hint}")
+        raise TypeError(
+            f"gradlab.save: {where} is a {type(x).__module__}.{type(x).__qualname__}, which cannot be saved. A file "
+            f"holds tensors, arrays, numbers, strings, and lists, tuples, sets and dicts of these: {hint}"
+        )
 
     def number(self, x: Tensor) -> int:
         if id(x) not in self.numbers:
@@ -112,8 +118,12 @@ class _Writer:
                 if id(base) not in numbers:
                     numbers[id(base)] = len(self.arrays)
                     self.arrays.append(memory)
-                spec = {"array": numbers[id(base)], "shape": array.shape, "stride": [s // array.itemsize for s in array.strides],
-                        "offset": (address(array) - address(memory)) // array.itemsize}
+                spec = {
+                    "array": numbers[id(base)],
+                    "shape": array.shape,
+                    "stride": [s // array.itemsize for s in array.strides],
+                    "offset": (address(array) - address(memory)) // array.itemsize,
+                }
             spec |= {"requires_grad": True} if x.requires_grad else {}
             spec |= {"device": str(x.device)} if x.is_cuda else {}
             made.append(spec | ({"class": "Parameter"} if getattr(x, "_role", "") == "Parameter" else {}))
@@ -145,8 +155,9 @@ def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
         _write(structure, writer.arrays, f)
         return
     if not isinstance(f, (str, os.PathLike)):
-        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute. It is a "
-                             f"{type(f).__name__}.")
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute. It is a {type(f).__name__}."
+        )
     path = Path(f)
     if not path.parent.is_dir():
         raise RuntimeError(f"Parent directory {path.parent} does not exist.")
@@ -169,8 +180,9 @@ def _write(structure: dict[str, Any], arrays: list[np.ndarray], file: Any) -> No
 
 
 # -------------------------------------------------------------------------------------------------------------- loading
-def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool | None = None, mmap: bool | None = None,
-         **options: Any) -> Any:
+def load(
+    f: Any, map_location: Any = None, *ignored: Any, weights_only: bool | None = None, mmap: bool | None = None, **options: Any
+) -> Any:
     """Read what `save` wrote, or a file of torch's that holds tensors and plain data (such as a `state_dict`).
 
     map_location: the device of the tensors; by default the one they were saved from. A function (torch's
@@ -180,8 +192,10 @@ def load(f: Any, map_location: Any = None, *ignored: Any, weights_only: bool | N
         with open(f, "rb") as file:
             return _read(file, map_location)
     if not hasattr(f, "read") or not hasattr(f, "seek"):
-        raise AttributeError(f"'{type(f).__name__}' object has no attribute 'seek'. You can only gradlab.load from a file that "
-                             "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from that.")
+        raise AttributeError(
+            f"'{type(f).__name__}' object has no attribute 'seek'. You can only gradlab.load from a file that "
+            "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from that."
+        )
     return _read(f, map_location)
 
 
@@ -209,9 +223,11 @@ def target_of(map_location: Any) -> Callable[[str], device]:
 
 def _there(where: device) -> device:
     if where.type == "cuda" and not cuda.probe():
-        raise RuntimeError("Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If you "
-                           "are running on a CPU-only machine, please use gradlab.load with map_location=gradlab.device('cpu') "
-                           "to map your storages to the CPU.")
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but gradlab.cuda.is_available() is False. If you "
+            "are running on a CPU-only machine, please use gradlab.load with map_location=gradlab.device('cpu') "
+            "to map your storages to the CPU."
+        )
     return where
 
 
@@ -226,8 +242,9 @@ class _Reader:
     def read(self) -> Any:
         structure = json.loads(content(self.archive, STRUCTURE))
         if structure["version"] > VERSION:
-            raise RuntimeError(f"gradlab.load: the file has format {structure['version']}, this gradlab reads up to {VERSION}: "
-                               "update gradlab.")
+            raise RuntimeError(
+                f"gradlab.load: the file has format {structure['version']}, this gradlab reads up to {VERSION}: update gradlab."
+            )
         self.tensors = [self.tensor(spec) for spec in structure["tensors"]]
         return self.object(structure["object"])
 
@@ -239,9 +256,14 @@ class _Reader:
     def tensor(self, spec: dict[str, Any]) -> Tensor:
         array = self.array(spec["array"])
         known_dtype(array.dtype)
-        if "offset" in spec:                                                        # np.ndarray raises if it leaves the memory
-            array = np.ndarray(tuple(spec["shape"]), array.dtype, array, spec["offset"] * array.itemsize,
-                               [s * array.itemsize for s in spec["stride"]])
+        if "offset" in spec:  # np.ndarray raises if it leaves the memory
+            array = np.ndarray(
+                tuple(spec["shape"]),
+                array.dtype,
+                array,
+                spec["offset"] * array.itemsize,
+                [s * array.itemsize for s in spec["stride"]],
+            )
         made = constant(array).to(self.target(spec.get("device", "cpu")))
         if spec.get("class") == "Parameter":
             from gradlab import nn
@@ -254,7 +276,7 @@ class _Reader:
             return [self.object(x) for x in data]
         if not isinstance(data, dict):
             return data
-        (kind, value), = data.items()
+        ((kind, value),) = data.items()
         if kind in DICTS:
             return DICTS[kind]({self.object(k): self.object(v) for k, v in value})
         if kind in GROUPS:
@@ -275,7 +297,11 @@ def _npy(data: bytes) -> np.ndarray:
 
 
 LEAVES: dict[str, Callable[[_Reader, Any], Any]] = {
-    "tensor": lambda reader, n: reader.tensors[n], "array": lambda reader, n: reader.array(n),
-    "scalar": lambda reader, n: reader.array(n)[()], "float": lambda reader, text: float(text),
-    "bytes": lambda reader, text: base64.b64decode(text), "dtype": lambda reader, name: KNOWN_DTYPES[name],
-    "device": lambda reader, name: device(name)}
+    "tensor": lambda reader, n: reader.tensors[n],
+    "array": lambda reader, n: reader.array(n),
+    "scalar": lambda reader, n: reader.array(n)[()],
+    "float": lambda reader, text: float(text),
+    "bytes": lambda reader, text: base64.b64decode(text),
+    "dtype": lambda reader, name: KNOWN_DTYPES[name],
+    "device": lambda reader, name: device(name),
+}

@@ -1,4 +1,5 @@
 """Switches of torch's that programs set at their start. Most have nothing to switch here: they are checked and remembered."""
+
 from __future__ import annotations
 
 import os
@@ -8,11 +9,24 @@ from typing import Any
 from gradlab.backend.namespaces import get_default_device, set_default_device
 from gradlab.core.dtypes import get_default_dtype, set_default_dtype
 
-__all__ = ["are_deterministic_algorithms_enabled", "compile", "get_default_device", "get_default_dtype",
-           "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
-           "is_deterministic_algorithms_warn_only_enabled", "set_default_device", "set_default_dtype",
-           "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-           "set_num_threads", "use_deterministic_algorithms"]
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "compile",
+    "get_default_device",
+    "get_default_dtype",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_default_device",
+    "set_default_dtype",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "use_deterministic_algorithms",
+]
 
 
 class _Settings:
@@ -73,8 +87,9 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 def set_float32_matmul_precision(precision: str) -> None:
     """Accepted and remembered: products of float32 matrices are always those of the "highest" precision."""
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting is "
-                           f"'{_Settings.precision}'.")
+        raise RuntimeError(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting is '{_Settings.precision}'."
+        )
     _Settings.precision = precision
 
 
@@ -91,7 +106,9 @@ def set_flush_denormal(mode: bool) -> bool:
 def compile(model: Any = None, **options: Any) -> Any:
     """`model` as it is, or a decorator that does nothing: gradlab runs every operation when it is called."""
     if model is None:
+
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             return function
+
         return decorate
     return model

@@ -6,6 +6,7 @@ knows the few that rebuild tensors and plain data, as functions of its own, and 
 
 It is the standard library's unpickler in Python: the one in C makes room for whatever number of objects a damaged file names.
 """
+
 from __future__ import annotations
 
 import io
@@ -52,29 +53,39 @@ class _Unpickler(InPython):  # type: ignore[misc]
             return Parameter(data, bool(requires_grad))
 
         def encode(text: str, how: str) -> bytes:
-            if how != "latin1":                                     # as bytes are written in the pickles of Python 2
+            if how != "latin1":  # as bytes are written in the pickles of Python 2
                 raise ValueError(f"bytes that are encoded as {how!r:.100}")
             return text.encode(how)
 
         # The pickle may set attributes on what it names: classes of Python's refuse, and the functions are this reader's own.
         self.known: dict[tuple[str, str], Any] = {
-            ("collections", "OrderedDict"): OrderedDict, ("collections", "Counter"): Counter,
-            ("builtins", "set"): set, ("__builtin__", "set"): set,
-            ("torch", "Size"): partial(Size), ("torch", "device"): partial(device), ("_codecs", "encode"): encode,
-            ("torch._utils", "_rebuild_tensor_v2"): rebuild, ("torch._utils", "_rebuild_parameter"): rebuild_parameter}
+            ("collections", "OrderedDict"): OrderedDict,
+            ("collections", "Counter"): Counter,
+            ("builtins", "set"): set,
+            ("__builtin__", "set"): set,
+            ("torch", "Size"): partial(Size),
+            ("torch", "device"): partial(device),
+            ("_codecs", "encode"): encode,
+            ("torch._utils", "_rebuild_tensor_v2"): rebuild,
+            ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
+        }
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in self.known:
             return self.known[module, name]
         if module in ("torch", "torch.storage") and name in ABSENT:
-            raise TypeError(f"gradlab.load: the file holds tensors of dtype {ABSENT[name]}, which gradlab does not have. In "
-                            "torch, save them as float32.")
+            raise TypeError(
+                f"gradlab.load: the file holds tensors of dtype {ABSENT[name]}, which gradlab does not have. In "
+                "torch, save them as float32."
+            )
         if module in ("torch", "torch.storage") and name in STORAGES:
             return STORAGES[name]
         if module == "torch" and name in OF_NAME:
             return OF_NAME[name]
-        raise TypeError(f"gradlab.load: the file names {module}.{name}, and gradlab reads tensors and plain data alone, never "
-                        "code. In torch, save the state_dict() of a model or optimizer, not the object itself.")
+        raise TypeError(
+            f"gradlab.load: the file names {module}.{name}, and gradlab reads tensors and plain data alone, never "
+            "code. In torch, save the state_dict() of a model or optimizer, not the object itself."
+        )
 
     def persistent_load(self, pid: Any) -> Any:
         kind, typed, key, location, _ = pid
@@ -105,11 +116,13 @@ class _Unpickler(InPython):  # type: ignore[misc]
 
 def strided(storage: Any, offset: int, size: Any, stride: Any) -> Any:
     """A view of a storage, which must not leave its memory."""
-    if min((0, offset, *size, *stride)) < 0 or (0 not in size and offset + sum(
-            (n - 1) * s for n, s in zip(size, stride, strict=True)) >= storage.size):
+    if min((0, offset, *size, *stride)) < 0 or (
+        0 not in size and offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) >= storage.size
+    ):
         raise ValueError("a tensor of the file lies outside its storage")
     return namespace_of[type(storage)].lib.stride_tricks.as_strided(
-        storage[offset:], tuple(size), tuple(s * storage.itemsize for s in stride))
+        storage[offset:], tuple(size), tuple(s * storage.itemsize for s in stride)
+    )
 
 
 def read(archive: zipfile.ZipFile, name: str, target: Callable[[str], device]) -> Any:

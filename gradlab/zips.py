@@ -3,6 +3,7 @@
 Neither `gradlab.save` nor `torch.save` compresses, so the members of a file are together no larger than the file. One that
 somebody has packed anew may be; one that says it becomes very much larger is a bomb.
 """
+
 from __future__ import annotations
 
 import errno
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-MOST_PACKED, FREE = 16, 64 << 20                        # a file may grow so many times, and by so many bytes anyhow
+MOST_PACKED, FREE = 16, 64 << 20  # a file may grow so many times, and by so many bytes anyhow
 OURS = ("gradlab.load:", "Attempting to deserialize object")
 
 
@@ -46,18 +47,22 @@ def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
         size, infos = file.seek(0, 2), archive.infolist()
         wanted = sum(info.file_size for info in infos)
         if wanted > MOST_PACKED * size + FREE:
-            raise RuntimeError(f"gradlab.load: the file of {size:,} bytes says that it holds {wanted:,}, compressed. Neither "
-                               "gradlab.save nor torch.save compresses, so it is not read. If you trust it, unpack it, and zip "
-                               "it without compression.")
-        if not any(info.CRC for info in infos):         # torch.serialization.set_crc32_options(False)
+            raise RuntimeError(
+                f"gradlab.load: the file of {size:,} bytes says that it holds {wanted:,}, compressed. Neither "
+                "gradlab.save nor torch.save compresses, so it is not read. If you trust it, unpack it, and zip "
+                "it without compression."
+            )
+        if not any(info.CRC for info in infos):  # torch.serialization.set_crc32_options(False)
             for info in infos:
                 info.CRC = None  # type: ignore[assignment]
         yield archive
 
 
 def _no_zip_file() -> RuntimeError:
-    return RuntimeError("gradlab.load: the file is neither one that gradlab.save wrote nor a zip file of torch.save's (it may be "
-                        "damaged, or of torch older than 1.6: load and save it there again).")
+    return RuntimeError(
+        "gradlab.load: the file is neither one that gradlab.save wrote nor a zip file of torch.save's (it may be "
+        "damaged, or of torch older than 1.6: load and save it there again)."
+    )
 
 
 def content(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -66,7 +71,7 @@ def content(archive: zipfile.ZipFile, name: str) -> bytes:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r:.100} is compressed in an unknown way, {info.compress_type}")
     with archive.open(info) as member:
-        found = member.read(info.file_size) if info.file_size else b""          # a number bounds what is unpacked at once
+        found = member.read(info.file_size) if info.file_size else b""  # a number bounds what is unpacked at once
     if len(found) != info.file_size:
         raise EOFError(f"{name!r:.100} has {len(found):,} of its {info.file_size:,} bytes")
     return found

@@ -1,4 +1,5 @@
 """For every test: nothing is left behind. A test that leaks a mode, a watcher or a changed default fails."""
+
 from __future__ import annotations
 
 import gc
@@ -65,8 +66,8 @@ def nothing_left_behind():
 
     before = default.float, get_printoptions()
     yield
-    settle()                                                          # an index out of bounds on a device belongs to its own test
-    if left_behind():                                                 # an inference tensor in a cycle keeps its guard there
+    settle()  # an index out of bounds on a device belongs to its own test
+    if left_behind():  # an inference tensor in a cycle keeps its guard there
         gc.collect()
     left = left_behind()
     left += ["default dtype"] * (default.float != before[0]) + ["print options"] * (get_printoptions() != before[1])

@@ -1,4 +1,5 @@
 """Derivatives by differences."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -2,6 +2,7 @@
 
 CPython looks for one when a function begins, when a loop jumps back, and when a call of what is written in C has returned.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -35,7 +36,7 @@ class Interrupt:
             raise KeyboardInterrupt
 
     def __call__(self, frame, event, arg):
-        self.entered = True                                           # so what was called is no C function
+        self.entered = True  # so what was called is no C function
         if not frame.f_code.co_filename.startswith(self.files):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
@@ -51,6 +52,7 @@ class Interrupt:
             elif event == "return":
                 self.entered = True
             return follow
+
         return follow
 
 

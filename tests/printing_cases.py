@@ -1,4 +1,5 @@
 """How tensors are written: values as a nested list or on a line, print options, whether and how recorded."""
+
 from __future__ import annotations
 
 import json
@@ -6,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 INF, NAN = float("inf"), float("nan")
-VALUES = {                                                     # dtype, nested list
+VALUES = {  # dtype, nested list
     "integers as floats": ("float32", [0, 1, 2, 3, 4]),
     "fractions": ("float32", [0.5, 1.25, -2.0]),
     "negative zero alone": ("float32", [-0.0, 0.0]),
@@ -52,7 +53,7 @@ VALUES = {                                                     # dtype, nested l
     "three axes": ("float32", [[[1.5, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]),
     "four axes": ("int64", [[[[1, 2]], [[3, 4]]], [[[5, 6]], [[7, 8]]]]),
 }
-LINES = {                                                      # dtype, shape, value = start + step * position
+LINES = {  # dtype, shape, value = start + step * position
     "one long line": ("int64", [40], 0, 1),
     "lines of fractions": ("float32", [30], -1.5, 0.125),
     "lines in a matrix": ("float32", [2, 23], -3.0, 0.25),
@@ -74,9 +75,16 @@ LINES = {                                                      # dtype, shape, v
     "no element, double": ("float64", [0], 0, 1),
 }
 OPTIONS = [
-    {"precision": 2}, {"precision": 0}, {"precision": 8, "linewidth": 40}, {"sci_mode": True}, {"sci_mode": False},
-    {"threshold": 4, "edgeitems": 1}, {"threshold": 4, "edgeitems": 0}, {"profile": "short", "threshold": 5},
-    {"linewidth": 20}, {"profile": "full"},
+    {"precision": 2},
+    {"precision": 0},
+    {"precision": 8, "linewidth": 40},
+    {"sci_mode": True},
+    {"sci_mode": False},
+    {"threshold": 4, "edgeitems": 1},
+    {"threshold": 4, "edgeitems": 0},
+    {"profile": "short", "threshold": 5},
+    {"linewidth": 20},
+    {"profile": "full"},
 ]
 
 
@@ -108,17 +116,25 @@ def printing() -> dict[str, Callable[[Any], Any]]:
     cases: dict[str, Any] = {name: {"dtype": dtype, "values": values} for name, (dtype, values) in VALUES.items()}
     for name, (dtype, shape, start, step) in LINES.items():
         cases[name] = {"dtype": dtype, "shape": shape, "line": [start, step]}
-    for name in ("fractions", "double", "scalar", "lines in a matrix", "summarised rows, seven columns",
-                 "lines in three axes", "no element, matrix", "half", "infinities are wider"):
+    for name in (
+        "fractions",
+        "double",
+        "scalar",
+        "lines in a matrix",
+        "summarised rows, seven columns",
+        "lines in three axes",
+        "no element, matrix",
+        "half",
+        "infinities are wider",
+    ):
         for mark in ("leaf", "clone", "view"):
             cases[f"{name}, {mark}"] = {**cases[name], "mark": mark}
-    for length in range(8, 12):                                # around where a suffix goes to a new line
+    for length in range(8, 12):  # around where a suffix goes to a new line
         cases[f"suffix after {length} numbers"] = {"dtype": "float32", "values": [0.5] * length, "mark": "leaf"}
     for options in OPTIONS:
         for name in ("fractions", "integers of ratio over 1000", "three axes", "lines in a matrix", "scalar", "int64"):
             cases[f"{name}, {json.dumps(options)}"] = {**cases[name], "options": options}
-    found: dict[str, Callable[[Any], Any]] = {
-        name: lambda lib, case=case: _printed(lib, case) for name, case in cases.items()}
+    found: dict[str, Callable[[Any], Any]] = {name: lambda lib, case=case: _printed(lib, case) for name, case in cases.items()}
     return found | {"dual": _dual}
 
 

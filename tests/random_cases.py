@@ -1,30 +1,62 @@
 """Draws of the CPU's generator after `manual_seed`, call by call, and the state they leave."""
+
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from typing import Any
 
-SEQUENCES: dict[str, tuple[int, list[list[Any]]]] = {          # seed, [function, arguments, dtype]
-    "uniforms": (0, [["rand", [3], "float32"], ["rand", [2, 2], "float64"], ["rand", [5], "float16"],
-                     ["rand", [], "float32"]]),
-    "few normals": (1, [["randn", [1], "float32"], ["randn", [3], "float64"], ["randn", [15], "float32"],
-                        ["randn", [], "float64"]]),
-    "odd normals leave one for the next": (42, [["randn", [3], "float32"], ["rand", [2], "float32"],
-                                                ["randn", [1], "float64"], ["rand", [1], "float32"]]),
+SEQUENCES: dict[str, tuple[int, list[list[Any]]]] = {  # seed, [function, arguments, dtype]
+    "uniforms": (0, [["rand", [3], "float32"], ["rand", [2, 2], "float64"], ["rand", [5], "float16"], ["rand", [], "float32"]]),
+    "few normals": (
+        1,
+        [["randn", [1], "float32"], ["randn", [3], "float64"], ["randn", [15], "float32"], ["randn", [], "float64"]],
+    ),
+    "odd normals leave one for the next": (
+        42,
+        [["randn", [3], "float32"], ["rand", [2], "float32"], ["randn", [1], "float64"], ["rand", [1], "float32"]],
+    ),
     "a block of normals": (42, [["randn", [16], "float32"], ["randn", [4, 4], "float64"], ["randn", [16], "float16"]]),
-    "normals with a tail": (7, [["randn", [17], "float32"], ["rand", [2], "float32"], ["randn", [3, 7], "float64"],
-                                ["randn", [19], "float16"], ["rand", [1], "float64"]]),
-    "a block leaves the kept normal": (3, [["randn", [1], "float32"], ["randn", [16], "float32"],
-                                           ["randn", [1], "float32"]]),
-    "integers": (5, [["randint", [0, 10, 6], "int64"], ["randint", [-5, 7, 6], "int64"],
-                     ["randint", [0, 2**28 - 1, 3], "int64"], ["randint", [0, 2**28, 3], "int64"],
-                     ["randint", [-(2**62), 2**62, 3], "int64"], ["rand", [1], "float32"]]),
+    "normals with a tail": (
+        7,
+        [
+            ["randn", [17], "float32"],
+            ["rand", [2], "float32"],
+            ["randn", [3, 7], "float64"],
+            ["randn", [19], "float16"],
+            ["rand", [1], "float64"],
+        ],
+    ),
+    "a block leaves the kept normal": (3, [["randn", [1], "float32"], ["randn", [16], "float32"], ["randn", [1], "float32"]]),
+    "integers": (
+        5,
+        [
+            ["randint", [0, 10, 6], "int64"],
+            ["randint", [-5, 7, 6], "int64"],
+            ["randint", [0, 2**28 - 1, 3], "int64"],
+            ["randint", [0, 2**28, 3], "int64"],
+            ["randint", [-(2**62), 2**62, 3], "int64"],
+            ["rand", [1], "float32"],
+        ],
+    ),
     "permutations": (6, [["randperm", [n], "int64"] for n in (0, 1, 2, 10)] + [["rand", [1], "float32"]]),
-    "coins": (8, [["bernoulli", [[0.0, 0.25, 0.5, 0.75, 1.0]], "float32"], ["bernoulli", [[0.1, 0.5, 0.9]], "float64"],
-                  ["bernoulli_", [0.3, 12], "float32"], ["rand", [1], "float32"]]),
-    "uniforms of a range": (9, [["uniform_", [-0.3, 0.7, 5], "float32"], ["uniform_", [-0.3, 0.7, 5], "float64"],
-                                ["uniform_", [2047.0, 2048.0, 5], "float16"]]),
+    "coins": (
+        8,
+        [
+            ["bernoulli", [[0.0, 0.25, 0.5, 0.75, 1.0]], "float32"],
+            ["bernoulli", [[0.1, 0.5, 0.9]], "float64"],
+            ["bernoulli_", [0.3, 12], "float32"],
+            ["rand", [1], "float32"],
+        ],
+    ),
+    "uniforms of a range": (
+        9,
+        [
+            ["uniform_", [-0.3, 0.7, 5], "float32"],
+            ["uniform_", [-0.3, 0.7, 5], "float64"],
+            ["uniform_", [2047.0, 2048.0, 5], "float16"],
+        ],
+    ),
     "normals of a mean": (10, [["normal_", [2.0, 0.5, 4], "float32"], ["normal_", [-1.0, 0.1, 20], "float64"]]),
     "large seed": (2**64 - 1, [["rand", [3], "float32"]]),
     "negative seed": (-3, [["rand", [3], "float32"]]),
@@ -53,6 +85,7 @@ def _sequence(seed: int, calls: list[list[Any]]) -> Callable[[Any], dict[str, An
         drawn = [[name, arguments, dtype, _drawn(lib, name, arguments, dtype)] for name, arguments, dtype in calls]
         state = hashlib.sha256(bytes(lib.get_rng_state().tolist())).hexdigest()
         return {"seed": seed, "initial_seed": lib.initial_seed(), "state": state, "calls": drawn}
+
     return run
 
 

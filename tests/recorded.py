@@ -8,6 +8,7 @@ line, so that a change is reviewed as a diff. `optim/training` is the file `opti
 version of torch its rows were recorded, and which of them by another one. Numbers are written by Python's `repr`, which loses
 nothing. Dtype names keep their `torch.`; the tests know that gradlab writes `gradlab.`.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -81,9 +82,14 @@ def topics() -> dict[str, Callable[[], dict[str, Case]]]:
     from operators.tables import FILES, rows_of
 
     made: dict[str, Callable[[], dict[str, Case]]] = {
-        f"operators/{name}": lambda name=name: {str(row): row.run for row in rows_of(name)} for name in FILES}
-    tables = {"": ("spellings", "printing_cases", "random_cases"), "optim/": ("optim_cases", "schedule_cases"),
-              "data/": ("data_cases",), "nn/": ("module_cases", "layers_cases")}
+        f"operators/{name}": lambda name=name: {str(row): row.run for row in rows_of(name)} for name in FILES
+    }
+    tables = {
+        "": ("spellings", "printing_cases", "random_cases"),
+        "optim/": ("optim_cases", "schedule_cases"),
+        "data/": ("data_cases",),
+        "nn/": ("module_cases", "layers_cases"),
+    }
     for group, modules in tables.items():
         for module in modules:
             for name, cases in importlib.import_module(module).TOPICS.items():

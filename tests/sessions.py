@@ -4,6 +4,7 @@ Each is what a user types, line by line, with `lib` for the library and `leaf(va
 gradient; what is typed last is an expression, and `plain` makes of it what JSON can hold. A statement that raises ends the
 session: what is recorded is the error.
 """
+
 from __future__ import annotations
 
 import ast
@@ -292,9 +293,13 @@ def session(source: str) -> Callable[[Any], Any]:
                 return {"raised": [type(error).__name__, str(error)]}
             finally:
                 lib.set_grad_enabled(True)
+
     return run
 
 
 CASES: dict[str, Callable[[Any], Any]] = {
-    name: session(source) for name, _, source in (
-        line.partition(": ") for line in SESSIONS.replace("\n    ", " ").strip().splitlines() if not line.startswith("#"))}
+    name: session(source)
+    for name, _, source in (
+        line.partition(": ") for line in SESSIONS.replace("\n    ", " ").strip().splitlines() if not line.startswith("#")
+    )
+}

@@ -3,6 +3,7 @@
 `lib` is the library. A topic is a dict of cases; a case is a function of `lib` that returns plain data. The recorder
 runs them with torch, `test_as_torch.py` with gradlab, and the two must agree.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -41,10 +42,14 @@ def cross_correlation(lib: Any) -> Any:
     c = (z1.T @ z2) / z1.shape[0]
     loss = -lib.diagonal(c).sum()
     loss.backward()
-    return {"c": c.tolist(), "loss": loss.item(),
-            "first.grad": first.grad.tolist(), "second.grad": second.grad.tolist(),
-            "chain": chain(loss.grad_fn, {id(first): "first", id(second): "second"}),
-            "repr": [repr(z1), repr(c), repr(loss)]}
+    return {
+        "c": c.tolist(),
+        "loss": loss.item(),
+        "first.grad": first.grad.tolist(),
+        "second.grad": second.grad.tolist(),
+        "chain": chain(loss.grad_fn, {id(first): "first", id(second): "second"}),
+        "repr": [repr(z1), repr(c), repr(loss)],
+    }
 
 
 def arange_cubed(lib: Any) -> Any:
@@ -59,8 +64,11 @@ def describe_three(lib: Any) -> Any:
     x = lib.tensor(1.0, requires_grad=True)
     y = lib.tensor(2.0)
     z = x * y
-    return [f"{name}\ndata: {i.data}\nrequires_grad: {i.requires_grad}\ngrad_fn: {i.grad_fn and i.grad_fn.name()}\n"
-            f"is_leaf: {i.is_leaf}\n" for i, name in ((x, "x"), (y, "y"), (z, "z"))]
+    return [
+        f"{name}\ndata: {i.data}\nrequires_grad: {i.requires_grad}\ngrad_fn: {i.grad_fn and i.grad_fn.name()}\n"
+        f"is_leaf: {i.is_leaf}\n"
+        for i, name in ((x, "x"), (y, "y"), (z, "z"))
+    ]
 
 
 def not_tracked(lib: Any) -> Any:
@@ -73,7 +81,7 @@ def not_tracked(lib: Any) -> Any:
 
 def cube_at_one(lib: Any) -> Any:
     x = lib.tensor(1.0, requires_grad=True)
-    z = x ** 3
+    z = x**3
     z.backward()
     return repr(x.grad.data)
 
@@ -101,7 +109,7 @@ def tiny_weights(lib: Any) -> Any:
 
 def row_by_row(lib: Any) -> Any:
     x = lib.autograd.Variable(lib.FloatTensor([[1, 2, 3, 4]]), requires_grad=True)
-    z = 2*x
+    z = 2 * x
     loss = z.sum(dim=1)
     printed = []
     for weights in ([[1, 0, 0, 0]], [[0, 1, 0, 0]], [[1, 1, 1, 1]]):
@@ -121,9 +129,20 @@ def from_numpy_requires_grad(lib: Any) -> Any:
     return [repr(x), repr((x * x).sum())]
 
 
-SEEDS: dict[str, Case] = {case.__name__: case for case in (
-    cross_correlation, arange_cubed, describe_three, not_tracked, cube_at_one, product_with_weights, tiny_weights,
-    row_by_row, from_numpy_requires_grad)}
+SEEDS: dict[str, Case] = {
+    case.__name__: case
+    for case in (
+        cross_correlation,
+        arange_cubed,
+        describe_three,
+        not_tracked,
+        cube_at_one,
+        product_with_weights,
+        tiny_weights,
+        row_by_row,
+        from_numpy_requires_grad,
+    )
+}
 
 # -------------------------------------------------------------------------------------------------- names of the nodes
 NODES = """
@@ -174,8 +193,14 @@ def _leaves(lib: Any) -> dict[str, Any]:
     """The names that NODES speaks of: matrices x and y, a vector v, a scalar s, a batch b, axes of length 1 in e;
     a constant c, indices i and a mask, which require no gradient."""
     matrix = [[0.5, 1.5, 2.5], [3.0, 1.0, 2.0], [1.25, 0.25, 4.0]]
-    leaves = {"x": matrix, "y": [[2.0, 0.5, 1.0], [1.0, 3.0, 0.25], [0.75, 1.5, 2.0]], "v": [1.0, 2.0, 0.5], "s": 1.5,
-              "b": [matrix, matrix], "e": [[[1.0], [2.0]]]}
+    leaves = {
+        "x": matrix,
+        "y": [[2.0, 0.5, 1.0], [1.0, 3.0, 0.25], [0.75, 1.5, 2.0]],
+        "v": [1.0, 2.0, 0.5],
+        "s": 1.5,
+        "b": [matrix, matrix],
+        "e": [[[1.0], [2.0]]],
+    }
     made = {name: _leaf(lib, values) for name, values in leaves.items()}
     mask = lib.tensor([[True, False, True], [False, True, False], [True, True, False]])
     return made | {"c": lib.tensor(matrix), "i": lib.tensor([0, 2, 1]), "mask": mask}
@@ -186,11 +211,13 @@ def _node_case(spelling: str) -> Case:
         leaves = _leaves(lib)
         result = eval(spelling, {"lib": lib, **leaves})
         return chain(result.grad_fn, {id(leaf): name for name, leaf in leaves.items()})
+
     return run
 
 
 NODE_NAMES: dict[str, Case] = {
-    spelling: _node_case(spelling) for line in NODES.strip().splitlines() for spelling in line.split(" | ")}
+    spelling: _node_case(spelling) for line in NODES.strip().splitlines() for spelling in line.split(" | ")
+}
 
 # -------------------------------------------------------------------------------------------------------------- errors
 ERRORS: dict[str, Case] = {}
@@ -198,12 +225,14 @@ ERRORS: dict[str, Case] = {}
 
 def refused(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Register something that raises; the case is the error's type and text."""
+
     def case(lib: Any) -> Any:
         try:
             run(lib)
         except Exception as error:  # noqa: BLE001  (which one is what is recorded)
             return [type(error).__name__, str(error)]
         return ["nothing raised", ""]
+
     ERRORS[run.__name__] = case
     return run
 
@@ -215,6 +244,7 @@ def _refused_expressions(table: str) -> None:
 
         def run(lib: Any, spelling: str = spelling) -> None:
             eval(spelling, {"lib": lib, **_leaves(lib)})
+
         run.__name__ = name.strip()
         refused(run)
 
@@ -348,20 +378,43 @@ def leaf_changed_in_place_after_saving(lib: Any) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- promotion
-DTYPES = {"bool": "b", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-          "float16": "f16", "float32": "f32", "float64": "f64"}
+DTYPES = {
+    "bool": "b",
+    "uint8": "u8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+}
 NUMBERS = {"bool": True, "int": 2, "float": 2.0}
 BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "add": lambda lib, a, b: a + b, "sub": lambda lib, a, b: a - b, "mul": lambda lib, a, b: a * b,
-    "div": lambda lib, a, b: a / b, "pow": lambda lib, a, b: a ** b, "lt": lambda lib, a, b: a < b,
-    "eq": lambda lib, a, b: a == b, "where": lambda lib, a, b: lib.where(lib.tensor([True, False]), a, b),
-    "matmul": lambda lib, a, b: a @ b, "cat": lambda lib, a, b: lib.cat([a, b]),
+    "add": lambda lib, a, b: a + b,
+    "sub": lambda lib, a, b: a - b,
+    "mul": lambda lib, a, b: a * b,
+    "div": lambda lib, a, b: a / b,
+    "pow": lambda lib, a, b: a**b,
+    "lt": lambda lib, a, b: a < b,
+    "eq": lambda lib, a, b: a == b,
+    "where": lambda lib, a, b: lib.where(lib.tensor([True, False]), a, b),
+    "matmul": lambda lib, a, b: a @ b,
+    "cat": lambda lib, a, b: lib.cat([a, b]),
     "stack": lambda lib, a, b: lib.stack([a, b]),
 }
 UNARY = """neg abs exp log sqrt tanh sigmoid relu sum sum(0) mean mean(0) std var max softmax(0) log_softmax(0)
 clone detach float double""".split()  # noqa: SIM905  (a table reads better than quotes)
-RANKS = (("tensor", "tensor"), ("tensor", "scalar"), ("scalar", "tensor"), ("scalar", "scalar"), ("tensor", "number"),
-         ("number", "tensor"), ("scalar", "number"), ("number", "scalar"))
+RANKS = (
+    ("tensor", "tensor"),
+    ("tensor", "scalar"),
+    ("scalar", "tensor"),
+    ("scalar", "scalar"),
+    ("tensor", "number"),
+    ("number", "tensor"),
+    ("scalar", "number"),
+    ("number", "scalar"),
+)
 
 
 def _operands(lib: Any, rank: str) -> Iterable[tuple[str, Any]]:
@@ -381,8 +434,10 @@ def _dtype_of(run: Callable[[], Any]) -> str:
 def promoted(lib: Any, operation: str, left: str, right: str) -> dict[str, str]:
     """For each left operand the result dtypes over the right ones, in the order of DTYPES or NUMBERS; - if refused."""
     run = BINARY[operation]
-    return {name: " ".join(_dtype_of(lambda a=a, b=b: run(lib, a, b)) for _, b in _operands(lib, right))
-            for name, a in _operands(lib, left)}
+    return {
+        name: " ".join(_dtype_of(lambda a=a, b=b: run(lib, a, b)) for _, b in _operands(lib, right))
+        for name, a in _operands(lib, left)
+    }
 
 
 def unary(lib: Any, operation: str) -> str:

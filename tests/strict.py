@@ -5,6 +5,7 @@ It behaves as CuPy's arrays do where it matters, as far as CuPy's source says it
 known; adding at places is known for the dtypes of CUDA's atomic addition. `READS` notes each operation for which the host waits
 for the device. So a host/device mix-up, or a needless wait, fails here, without a GPU.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -16,12 +17,21 @@ import numpy as np
 from gradlab.backend import namespaces
 from gradlab.backend.namespaces import CPU, cuda, device, register
 
-READS: list[str] = []                                   # what made the host wait, since somebody emptied the list
-COPIED: list[int] = []                                  # the bytes of each array that was copied to the host
+READS: list[str] = []  # what made the host wait, since somebody emptied the list
+COPIED: list[int] = []  # the bytes of each array that was copied to the host
 # Functions of CuPy's that read values, to know the shape of their result or to check their arguments.
-WAITING = {"nonzero", "flatnonzero", "argwhere", "unique", "unravel_index", "ravel_multi_index", "bincount", "allclose",
-           "array_equal"}
-ATOMIC = "efdiIL"                                       # dtypes of CUDA's atomic addition: no int64, no small integers, no bool
+WAITING = {
+    "nonzero",
+    "flatnonzero",
+    "argwhere",
+    "unique",
+    "unravel_index",
+    "ravel_multi_index",
+    "bincount",
+    "allclose",
+    "array_equal",
+}
+ATOMIC = "efdiIL"  # dtypes of CUDA's atomic addition: no int64, no small integers, no bool
 
 
 class GPUs:
@@ -64,8 +74,9 @@ class StrictArray:
         OWNERS[id(self._host)] = self
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array "
-                        "explicitly.")
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or set(kwargs) - {"out", "dtype", "casting"}:
@@ -74,7 +85,7 @@ class StrictArray:
 
     def diagonal(self, *args: int) -> StrictArray:
         part = self._host.diagonal(*args)
-        part.flags.writeable = self._host.flags.writeable                    # read-only is a peculiarity of NumPy's
+        part.flags.writeable = self._host.flags.writeable  # read-only is a peculiarity of NumPy's
         return StrictArray(part)
 
     def take(self, indices: Any, axis: int | None = None) -> StrictArray:
@@ -114,30 +125,86 @@ class StrictArray:
 OWNERS: weakref.WeakValueDictionary[int, StrictArray] = weakref.WeakValueDictionary()
 for _name in ("shape", "ndim", "dtype", "size", "itemsize", "strides", "flags", "nbytes"):
     setattr(StrictArray, _name, property(lambda self, name=_name: getattr(self._host, name)))
-for _name, _call in {"get": "copy", "item": "item", "tolist": "tolist", "__bool__": "__bool__", "__int__": "__int__",
-                     "__float__": "__float__", "__index__": "__index__", "nonzero": "nonzero"}.items():
+for _name, _call in {
+    "get": "copy",
+    "item": "item",
+    "tolist": "tolist",
+    "__bool__": "__bool__",
+    "__int__": "__int__",
+    "__float__": "__float__",
+    "__index__": "__index__",
+    "nonzero": "nonzero",
+}.items():
+
     def _read(self, name=_name, call=_call):
         READS.append(name)
         if name == "get":
             COPIED.append(self.nbytes)
         return behind(getattr(self._host, call)()) if name == "nonzero" else getattr(self._host, call)()
+
     setattr(StrictArray, _name, _read)
-for _name in ("reshape", "sum", "prod", "mean", "max", "min", "argmax", "argmin", "all", "any", "astype", "copy",
-              "squeeze", "ravel", "transpose", "view", "fill"):
+for _name in (
+    "reshape",
+    "sum",
+    "prod",
+    "mean",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "all",
+    "any",
+    "astype",
+    "copy",
+    "squeeze",
+    "ravel",
+    "transpose",
+    "view",
+    "fill",
+):
+
     def _method(self, *args, name=_name, **kwargs):
         return behind(getattr(self._host, name)(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+
     setattr(StrictArray, _name, _method)
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "rpow",
-              "rmatmul", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "radd",
+    "rsub",
+    "rmul",
+    "rtruediv",
+    "rpow",
+    "rmatmul",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "and",
+    "or",
+    "xor",
+):
+
     def _operator(self, other, name=f"__{_name}__"):
         return behind(getattr(self._host, name)(*opened((other,))))
+
     setattr(StrictArray, f"__{_name}__", _operator)
 for _name in ("neg", "abs", "invert"):
     setattr(StrictArray, f"__{_name}__", lambda self, name=f"__{_name}__": behind(getattr(self._host, name)()))
 for _name in ("iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor"):
+
     def _in_place(self, other, name=f"__{_name}__"):
         getattr(self._host, name)(*opened((other,)))
         return self
+
     setattr(StrictArray, f"__{_name}__", _in_place)
 
 
@@ -145,8 +212,9 @@ def opened(value: Any) -> Any:
     """What the host computes with; a host array among the operands is the mix-up we are here to find."""
     if isinstance(value, StrictArray):
         if value.gpu != GPUs.current:
-            raise ValueError(f"Array device must be same as the current device: array device = {value.gpu} while current = "
-                             f"{GPUs.current}")
+            raise ValueError(
+                f"Array device must be same as the current device: array device = {value.gpu} while current = {GPUs.current}"
+            )
         return value._host
     if isinstance(value, (tuple, list)):
         return type(value)(opened(v) for v in value)
@@ -234,6 +302,7 @@ class Namespace:
             if name in WAITING or (name == "repeat" and isinstance(args[1], StrictArray)):
                 READS.append(name)
             return behind(value(*opened(args), **{k: opened(v) for k, v in kwargs.items()}))
+
         return call
 
 
@@ -264,5 +333,6 @@ def install_as_gpus(monkeypatch: Any, count: int = 2) -> None:
         monkeypatch.setattr(cuda, name, value)
     monkeypatch.setattr(GPUs, "current", 0)
     for table in (namespaces.namespace_of, namespaces._device_of):
-        monkeypatch.setitem(table, StrictArray, module if table is namespaces.namespace_of else
-                            lambda array: device("cuda", array.gpu))
+        monkeypatch.setitem(
+            table, StrictArray, module if table is namespaces.namespace_of else lambda array: device("cuda", array.gpu)
+        )

@@ -2,6 +2,7 @@
 
 The cases are in `spellings.py`, what torch made of them in `expected/`.
 """
+
 from __future__ import annotations
 
 import json

@@ -153,8 +153,10 @@ def test_the_notebook_runs_in_this_python_and_leaves_nothing(here, tour):
     assert [path.name for path in here.iterdir()] == ["quickstart.html"]
 
 
-@pytest.mark.parametrize(("command", "module"), [("quickstart", "nbclient"), ("quickstart", "nbconvert"), ("quickstart", "tqdm"),
-                                                 ("lab", "jupyterlab.labapp")])
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [("quickstart", "nbclient"), ("quickstart", "nbconvert"), ("quickstart", "tqdm"), ("lab", "jupyterlab.labapp")],
+)
 def test_a_missing_extra_is_named(here, capsys, monkeypatch, command, module):
     monkeypatch.setitem(sys.modules, module, None)
     assert cli.main([command]) == 1
@@ -201,5 +203,6 @@ def test_lab_in_another_folder_with_options_for_jupyterlab(here, launched):
     assert cli.main(["lab", "--no-browser", "course", "--port=9999", "--allow-root"]) == 0
     folder = here / "course"
     assert (folder / "quickstart.ipynb").is_file()
-    assert launched == [[str(folder / "quickstart.ipynb"), f"--ServerApp.root_dir={folder}", "--no-browser", "--port=9999",
-                         "--allow-root"]]
+    assert launched == [
+        [str(folder / "quickstart.ipynb"), f"--ServerApp.root_dir={folder}", "--no-browser", "--port=9999", "--allow-root"]
+    ]

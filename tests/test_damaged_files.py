@@ -1,4 +1,5 @@
 """Files that are damaged, forged or made to fill the memory: each says so, in one sentence and at once."""
+
 from __future__ import annotations
 
 import contextlib
@@ -30,7 +31,7 @@ def flipped(data: bytes, draw: random.Random) -> bytes:
 
 
 def cut_off(data: bytes, draw: random.Random) -> bytes:
-    return data[:draw.randrange(len(data) + 1)]
+    return data[: draw.randrange(len(data) + 1)]
 
 
 def lengthened(data: bytes, draw: random.Random) -> bytes:
@@ -49,17 +50,40 @@ def zipped_anew(file: bytes, end: str, change: Callable[[bytes], bytes], **optio
 
 def ours() -> bytes:
     file, x = io.BytesIO(), gl.arange(6.0)
-    gl.save({"a": [x, x[2:], gl.nn.Parameter(gl.ones(2, 3))], "b": (1, 2.5, "s", b"xy", None, float("nan")), "c": np.arange(4),
-             "d": gl.float32, "e": {1, 2}, "f": np.float32(2), "g": gl.device("cpu"), "h": gl.Size([1, 2]),
-             "i": np.array(["ab", "c"]), "j": np.asfortranarray(np.ones((2, 3))), "k": np.array("")}, file)
+    gl.save(
+        {
+            "a": [x, x[2:], gl.nn.Parameter(gl.ones(2, 3))],
+            "b": (1, 2.5, "s", b"xy", None, float("nan")),
+            "c": np.arange(4),
+            "d": gl.float32,
+            "e": {1, 2},
+            "f": np.float32(2),
+            "g": gl.device("cpu"),
+            "h": gl.Size([1, 2]),
+            "i": np.array(["ab", "c"]),
+            "j": np.asfortranarray(np.ones((2, 3))),
+            "k": np.array(""),
+        },
+        file,
+    )
     return file.getvalue()
 
 
 def theirs() -> bytes:
     torch = pytest.importorskip("torch")
     state = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)).state_dict()
-    return of_torch({"m": state, "x": torch.nn.Parameter(torch.ones(2)), "b": b"\x00\xff", "s": {1, 2}, "d": torch.float32,
-                     "n": [1, 2.5, "ä", None, (1, 2)], "dev": torch.device("cpu"), "z": torch.Size([2])}).getvalue()
+    return of_torch(
+        {
+            "m": state,
+            "x": torch.nn.Parameter(torch.ones(2)),
+            "b": b"\x00\xff",
+            "s": {1, 2},
+            "d": torch.float32,
+            "n": [1, 2.5, "ä", None, (1, 2)],
+            "dev": torch.device("cpu"),
+            "z": torch.Size([2]),
+        }
+    ).getvalue()
 
 
 WRITERS = [ours, pytest.param(theirs, marks=pytest.mark.oracle)]
@@ -115,9 +139,22 @@ def test_damaged_content_with_right_checksums_is_noticed_or_read(writer: Any, ch
     assert said > 100
 
 
-@pytest.mark.parametrize("obj", [
-    [[]] * 3, {"eval": [1]}, {"tensor": -1.5}, {"bytes": "é"}, {"float": "x" * 9}, {"Counter": [[1]]}, {"device": "nowhere"},
-    {"device": 3}, {"dtype": []}, {"scalar": 10**30}, {"array": 0.5}])
+@pytest.mark.parametrize(
+    "obj",
+    [
+        [[]] * 3,
+        {"eval": [1]},
+        {"tensor": -1.5},
+        {"bytes": "é"},
+        {"float": "x" * 9},
+        {"Counter": [[1]]},
+        {"device": "nowhere"},
+        {"device": 3},
+        {"dtype": []},
+        {"scalar": 10**30},
+        {"array": 0.5},
+    ],
+)
 def test_forged_structures(obj: Any) -> None:
     for part in ({"object": obj}, {"tensors": [obj]}, {"version": obj}):
         loaded(zipped_anew(ours(), "gradlab.json", lambda old, part=part: json.dumps(json.loads(old) | part).encode()))
@@ -133,13 +170,21 @@ def header(text: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-@pytest.mark.parametrize("array", [
-    header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}"),
-    header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3)}") + bytes(24),
-    header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8),
-    header("{'descr': '|S1000000000', 'fortran_order': False, 'shape': (1,)}"),
-    header("{'descr': '<f4', 'fortran_order': False, 'shape': (((((1"), header("\n\n 'a"), header("(" * 9000), b"",
-    b"\x93NUMPY\x09\x00", header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4)])
+@pytest.mark.parametrize(
+    "array",
+    [
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3)}") + bytes(24),
+        header("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}") + bytes(8),
+        header("{'descr': '|S1000000000', 'fortran_order': False, 'shape': (1,)}"),
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (((((1"),
+        header("\n\n 'a"),
+        header("(" * 9000),
+        b"",
+        b"\x93NUMPY\x09\x00",
+        header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") + bytes(4),
+    ],
+)
 def test_arrays_that_are_none(array: bytes) -> None:
     with pytest.raises(RuntimeError, match=r"gradlab\.load: the file is damaged \("):
         gl.load(io.BytesIO(zipped_anew(ours(), "0.npy", lambda old: array)))
@@ -183,14 +228,24 @@ def test_a_zip_bomb_that_lies_about_its_size(how: int) -> None:
 
 
 def tensor(count: int) -> bytes:
-    return (b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI%d\ntQ" % count
-            + b"I0\n(I%d\nt(I1\nt" % count + b"I00\nNtR.")
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI%d\ntQ" % count
+        + b"I0\n(I%d\nt(I1\nt" % count
+        + b"I00\nNtR."
+    )
 
 
-@pytest.mark.parametrize("pickled", [
-    b"\x80\x02}r\xff\xff\xff\x7f.", b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b".",
-    b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40), b"\x80\x04\x8e" + struct.pack("<Q", 1 << 62), b"\x80\x02\x8b\xff\xff\xff\x7f",
-    b"\x80\x04\x95" + struct.pack("<Q", 1 << 50)])
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        b"\x80\x02}r\xff\xff\xff\x7f.",
+        b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b".",
+        b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40),
+        b"\x80\x04\x8e" + struct.pack("<Q", 1 << 62),
+        b"\x80\x02\x8b\xff\xff\xff\x7f",
+        b"\x80\x04\x95" + struct.pack("<Q", 1 << 50),
+    ],
+)
 def test_pickles_that_name_more_than_there_is(pickled: bytes) -> None:
     tracemalloc.start()
     try:
@@ -200,8 +255,7 @@ def test_pickles_that_name_more_than_there_is(pickled: bytes) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("state", [
-    b"(dS'strides'\n(I0\nts", b"(dS'shape'\n(I1\nI4\nts", b"(dS'dtype'\nS'O'\ns"])
+@pytest.mark.parametrize("state", [b"(dS'strides'\n(I0\nts", b"(dS'shape'\n(I1\nI4\nts", b"(dS'dtype'\nS'O'\ns"])
 def test_a_storage_is_given_no_attributes(state: bytes) -> None:
     """A view of it would then read what lies outside."""
     storage = b"(S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI4\ntQ"

@@ -6,6 +6,7 @@ batched product, marks views made under `no_grad` as requiring gradients, has ru
 gives a function that is linear in pieces second derivatives of zeros where gradlab records none, and lets what an
 in-place operation on a view saved of its result depend on that view.
 """
+
 from __future__ import annotations
 
 import random
@@ -133,17 +134,19 @@ def compare(seed: int) -> None:
     found = ours.gradients(chosen, order, seed)
     if isinstance(expected, str):
         assert found == expected or expected.startswith("one of the variables needed"), f"{text}: {found}, torch {expected}"
-        return                                              # gradlab copies what an in-place operation saves of its tensor
+        return  # gradlab copies what an in-place operation saves of its tensor
     if isinstance(found, str):
         assert "@" in str(text) and found.startswith("one of the variables needed"), f"{text}: {found}"
         return
     for k, (g, t) in enumerate(zip(found, expected, strict=True)):
-        for name, one, other in list(zip(("x", "y", "z", *chosen), g, t, strict=True))[:3 if k else None]:
+        for name, one, other in list(zip(("x", "y", "z", *chosen), g, t, strict=True))[: 3 if k else None]:
             zero = np.zeros(1) if one is None or other is None else None
             if zero is not None:
                 assert k or (one is None) == (other is None), f"{text}: by {name}, one is unused"
-                one, other = (np.zeros_like(other) if one is None and other is not None else one,
-                              np.zeros_like(one) if other is None and one is not None else other)
+                one, other = (
+                    np.zeros_like(other) if one is None and other is not None else one,
+                    np.zeros_like(one) if other is None and one is not None else other,
+                )
             assert one is None or agree(one, other), f"{text}: order {k + 1} by {name}: {one}, torch {other}"
 
 

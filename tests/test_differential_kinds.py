@@ -5,6 +5,7 @@ shapes without elements or axes, unpooling, and gradients that are recorded, kep
 A kind draws one small program from a seed: its lines, and the tensors they start from. Compared are values, dtypes and shapes,
 whether an error is raised, and gradients by all leaves. What differs on purpose is said where it is drawn.
 """
+
 from __future__ import annotations
 
 import random
@@ -20,22 +21,25 @@ import gradlab
 torch = pytest.importorskip("torch", reason="the extra 'oracle' is not installed: no live comparison with torch")
 pytestmark = pytest.mark.oracle
 
-Program = tuple[dict[str, Any], list[str]]                              # leaves (arrays), lines; the last names what is compared
+Program = tuple[dict[str, Any], list[str]]  # leaves (arrays), lines; the last names what is compared
 FLOATS, INTEGERS = ("float64", "float32"), ("uint8", "int8", "int16", "int32", "int64")
 
 
 # -------------------------------------------------------------------------------------------------------------------- kinds
 def convolution(rng: random.Random, numbers: np.random.Generator) -> Program:
     rank, groups = rng.choice([1, 1, 2, 2, 3]), rng.choice([1, 1, 2, 3])
-    kernel, stride, dilation, padding = ([rng.choice(choice) for _ in range(rank)] for choice in (
-        [1, 1, 2, 3], [1, 2, 3], [1, 1, 2], [0, 0, 1, 2]))
+    kernel, stride, dilation, padding = (
+        [rng.choice(choice) for _ in range(rank)] for choice in ([1, 1, 2, 3], [1, 2, 3], [1, 1, 2], [0, 0, 1, 2])
+    )
     size = [max(rng.randint(1, 5), d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding, strict=True)]
     batch = rng.choice([0, 1, 2, 2])
     ins, outs, transposed = groups * rng.randint(1, 2), groups * rng.randint(1, 2), rng.random() < 0.4
-    if transposed and not batch:                              # of no sample torch makes an image without pixels; gradlab refuses
+    if transposed and not batch:  # of no sample torch makes an image without pixels; gradlab refuses
         padding = [0] * rank
-    leaves = {"x": numbers.standard_normal((batch, ins, *size)),
-              "w": numbers.standard_normal((ins, outs // groups, *kernel) if transposed else (outs, ins // groups, *kernel))}
+    leaves = {
+        "x": numbers.standard_normal((batch, ins, *size)),
+        "w": numbers.standard_normal((ins, outs // groups, *kernel) if transposed else (outs, ins // groups, *kernel)),
+    }
     bias = "None"
     if rng.random() < 0.5:
         leaves["b"], bias = numbers.standard_normal(outs), "b"
@@ -59,8 +63,9 @@ def half(rng: random.Random, numbers: np.random.Generator) -> Program:
     scale, number = 10.0 ** rng.uniform(-7, 4.7), 10.0 ** rng.uniform(-7, 7) * rng.choice([1, -1])
     shape = rng.randint(2, 4), rng.randint(2, 6)
     sizes = {"x": (shape, scale), "y": (shape, rng.choice([scale, 1.0])), "z": ((shape[0], shape[0]), scale)}
-    leaves: dict[str, Any] = {name: np.clip(numbers.uniform(-1, 1, form) * size, -6e4, 6e4).astype(np.float16)
-                              for name, (form, size) in sizes.items()}
+    leaves: dict[str, Any] = {
+        name: np.clip(numbers.uniform(-1, 1, form) * size, -6e4, 6e4).astype(np.float16) for name, (form, size) in sizes.items()
+    }
     return leaves | {"s": float(f"{number:.3g}")}, [rng.choice(table(HALVES))]
 
 
@@ -107,9 +112,14 @@ o = lib.zeros(2) | o = lib.zeros(1).expand(4) | o = lib.zeros(8)[::2] | o = base
 def into(rng: random.Random, numbers: np.random.Generator) -> Program:
     """Memory that operands and result share. What torch refuses element by element gradlab computes apart, and copies."""
     leaves = {"base": numbers.standard_normal(8).astype(np.float32), "i": numbers.integers(0, 4, 4), "j": np.zeros(4, np.int64)}
-    lines = [rng.choice(["x = base[:4]", "x = base[2:6]", "x = base[:4].clone()", "x = base[0:0]", "x = base[0]"]),
-             rng.choice(["y = base[4:8]", "y = base[1:5]", "y = base[4:5]", "y = x"]),
-             rng.choice(table(TARGETS)), "before = o.shape", rng.choice(table(INTO)), "(o, base)"]
+    lines = [
+        rng.choice(["x = base[:4]", "x = base[2:6]", "x = base[:4].clone()", "x = base[0:0]", "x = base[0]"]),
+        rng.choice(["y = base[4:8]", "y = base[1:5]", "y = base[4:5]", "y = x"]),
+        rng.choice(table(TARGETS)),
+        "before = o.shape",
+        rng.choice(table(INTO)),
+        "(o, base)",
+    ]
     return leaves, lines
 
 
@@ -136,8 +146,10 @@ def unpooling(rng: random.Random, numbers: np.random.Generator) -> Program:
     kernel, stride = rng.randint(1, 3), rng.randint(1, 3)
     size = [rng.randint(kernel, 7) for _ in range(rank)]
     leaves = {"x": numbers.permutation(2 * int(np.prod(size))).reshape(1, 2, *size).astype(np.float64)}
-    return leaves, [f"y, i = F.max_pool{rank}d(x, {kernel}, {stride}, return_indices=True)",
-                    f"F.max_unpool{rank}d({rng.choice(['y', 'y * 2'])}, i, {kernel}, {stride}, output_size={size})"]
+    return leaves, [
+        f"y, i = F.max_pool{rank}d(x, {kernel}, {stride}, return_indices=True)",
+        f"F.max_unpool{rank}d({rng.choice(['y', 'y * 2'])}, i, {kernel}, {stride}, output_size={size})",
+    ]
 
 
 LOSSES = """(x + y).sum() | (x * y).sum() | (x - y).pow(2).sum() | x.sum() + y.sum() | (x * 2).sum() | (x.exp() + y).sum()
@@ -152,16 +164,30 @@ def kept_gradients(rng: random.Random, numbers: np.random.Generator) -> Program:
     lines = ["g = lib.ones(3, dtype=lib.float64)"]
     for _ in range(rng.randint(1, 3)):
         graph = f"create_graph={rng.choice([False, True, True])}"
-        lines.append(rng.choice([f"({rng.choice(table(LOSSES))}).backward({graph})", f"(x + y).backward(g, {graph})",
-                                 f"(x * y).backward(g, {graph})"]))
+        lines.append(
+            rng.choice(
+                [
+                    f"({rng.choice(table(LOSSES))}).backward({graph})",
+                    f"(x + y).backward(g, {graph})",
+                    f"(x * y).backward(g, {graph})",
+                ]
+            )
+        )
         if rng.random() < 0.8:
             lines.append(f"with lib.no_grad(): {rng.choice(table(AFTER))}")
     return {"x": numbers.standard_normal(3), "y": numbers.standard_normal(3)}, [*lines, "(x.grad, y.grad, g)"]
 
 
 KINDS: dict[str, Callable[[random.Random, np.random.Generator], Program]] = {
-    "convolution": convolution, "half": half, "whole": whole, "fused": fused, "into": into, "empty": empty,
-    "unpooling": unpooling, "kept gradients": kept_gradients}
+    "convolution": convolution,
+    "half": half,
+    "whole": whole,
+    "fused": fused,
+    "into": into,
+    "empty": empty,
+    "unpooling": unpooling,
+    "kept gradients": kept_gradients,
+}
 
 
 def table(text: str) -> list[str]:
@@ -213,11 +239,15 @@ def compare(kind: str, seed: int) -> None:
     said = f"{kind} {seed}: {lines} of {leaves}"
     if kind == "into":
         if not isinstance(theirs, str) and resized(leaves, lines):
-            return                                    # torch lets a view that is too short grow into the memory behind it
+            return  # torch lets a view that is too short grow into the memory behind it
         if isinstance(theirs, str) and "resize storage" in slopes:
             return
-        if isinstance(theirs, str) and "written-to tensor refer to" in slopes and not isinstance(ours, str) and not any(
-                f"lib.{name}(" in lines[-2] for name in REFUSING):
+        if (
+            isinstance(theirs, str)
+            and "written-to tensor refer to" in slopes
+            and not isinstance(ours, str)
+            and not any(f"lib.{name}(" in lines[-2] for name in REFUSING)
+        ):
             return
     if isinstance(theirs, str) or isinstance(ours, str):
         assert isinstance(ours, str) == isinstance(theirs, str), f"{said}: {ours} {found}, torch {theirs} {slopes}"
@@ -244,8 +274,12 @@ def better_than(found: np.ndarray, theirs: np.ndarray, exact: np.ndarray, said: 
     """Where halves differ, gradlab's are no farther from what is computed in double than torch's are, or near it."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float16)
-        off, other = (np.where((x == rounded) | (np.isnan(x) & np.isnan(rounded)), 0, np.nan_to_num(
-            np.abs(x.astype(float) - exact), nan=np.inf)) for x in (found, theirs))
+        off, other = (
+            np.where(
+                (x == rounded) | (np.isnan(x) & np.isnan(rounded)), 0, np.nan_to_num(np.abs(x.astype(float) - exact), nan=np.inf)
+            )
+            for x in (found, theirs)
+        )
         near = 0.01 * np.abs(exact) + 0.002 * np.nan_to_num(np.abs(exact)).max(initial=0) + 2.0**-22
         assert ((off <= other * 4) | (off <= near)).all(), f"{said}: {found}, torch {theirs}, in double {exact}"
 

@@ -1,5 +1,6 @@
 """What stands at the edge of an operator's arguments and is no line of `operators/rows`: every function on 0-d tensors, layers
 with few parameters, bags that end early."""
+
 from __future__ import annotations
 
 import contextlib
@@ -14,15 +15,26 @@ import pytest
 import gradlab
 from gradlab.nn import functional, init
 
-PLACES = {"gradlab": gradlab, "functional": functional, "init": init, "special": gradlab.special, "linalg": gradlab.linalg,
-          "Tensor": gradlab.Tensor}
-MORE = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t"                         # t: such a tensor, n: an integer one
+PLACES = {
+    "gradlab": gradlab,
+    "functional": functional,
+    "init": init,
+    "special": gradlab.special,
+    "linalg": gradlab.linalg,
+    "Tensor": gradlab.Tensor,
+}
+MORE = (), (0.5,), (2,), (True,), (False,), (0, 1), (-1.0, 1.0), "t"  # t: such a tensor, n: an integer one
 SETTINGS = "set_", "manual_seed", "seed", "use_", "inference_mode", "compile", "save", "load"
 
 
 def zero_d() -> list[Any]:
-    return [gradlab.tensor(0.5), gradlab.tensor(0.5, dtype=gradlab.half), gradlab.tensor(0.5, requires_grad=True),
-            gradlab.tensor(2), gradlab.tensor(True)]
+    return [
+        gradlab.tensor(0.5),
+        gradlab.tensor(0.5, dtype=gradlab.half),
+        gradlab.tensor(0.5, requires_grad=True),
+        gradlab.tensor(2),
+        gradlab.tensor(True),
+    ]
 
 
 def functions() -> Iterator[tuple[str, str]]:
@@ -53,7 +65,7 @@ def test_no_result_is_a_number_of_numpy() -> None:
                 for i in range(len(zero_d())):
                     given = [zero_d()[i], *(zero_d()[i if m == "t" else 3] if isinstance(m, str) else m for m in more)]
                     made = None
-                    with contextlib.suppress(Exception):                                 # not what it takes
+                    with contextlib.suppress(Exception):  # not what it takes
                         made = function(*given)
                         called += 1
                     odd |= {(place, name) for x in (*tensors(made), *tensors(given)) if type(x.array) is not np.ndarray}
@@ -88,8 +100,9 @@ def test_lstm_with_projections_and_no_biases() -> None:
 def test_what_lies_behind_the_last_offset_is_in_no_bag(mode: str, expected: list[list[float]]) -> None:
     """(torch divides the mean of the last bag by the number of all that follow.)"""
     table = gradlab.tensor([[1.0], [2.0], [4.0]], requires_grad=True)
-    found = functional.embedding_bag(gradlab.tensor([0, 1, 2, 1]), table, gradlab.tensor([0, 2, 3]), mode=mode,
-                                     include_last_offset=True)
+    found = functional.embedding_bag(
+        gradlab.tensor([0, 1, 2, 1]), table, gradlab.tensor([0, 2, 3]), mode=mode, include_last_offset=True
+    )
     assert found.tolist() == expected
     found.sum().backward()
     assert table.grad.tolist() == {"sum": [[1], [1], [1]], "mean": [[0.5], [0.5], [1]], "max": [[0], [1], [1]]}[mode]
@@ -97,8 +110,14 @@ def test_what_lies_behind_the_last_offset_is_in_no_bag(mode: str, expected: list
 
 def test_weights_of_what_is_in_no_bag_get_no_gradient() -> None:
     table, weights = gradlab.tensor([[1.0], [2.0], [4.0]]), gradlab.ones(4, requires_grad=True)
-    functional.embedding_bag(gradlab.tensor([0, 1, 2, 1]), table, gradlab.tensor([0, 2, 3]), mode="sum", include_last_offset=True,
-                             per_sample_weights=weights).sum().backward()
+    functional.embedding_bag(
+        gradlab.tensor([0, 1, 2, 1]),
+        table,
+        gradlab.tensor([0, 2, 3]),
+        mode="sum",
+        include_last_offset=True,
+        per_sample_weights=weights,
+    ).sum().backward()
     assert weights.grad.tolist() == [1, 2, 4, 0]
 
 

@@ -5,6 +5,7 @@ within a rounding of the same operation in double, from the same halves, or of t
 operations, gradients above all, is rounded at each of them, in torch too: its bound is that many roundings. Where torch itself
 leaves the range of float16 on the way, gradlab may have the number.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -18,7 +19,7 @@ import gradlab
 torch = pytest.importorskip("torch", reason="the extra 'oracle' is not installed: no live comparison with torch")
 pytestmark = pytest.mark.oracle
 
-EPS, TINY, MAX = 2.0**-11, 2.0**-24, 65504.0                 # half a unit in the last place, the smallest number, the largest
+EPS, TINY, MAX = 2.0**-11, 2.0**-24, 65504.0  # half a unit in the last place, the smallest number, the largest
 # Each line: roundings that a correct result may have (n: two, and the gradient as a whole twenty, being a difference of rounded
 # terms), then expressions of x, y (4, 6), w (6, 3), u (2, 6, 6), k (a kernel), s (a number).
 ROWS = """
@@ -64,8 +65,13 @@ def halves(seed: int, scale: float) -> dict[str, np.ndarray]:
     """Leaves of one magnitude each: x of `scale`, the others of that or of 1."""
     draw = np.random.default_rng(seed)
     shapes = {"x": (4, 6), "y": (4, 6), "w": (6, 3), "k": (4, 4, 3), "u": (2, 6, 6)}
-    sizes = {"x": scale, "y": draw.choice([scale, 1.0]), "w": draw.choice([scale, 1.0, 0.01]), "k": draw.choice([scale, 0.5]),
-             "u": 1.0}
+    sizes = {
+        "x": scale,
+        "y": draw.choice([scale, 1.0]),
+        "w": draw.choice([scale, 1.0, 0.01]),
+        "k": draw.choice([scale, 0.5]),
+        "u": 1.0,
+    }
     return {n: (draw.uniform(-1, 1, shape) * sizes[n]).astype(np.float16) for n, shape in shapes.items()}
 
 
@@ -89,8 +95,9 @@ def off(found: np.ndarray, exact: np.ndarray, roundings: int) -> np.ndarray:
         bound = roundings * EPS * np.abs(exact) + roundings * TINY
         right = np.abs(found.astype(float) - exact) <= bound
         right |= np.isnan(found) & np.isnan(exact)
-        right |= (found == exact) | ((np.abs(exact) + bound >= MAX) & (np.abs(found) >= MAX * (1 - 4 * EPS)) & (
-            np.sign(found) == np.sign(exact)))
+        right |= (found == exact) | (
+            (np.abs(exact) + bound >= MAX) & (np.abs(found) >= MAX * (1 - 4 * EPS)) & (np.sign(found) == np.sign(exact))
+        )
     return ~right
 
 
@@ -158,13 +165,15 @@ def test_a_half_operation_keeps_its_face() -> None:
 
 def test_second_derivatives_and_tangents_of_halves() -> None:
     for name in ("tanh", "sigmoid", "exp", "silu", "softplus", "mish"):
-        leaves = {lib: lib.tensor([0.5, -1.5, 2.0], dtype=dtype, requires_grad=True)
-                  for lib, dtype in ((gradlab, gradlab.half), (torch, torch.double))}
+        leaves = {
+            lib: lib.tensor([0.5, -1.5, 2.0], dtype=dtype, requires_grad=True)
+            for lib, dtype in ((gradlab, gradlab.half), (torch, torch.double))
+        }
         second, tangents = {}, {}
         for lib, x in leaves.items():
             f = getattr(lib.nn.functional, name, None) or getattr(lib, name)
-            g, = lib.autograd.grad(f(x).sum(), x, create_graph=True)
-            second[lib], = lib.autograd.grad(g.sum(), x)
+            (g,) = lib.autograd.grad(f(x).sum(), x, create_graph=True)
+            (second[lib],) = lib.autograd.grad(g.sum(), x)
             with lib.autograd.forward_ad.dual_level():
                 dual = lib.autograd.forward_ad.make_dual(x.detach(), lib.ones_like(x))
                 tangents[lib] = lib.autograd.forward_ad.unpack_dual(f(dual)).tangent

@@ -1,4 +1,5 @@
 """What follows torch's sentence in an error says what arrived and what to do, for the mistakes that beginners make most."""
+
 from __future__ import annotations
 
 import re
@@ -83,7 +84,7 @@ gl.hub
 gl.tensor(1 + 2j)
     complex numbers are not supported
 """
-LINES = [line.strip() for line in MISTAKES.strip().splitlines()]                     # what is typed, and below what is said
+LINES = [line.strip() for line in MISTAKES.strip().splitlines()]  # what is typed, and below what is said
 TABLE = list(zip(LINES[0::2], LINES[1::2], strict=True))
 
 

@@ -1,4 +1,5 @@
 """Memory shared with other libraries, and gradlab in the place of torch."""
+
 from __future__ import annotations
 
 import subprocess
@@ -14,8 +15,9 @@ import gradlab as gl
 
 def run(source: str) -> str:
     """What a fresh process prints."""
-    return subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(source)], capture_output=True, text=True,
-                          check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(source)], capture_output=True, text=True, check=True
+    ).stdout
 
 
 # --------------------------------------------------------------------------------------------------------------- DLPack
@@ -114,7 +116,10 @@ def test_a_program_for_torch_runs() -> None:
         print(gradlab.nn.functional.__spec__.name, gradlab.__spec__.name)
     """)
     assert printed.splitlines() == [
-        "tensor([[2., 2.]]) tensor([ 1.5410, -0.2934]) True True", "True True True True", "gradlab.nn.functional gradlab"]
+        "tensor([[2., 2.]]) tensor([ 1.5410, -0.2934]) True True",
+        "True True True True",
+        "gradlab.nn.functional gradlab",
+    ]
 
 
 def test_what_gradlab_has_not_is_said() -> None:

@@ -3,6 +3,7 @@
 One comes at each place in turn where the interpreter looks for one, so what `tests/test_soak.py` leaves to chance is complete
 here.
 """
+
 from __future__ import annotations
 
 import gc
@@ -56,12 +57,14 @@ def entered(make):
     def work():
         with make():
             pass
+
     return work
 
 
 def decorated(make):
     def work():
         make()(the_same)(1)
+
     return work
 
 
@@ -71,7 +74,7 @@ def backward():
 
 def twice():
     x = x_of()
-    g, = gl.autograd.grad(Doubled.apply(x).sin().sum(), [x], create_graph=True)
+    (g,) = gl.autograd.grad(Doubled.apply(x).sin().sum(), [x], create_graph=True)
     gl.autograd.grad(g.sum(), [x])
 
 
@@ -85,6 +88,7 @@ def generated():
     def steps():
         yield 1
         yield 2
+
     list(steps())
 
 
@@ -100,18 +104,27 @@ def accepted(error):
 
 
 SITUATIONS = {
-    "no_grad": entered(gl.no_grad), "enable_grad": entered(gl.enable_grad), "inference_mode": entered(gl.inference_mode),
-    "no_grad as decorator": decorated(gl.no_grad), "inference_mode as decorator": decorated(gl.inference_mode),
-    "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)), "generator": generated,
-    "record_sites": entered(gl.record_sites), "watching": entered(lambda: watching(Watcher())),
+    "no_grad": entered(gl.no_grad),
+    "enable_grad": entered(gl.enable_grad),
+    "inference_mode": entered(gl.inference_mode),
+    "no_grad as decorator": decorated(gl.no_grad),
+    "inference_mode as decorator": decorated(gl.inference_mode),
+    "set_grad_enabled as decorator": decorated(lambda: gl.set_grad_enabled(True)),
+    "generator": generated,
+    "record_sites": entered(gl.record_sites),
+    "watching": entered(lambda: watching(Watcher())),
     "watching a sweep": entered(lambda: watching(Onlooker())),
     "saved_tensors_hooks": entered(lambda: graph.saved_tensors_hooks(the_same, the_same)),
     "save_on_cpu": entered(graph.save_on_cpu),
     "disable_saved_tensors_hooks": entered(lambda: graph.disable_saved_tensors_hooks("no")),
     "allow_mutation_on_saved_tensors": entered(graph.allow_mutation_on_saved_tensors),
     "cudnn.flags": entered(gl.backends.cudnn.flags),
-    "detect_anomaly": entered(gl.autograd.detect_anomaly), "dual_level": entered(forward_ad.dual_level),
-    "backward": backward, "grad, twice": twice, "backward, watched": seen, "dual numbers": dual,
+    "detect_anomaly": entered(gl.autograd.detect_anomaly),
+    "dual_level": entered(forward_ad.dual_level),
+    "backward": backward,
+    "grad, twice": twice,
+    "backward, watched": seen,
+    "dual numbers": dual,
     "a checkpoint": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=False).sum().backward(),
     "a checkpoint, reentrant": lambda: checkpoint(lambda x: x.tanh(), x_of(), use_reentrant=True).sum().backward(),
     "func.grad": lambda: gl.func.grad(lambda x: x.sin().sum())(x_of()),
@@ -128,16 +141,16 @@ SITUATIONS = {
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)   # in a destructor it is reported, not raised
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
     work = SITUATIONS[situation]
-    work()                                                            # functions are generated, modules imported: once
+    work()  # functions are generated, modules imported: once
     places, found = interrupted(work, 0).seen, []
     assert places > 0
     for at in range(1, places + 1):
         struck = interrupted(work, at)
         if left_behind():
-            gc.collect()                                              # a traceback in a cycle holds what was not left
-        if (left := left_behind()):
+            gc.collect()  # a traceback in a cycle holds what was not left
+        if left := left_behind():
             clear()
             if not accepted(struck):
                 found.append((*struck.where, left))

@@ -1,4 +1,5 @@
 """The layers: imports point down only, and `import gradlab` loads NumPy and the standard library, nothing more."""
+
 from __future__ import annotations
 
 import ast
@@ -37,8 +38,12 @@ NAMES = {module_of(path) for path in MODULES}
 def imports_of(path: Path) -> list[tuple[str, bool]]:
     """(module, at import time?) of each import, made by `import_module("…")` too; those under TYPE_CHECKING do not count."""
     tree = ast.parse(path.read_text())
-    skipped = {id(n) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-               for n in ast.walk(node)}
+    skipped = {
+        id(n)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for n in ast.walk(node)
+    }
     top = {id(n) for n in tree.body}
     found = []
     for node in ast.walk(tree):
@@ -46,10 +51,13 @@ def imports_of(path: Path) -> list[tuple[str, bool]]:
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            parts = [f"{node.module}.{a.name}" for a in node.names]                  # a part of a package may be a module
+            parts = [f"{node.module}.{a.name}" for a in node.names]  # a part of a package may be a module
             names = [part if part in NAMES else node.module for part in parts]
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
-                "import_module", "__import__") and isinstance(node.args[0], ast.Constant):
+        elif (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("import_module", "__import__")
+            and isinstance(node.args[0], ast.Constant)
+        ):
             names = [node.args[0].value]
         found += [(name, id(node) in top) for name in names if id(node) not in skipped]
     return found
@@ -57,17 +65,25 @@ def imports_of(path: Path) -> list[tuple[str, bool]]:
 
 def test_imports_are_seen_in_every_spelling(tmp_path):
     path = tmp_path / "module.py"
-    path.write_text("from typing import TYPE_CHECKING\nimport gradlab.a\nfrom gradlab.core import node\nfrom gradlab import c\n"
-                    "if TYPE_CHECKING:\n    import gradlab.unseen\n"
-                    "def f():\n    from gradlab.core.node import Node\n    importlib.import_module('gradlab.e')\n")
-    assert imports_of(path) == [("typing", True), ("gradlab.a", True), ("gradlab.core.node", True), ("gradlab", True),
-                                ("gradlab.core.node", False), ("gradlab.e", False)]
+    path.write_text(
+        "from typing import TYPE_CHECKING\nimport gradlab.a\nfrom gradlab.core import node\nfrom gradlab import c\n"
+        "if TYPE_CHECKING:\n    import gradlab.unseen\n"
+        "def f():\n    from gradlab.core.node import Node\n    importlib.import_module('gradlab.e')\n"
+    )
+    assert imports_of(path) == [
+        ("typing", True),
+        ("gradlab.a", True),
+        ("gradlab.core.node", True),
+        ("gradlab", True),
+        ("gradlab.core.node", False),
+        ("gradlab.e", False),
+    ]
 
 
 def test_imports_make_no_circle():
     """Those inside functions counted."""
     graph = {module_of(path): {name for name, _ in imports_of(path)} & NAMES - {module_of(path)} for path in MODULES}
-    list(TopologicalSorter(graph).static_order())                                    # CycleError names one
+    list(TopologicalSorter(graph).static_order())  # CycleError names one
 
 
 def test_the_core_names_no_rule():
@@ -106,7 +122,7 @@ def name_of(path: Path) -> str:
 
 
 EXPLORE = [path for path in MODULES if path.is_relative_to(PACKAGE / "explore")]
-PUBLIC = {"_getframe", "_replace"}                             # of the standard library, and documented
+PUBLIC = {"_getframe", "_replace"}  # of the standard library, and documented
 
 
 @pytest.mark.parametrize("path", EXPLORE, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -130,8 +146,11 @@ def test_explorers_make_no_circle_of_imports():
         found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
-                found |= {node.module} if node.module not in names else {
-                    part if (part := f"{node.module}.{alias.name}") in names else node.module for alias in node.names}
+                found |= (
+                    {node.module}
+                    if node.module not in names
+                    else {part if (part := f"{node.module}.{alias.name}") in names else node.module for alias in node.names}
+                )
         assert "gradlab" not in found, f"{name} imports gradlab"
         needs[name] = found & names.keys()
     while needs:
@@ -142,11 +161,18 @@ def test_explorers_make_no_circle_of_imports():
 
 
 def test_import_loads_numpy_and_the_standard_library_only():
-    code = ("import sys, numpy; before = set(sys.modules); import gradlab; print(' '.join(sorted("
-            "{m.split('.')[0] for m in set(sys.modules) - before})))")
+    code = (
+        "import sys, numpy; before = set(sys.modules); import gradlab; print(' '.join(sorted("
+        "{m.split('.')[0] for m in set(sys.modules) - before})))"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    foreign = [m for m in loaded if m not in sys.stdlib_module_names and m not in ("gradlab", "numpy")
-               and not m.startswith(("_distutils", "__editable", "_virtualenv"))]
+    foreign = [
+        m
+        for m in loaded
+        if m not in sys.stdlib_module_names
+        and m not in ("gradlab", "numpy")
+        and not m.startswith(("_distutils", "__editable", "_virtualenv"))
+    ]
     assert foreign == []
 
 
@@ -162,9 +188,19 @@ def test_code_is_generated_in_one_module_only():
         assert not {"exec", "eval"} & set(calls) - allowed.get(path.name, set()), f"{path.name} calls exec or eval"
 
 
-@pytest.mark.parametrize(("module", "name"), [
-    (gradlab, "fft"), (gradlab.nn, "LazyLinear"), (gradlab.nn.functional, "conv_tbc"), (gradlab.linalg, "ldl_factor"),
-    (gradlab.special, "foo"), (gradlab.autograd, "kineto_available"), (gradlab.utils, "cpp_extension"), (gradlab.cuda, "nvtx")])
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (gradlab, "fft"),
+        (gradlab.nn, "LazyLinear"),
+        (gradlab.nn.functional, "conv_tbc"),
+        (gradlab.linalg, "ldl_factor"),
+        (gradlab.special, "foo"),
+        (gradlab.autograd, "kineto_available"),
+        (gradlab.utils, "cpp_extension"),
+        (gradlab.cuda, "nvtx"),
+    ],
+)
 def test_names_that_are_missing_say_so(module, name):
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute '{name}': it is not a name"):
         getattr(module, name)

@@ -1,4 +1,5 @@
 """What the recorded rows of linear algebra cannot say: where torch gives no answer, and what it says only once."""
+
 from __future__ import annotations
 
 import itertools
@@ -9,15 +10,19 @@ import pytest
 import gradlab as gl
 from gradlab.functions import products
 
-SINGULAR = {"rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]], "rank 1": [[1.0, 2, 3], [2, 4, 6], [-1, -2, -3]],
-            "diagonal": [[1.0, 0, 0], [0, 2, 0], [0, 0, 0]]}
+SINGULAR = {
+    "rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]],
+    "rank 1": [[1.0, 2, 3], [2, 4, 6], [-1, -2, -3]],
+    "diagonal": [[1.0, 0, 0], [0, 2, 0], [0, 0, 0]],
+}
 
 
 def minors(matrix):
     """The cofactors, by deleting rows and columns."""
     n = len(matrix)
-    return np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(matrix, i, 0), j, 1)) for j in range(n)]
-                     for i in range(n)])
+    return np.array(
+        [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(matrix, i, 0), j, 1)) for j in range(n)] for i in range(n)]
+    )
 
 
 @pytest.mark.parametrize("rows", SINGULAR.values(), ids=SINGULAR)
@@ -56,16 +61,30 @@ def test_chains_are_multiplied_in_the_cheapest_order(sizes):
             return 0
         here = [split[i][j]] if split else range(i, j)
         return min(cost(i, k, split) + cost(k + 1, j, split) + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in here)
+
     last = len(sizes) - 2
     assert cost(0, last, products.chain_order(list(sizes))) == cost(0, last)
 
 
-@pytest.mark.parametrize("equation", ["ab,bc,cd,de->ae", "abc,bd,ce,dea->", "aab,bcc->ac", "ab,cd->abcd", "ab,b,ac->ac",
-                                      "a...,b...->ab...", "abcd->dbac", "ijk,jil->kl"])
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "ab,bc,cd,de->ae",
+        "abc,bd,ce,dea->",
+        "aab,bcc->ac",
+        "ab,cd->abcd",
+        "ab,b,ac->ac",
+        "a...,b...->ab...",
+        "abcd->dbac",
+        "ijk,jil->kl",
+    ],
+)
 def test_einsum_is_numpys(equation):
     rng, size = np.random.default_rng(0), dict(zip("abcdeijkl", itertools.cycle((2, 3, 4)), strict=False))
-    operands = [rng.standard_normal(tuple(3 if c == "." else size[c] for c in operand.replace("...", ".")))
-                for operand in equation.partition("->")[0].split(",")]
+    operands = [
+        rng.standard_normal(tuple(3 if c == "." else size[c] for c in operand.replace("...", ".")))
+        for operand in equation.partition("->")[0].split(",")
+    ]
     found = gl.einsum(equation, *map(gl.from_numpy, operands))
     np.testing.assert_allclose(found.numpy(), np.einsum(equation, *operands), atol=1e-12)
 
@@ -79,8 +98,9 @@ def test_what_is_to_go_is_said_once(call):
 
 
 def test_results_have_names():
-    assert repr(gl.linalg.eigh(gl.eye(1))) == ("gradlab.return_types.linalg_eigh(\neigenvalues=tensor([1.]),\n"
-                                               "eigenvectors=tensor([[1.]]))")
+    assert repr(gl.linalg.eigh(gl.eye(1))) == (
+        "gradlab.return_types.linalg_eigh(\neigenvalues=tensor([1.]),\neigenvectors=tensor([[1.]]))"
+    )
 
 
 @pytest.mark.parametrize("function", [gl.linalg.eig, gl.linalg.eigvals])

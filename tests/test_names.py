@@ -1,4 +1,5 @@
 """The names that teaching material uses are there (counted in 1452 files of courses), but for modules, optimizers, loaders."""
+
 from __future__ import annotations
 
 import pytest
@@ -57,7 +58,7 @@ def test_a_tensor_lists_only_what_is_there() -> None:
     for name in dir(gradlab.Tensor):
         assert hasattr(gradlab.Tensor, name), name
     x = gradlab.ones(2, 2)
-    unset = {"_frozen", "lost", "_role", "_tangent", "view_record", "imag"}        # slots; what only complex numbers have
+    unset = {"_frozen", "lost", "_role", "_tangent", "view_record", "imag"}  # slots; what only complex numbers have
     assert not [name for name in dir(x) if name not in unset and not hasattr(x, name)]
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'sparse_mask'"):
         x.sparse_mask  # noqa: B018

@@ -89,7 +89,10 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
-        capture_output=True, text=True, check=False)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert built.returncode == 0, built.stderr
     (path,) = folder.glob("*.whl")
     return path
@@ -98,10 +101,16 @@ def wheel(tmp_path_factory):
 @pytest.mark.slow
 def test_what_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    package = {str(path.relative_to(ROOT)) for path in (ROOT / "gradlab").rglob("*")
-               if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts}
-    notebooks = {f"gradlab/{path.relative_to(ROOT)}" for path in (ROOT / "notebooks").rglob("*")
-                 if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts}
+    package = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "gradlab").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts
+    }
+    notebooks = {
+        f"gradlab/{path.relative_to(ROOT)}"
+        for path in (ROOT / "notebooks").rglob("*")
+        if path.suffix in (".ipynb", ".py", ".md") and ".ipynb_checkpoints" not in path.parts
+    }
     assert "gradlab/py.typed" in names
     assert {"gradlab/notebook/static/kit/kit.css", "gradlab/notebook/static/jacobian/view.js"} <= names
     assert {name for name in names if ".dist-info/" not in name} == package | notebooks
@@ -133,8 +142,14 @@ def test_the_tour_from_the_wheel(elsewhere):
     assert ran.returncode == 0, ran.stderr
     assert str(work / "quickstart.html") in ran.stdout
     assert (work / "quickstart.html").stat().st_size > 100_000
-    where = subprocess.run([programs / "python", "-c", "import gradlab; print(gradlab.__file__)"], cwd=work, env=clean(),
-                           capture_output=True, text=True, check=True).stdout
+    where = subprocess.run(
+        [programs / "python", "-c", "import gradlab; print(gradlab.__file__)"],
+        cwd=work,
+        env=clean(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert not Path(where).is_relative_to(ROOT)
 
 
@@ -150,9 +165,21 @@ def test_jupyterlab_from_the_wheel(elsewhere, tmp_path):
     settings = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     log = (tmp_path / "log").open("w+")
     server = subprocess.Popen(
-        [programs / "gradlab", "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--ServerApp.port={port}",
-         "--ServerApp.port_retries=0", "--IdentityProvider.token=t"],
-        cwd=work, env={**clean(), **settings}, stdout=log, stderr=subprocess.STDOUT)
+        [
+            programs / "gradlab",
+            "lab",
+            "--no-browser",
+            "--allow-root",
+            "--ip=127.0.0.1",
+            f"--ServerApp.port={port}",
+            "--ServerApp.port_retries=0",
+            "--IdentityProvider.token=t",
+        ],
+        cwd=work,
+        env={**clean(), **settings},
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
     try:
         notebook = f"http://127.0.0.1:{port}/api/contents/quickstart.ipynb?token=t"
         answer, deadline = None, time.monotonic() + 90

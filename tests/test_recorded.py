@@ -1,4 +1,5 @@
 """The recorder of torch's expectations: rows come in one by one, each by the version that recorded it."""
+
 from __future__ import annotations
 
 import json
@@ -25,11 +26,13 @@ def test_rows_are_added_by_any_version(here):
     (here / "group").mkdir()
     recorded.record("group/topic", CASES, torch("2.13.0+cpu")).write("group/topic")
     assert json.loads((here / "group/expected/topic.json").read_text()) == {
-        "torch": "2.13.0", "rows": {"one": "2.13.0+cpu", "two": [1.5, float("inf")]}}
+        "torch": "2.13.0",
+        "rows": {"one": "2.13.0+cpu", "two": [1.5, float("inf")]},
+    }
     more = {"three": lambda lib: 3, **CASES}
     recorded.record("group/topic", more, torch("2.14.1")).write("group/topic")
     book = recorded.Book.of("group/topic")
-    assert book.rows == {"three": 3, "one": "2.13.0+cpu", "two": [1.5, float("inf")]}             # in the order of the table
+    assert book.rows == {"three": 3, "one": "2.13.0+cpu", "two": [1.5, float("inf")]}  # in the order of the table
     assert book.versions == {"three": "2.14.1", "one": "2.13.0", "two": "2.13.0"}
     assert list(recorded.recorded_by("group/topic", torch("2.13.0"))) == ["one", "two"]
     assert list(recorded.recorded_by("group/topic", torch("2.14.1+cu130"))) == ["three"]

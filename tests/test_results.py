@@ -1,4 +1,5 @@
 """Results with named parts; and what tables of operators cannot say of reductions: accuracy, silence, refusals."""
+
 from __future__ import annotations
 
 import math
@@ -47,7 +48,7 @@ def test_long_sums_keep_their_digits():
     assert t.sum().item() == pytest.approx(exact, rel=1e-6)
     assert t.mean().item() == pytest.approx(exact / x.size, rel=1e-6)
     assert t.cumsum(0)[-1].item() == pytest.approx(exact, rel=1e-6)
-    assert t.half().sum().item() == math.inf                                             # as it is beyond float16
+    assert t.half().sum().item() == math.inf  # as it is beyond float16
     assert t.half().mean().item() == pytest.approx(0.5, abs=1e-3)
     assert t.var().item() == pytest.approx(1 / 12, rel=1e-2)
 
@@ -65,7 +66,7 @@ def test_nothing_is_warned_of_infinities(name):
 def test_a_product_with_zeros_has_all_its_derivatives():
     """d² (x₁ x₂ x₃) / dx₁ dx₂ = x₃, whatever is zero. (Torch's product of everything says 0 here.)"""
     x = gl.tensor([0.0, 0.0, 3.0], requires_grad=True)
-    gradient, = gl.autograd.grad(x.prod(), [x], create_graph=True)
+    (gradient,) = gl.autograd.grad(x.prod(), [x], create_graph=True)
     assert gradient.tolist() == [0.0, 0.0, 0.0]
     rows = [gl.autograd.grad(g, [x], retain_graph=True)[0].tolist() for g in gradient]
     assert rows == [[0.0, 3.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]]

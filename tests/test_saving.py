@@ -1,4 +1,5 @@
 """What is saved is loaded as it was, nothing but data is read, and torch's files are understood."""
+
 from __future__ import annotations
 
 import io
@@ -23,9 +24,11 @@ def again(obj: Any, **options: Any) -> Any:
     return gl.load(file, **options)
 
 
+# fmt: off
 PLAIN = [None, True, 0, -(2**70), 1.5, float("inf"), -0.0, "ä\n", b"\x00\xff", [], [1, [2, "x"]], (), (1, (2,)), {},
          {"a": {1: None}}, {(1, 2): [3]}, {1, 2}, frozenset({"a"}), OrderedDict(b=1, a=2), gl.Size([2, 3]),
          gl.float16, gl.bool, gl.device("cpu")]
+# fmt: on
 
 
 @pytest.mark.parametrize("obj", PLAIN, ids=repr)
@@ -95,6 +98,7 @@ def test_an_interrupted_save_leaves_the_old_file(tmp_path: Path, monkeypatch: py
 
     def full(*args: Any, **options: Any) -> None:
         raise OSError("disk full")
+
     monkeypatch.setattr(np.lib.format, "write_array", full)
     with pytest.raises(OSError, match="disk full"):
         gl.save({"x": gl.ones(2)}, path)
@@ -107,13 +111,16 @@ class Model:
         return {}
 
 
-@pytest.mark.parametrize(("obj", "words"), [
-    ({"a": [1, Model()]}, r"the object\['a'\]\[1\] is a .*\.Model, which cannot be saved.*state_dict\(\)"),
-    (lambda x: x, r"the object is a builtins\.function"),
-    ({"f": print}, r"the object\['f'\] is a builtins\.builtin_function"),
-    (1j, "complex"),
-    (np.array([None]), "ndarray"),
-])
+@pytest.mark.parametrize(
+    ("obj", "words"),
+    [
+        ({"a": [1, Model()]}, r"the object\['a'\]\[1\] is a .*\.Model, which cannot be saved.*state_dict\(\)"),
+        (lambda x: x, r"the object is a builtins\.function"),
+        ({"f": print}, r"the object\['f'\] is a builtins\.builtin_function"),
+        (1j, "complex"),
+        (np.array([None]), "ndarray"),
+    ],
+)
 def test_what_cannot_be_saved_is_named(obj: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         gl.save(obj, io.BytesIO())
@@ -156,19 +163,31 @@ def damaged(change: Any) -> io.BytesIO:
     return made
 
 
-@pytest.mark.parametrize("change", [
-    {"offset": 3}, {"offset": -1}, {"stride": [2]}, {"shape": [5]}, {"stride": [-9]}, {"array": 7}, {"shape": "x"},
-    {"array": "../0"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"offset": 3},
+        {"offset": -1},
+        {"stride": [2]},
+        {"shape": [5]},
+        {"stride": [-9]},
+        {"array": 7},
+        {"shape": "x"},
+        {"array": "../0"},
+    ],
+)
 def test_a_tensor_never_leaves_its_memory(change: dict[str, Any]) -> None:
     def changed(structure: dict[str, Any]) -> dict[str, Any]:
         structure["tensors"][1] |= change
         return structure
+
     with pytest.raises(RuntimeError, match="the file is damaged"):
         gl.load(damaged(changed))
 
 
-@pytest.mark.parametrize("obj", [
-    {"eval": "1"}, {"tensor": 9}, {"dtype": "object"}, {"tuple": 3}, {}, {"dict": [[{"list": []}, 1]]}])
+@pytest.mark.parametrize(
+    "obj", [{"eval": "1"}, {"tensor": 9}, {"dtype": "object"}, {"tuple": 3}, {}, {"dict": [[{"list": []}, 1]]}]
+)
 def test_unknown_structure_is_refused(obj: Any) -> None:
     with pytest.raises(RuntimeError, match="the file is damaged"):
         gl.load(damaged(lambda structure: structure | {"object": obj}))
@@ -206,8 +225,19 @@ def test_checkpoints_of_torch() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     model(torch.randn(4, 2)).sum().backward()
     optimizer.step()
-    saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "loss": 0.5, "name": "ä", "none": None,
-             "shape": torch.Size([2]), "dtype": torch.float32, "device": torch.device("cpu"), "set": {1, 2}, "bytes": b"\x00\xff"}
+    saved = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "epoch": 3,
+        "loss": 0.5,
+        "name": "ä",
+        "none": None,
+        "shape": torch.Size([2]),
+        "dtype": torch.float32,
+        "device": torch.device("cpu"),
+        "set": {1, 2},
+        "bytes": b"\x00\xff",
+    }
     found = gl.load(of_torch(saved))
 
     def same(one: Any, other: Any) -> bool:
@@ -218,6 +248,7 @@ def test_checkpoints_of_torch() -> None:
         if isinstance(other, (list, tuple)):
             return list(map(type, one)) == list(map(type, other)) and all(map(same, one, other))
         return str(one).replace("gradlab.", "torch.") == str(other)
+
     assert same(found, saved)
 
 
@@ -241,6 +272,7 @@ def test_torch_files_with_code_are_refused() -> None:
     class Bomb:
         def __reduce__(self) -> Any:
             return os.system, ("echo boom > /dev/stderr",)
+
     with pytest.raises(TypeError, match=r"names (posix|nt)\.system, and gradlab reads tensors and plain data alone"):
         gl.load(of_torch({"a": Bomb()}))
     with pytest.raises(TypeError, match=r"names torch\.nn\.modules\.linear\.Linear.*save the state_dict\(\)"):
@@ -260,15 +292,22 @@ def forged(pickled: bytes) -> io.BytesIO:
 
 def tensor_of(offset: int, size: str, stride: str) -> bytes:
     """A pickle as torch writes it, of a tensor in a storage of four floats."""
-    return (b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI4\ntQ"
-            + f"I{offset}\n{size}{stride}I00\nNtR.".encode())
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((S'storage'\nctorch\nFloatStorage\nS'0'\nS'cpu'\nI4\ntQ"
+        + f"I{offset}\n{size}{stride}I00\nNtR.".encode()
+    )
 
 
 def test_forged_torch_files() -> None:
     assert gl.load(forged(tensor_of(1, "(I3\nt", "(I1\nt"))).tolist() == [0, 0, 0]
     for offset, size, stride in (
-            (2, "(I3\nt", "(I1\nt"), (0, "(I3\nt", "(I2\nt"), (-1, "(I1\nt", "(I1\nt"), (0, "(I2\nt", "(I-1\nt"),
-            (0, "(I-2\nt", "(I1\nt"), (0, "(S'a'\nt", "(I1\nt")):
+        (2, "(I3\nt", "(I1\nt"),
+        (0, "(I3\nt", "(I2\nt"),
+        (-1, "(I1\nt", "(I1\nt"),
+        (0, "(I2\nt", "(I-1\nt"),
+        (0, "(I-2\nt", "(I1\nt"),
+        (0, "(S'a'\nt", "(I1\nt"),
+    ):
         with pytest.raises(RuntimeError, match="the file is damaged"):
             gl.load(forged(tensor_of(offset, size, stride)))
     with pytest.raises(TypeError, match=r"names builtins\.eval"):

@@ -4,6 +4,7 @@ A step that fails is undone by the test and done again, so the parameters must e
 end. After every step the thread's modes and watchers are as at the start; at the end so are the hooks, the number of
 objects and the memory.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -30,7 +31,7 @@ from gradlab.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals on this system")
 RATE = 0.05
-SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]     # read to word an error
+SOURCES = [tracemalloc.Filter(False, linecache.__file__), tracemalloc.Filter(False, "<frozen *")]  # read to word an error
 
 
 class Doubled(gl.autograd.Function):
@@ -43,7 +44,7 @@ class Doubled(gl.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         return g * 2 + x * 0
 
 
@@ -60,7 +61,7 @@ class Training:
         w, b, _ = self.parameters
         h = (x @ w + b).tanh()
         h = h.clone()
-        h[:, 1:3].mul_(1.0)                                      # through a view: exact, but a new history
+        h[:, 1:3].mul_(1.0)  # through a view: exact, but a new history
         return h
 
     def loss(self, i, hidden=None):
@@ -124,6 +125,7 @@ def quietly(training, i, chance):
 def raising(error):
     def hook(*args):
         raise error
+
     return hook
 
 
@@ -177,9 +179,10 @@ def in_a_checkpoint(training, i, error):
 
     def hidden(x):
         calls.append(1)
-        if len(calls) > 1:                                            # when it is computed again
+        if len(calls) > 1:  # when it is computed again
             raise error
         return training.hidden(x)
+
     training.loss(i, lambda x: checkpoint(hidden, x, use_reentrant=False)).backward()
 
 
@@ -198,8 +201,18 @@ def by_a_second_backward(training, i, error):
         loss.backward()
 
 
-FAILURES = (in_a_tensor_hook, in_a_node_hook, after_accumulation, while_packing, while_unpacking, in_the_middle_of_a_sweep,
-            inside_modes, in_a_checkpoint, by_a_write, by_a_second_backward)
+FAILURES = (
+    in_a_tensor_hook,
+    in_a_node_hook,
+    after_accumulation,
+    while_packing,
+    while_unpacking,
+    in_the_middle_of_a_sweep,
+    inside_modes,
+    in_a_checkpoint,
+    by_a_write,
+    by_a_second_backward,
+)
 
 
 # ------------------------------------------------------------------------------------------------------- interrupts at any time
@@ -214,7 +227,7 @@ class Struck:
         while trace is not None:
             names.append(trace.tb_frame.f_code.co_name)
             trace = trace.tb_next
-        self.at_an_exit = "__exit__" in names[-2:]                    # the last may be the signal's handler
+        self.at_an_exit = "__exit__" in names[-2:]  # the last may be the signal's handler
 
 
 class Alarm:
@@ -258,12 +271,13 @@ def from_another_thread(work, delay):
     def strike():
         time.sleep(delay)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(me, ctypes.py_object(KeyboardInterrupt))
+
     thread = threading.Thread(target=strike)
     try:
         thread.start()
         work()
         thread.join()
-        for _ in range(1000):                                         # it may come only now
+        for _ in range(1000):  # it may come only now
             pass
     except KeyboardInterrupt as error:
         thread.join()
@@ -281,7 +295,7 @@ def disturbed(steps, seed):
                 gc.collect()
                 objects = len(gc.get_objects())
             if i == steps * 3 // 4:
-                tracemalloc.start()                                   # it slows everything down
+                tracemalloc.start()  # it slows everything down
             values, kind = training.values(), chance.random()
             if kind < 0.6:
                 quietly(training, i, chance)
@@ -296,7 +310,7 @@ def disturbed(steps, seed):
                 struck = alarm.during(work, delay) if kind < 0.97 else from_another_thread(work, delay)
                 again = struck.at_all
                 if left_behind():
-                    gc.collect()                                      # a traceback in a cycle holds what was not left
+                    gc.collect()  # a traceback in a cycle holds what was not left
                 if struck.at_an_exit:
                     mode.grad, mode.inference = True, False
             assert left_behind() == [], f"after step {i} ({kind:.3f})"
@@ -316,7 +330,7 @@ def soaked(steps, seed):
     plain = Training()
     for i in range(steps):
         plain.step(i)
-    disturbed(60, seed)                                               # functions are generated, sources read: once
+    disturbed(60, seed)  # functions are generated, sources read: once
     training, failed, grown, size = disturbed(steps, seed)
     assert failed > steps // 5
     for p, q in zip(training.parameters, plain.parameters, strict=True):

@@ -1,4 +1,5 @@
 """Work in several threads at once."""
+
 from __future__ import annotations
 
 import sys
@@ -14,6 +15,7 @@ def in_threads(work, count=4):
             work(i)
         except BaseException as error:  # noqa: BLE001  (raised by the test)
             errors.append(error)
+
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -1,4 +1,5 @@
 """Gradients, as `torch.autograd` spells them."""
+
 from typing import Any as _Any
 
 from gradlab.autograd import function, graph
@@ -11,12 +12,32 @@ from gradlab.core.errors import names_of as _names_of
 from gradlab.core.inference import inference_mode
 from gradlab.core.modes import enable_grad, is_multithreading_enabled, no_grad, set_grad_enabled, set_multithreading_enabled
 
-__all__ = ["Function", "SavedTensor", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad",
-           "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode",
-           "is_multithreading_enabled", "jvp_of_graph", "no_grad", "set_detect_anomaly", "set_grad_enabled",
-           "set_multithreading_enabled"]
+__all__ = [
+    "Function",
+    "SavedTensor",
+    "Variable",
+    "anomaly_mode",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "forward_ad",
+    "function",
+    "functional",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_multithreading_enabled",
+    "jvp_of_graph",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
-_LAZY = ("anomaly_mode", "forward_ad", "functional", "grad_mode")    # modules that are loaded when they are first asked for
+_LAZY = ("anomaly_mode", "forward_ad", "functional", "grad_mode")  # modules that are loaded when they are first asked for
 _LAZY_NAMES = {"detect_anomaly": "anomaly_mode", "set_detect_anomaly": "anomaly_mode"}
 _lacking = _names_of("gradlab.autograd")
 

@@ -1,4 +1,5 @@
 """`torch.autograd.anomaly_mode`'s names; the mode itself is `gradlab.diagnose.anomaly`."""
+
 from gradlab.diagnose.anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,

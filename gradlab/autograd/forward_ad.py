@@ -9,6 +9,7 @@ tensor(2.)
 
 `core.tangents` says how it is done.
 """
+
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
@@ -35,8 +36,10 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Open a level, within which tensors can have tangents. Returns its number, 0."""
     if tangents.opened.level is not None:
-        raise RuntimeError("Nested forward mode AD is not supported at the moment. A level is open in this thread: leave it "
-                           "first. A second derivative comes from a gradient of the tangent, or a tangent of the gradient.")
+        raise RuntimeError(
+            "Nested forward mode AD is not supported at the moment. A level is open in this thread: leave it "
+            "first. A second derivative comes from a gradient of the tangent, or a tangent of the gradient."
+        )
     tangents.enter()
     return 0
 
@@ -46,8 +49,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if tangents.opened.level is None:
         raise RuntimeError("Dual level must be a positive number. No level is open in this thread.")
     if level:
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported. "
-                           f"The level that is open is 0, not {level}.")
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported. "
+            f"The level that is open is 0, not {level}."
+        )
     tangents.leave()
 
 
@@ -58,6 +63,7 @@ def _level() -> AbstractContextManager[int]:
     def end() -> None:
         if own and tangents.opened.level is not None:
             tangents.leave()
+
     return extent(enter_dual_level, end)
 
 
@@ -78,9 +84,11 @@ def check_tangent(primal: Tensor, tangent: Tensor) -> None:
         if given.array.dtype.kind != "f":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {given.dtype}. Call .float() first.")
     if tangent.array.shape != primal.array.shape:
-        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
-                           f"not supported. Tensor is of size {list(primal.array.shape)} while the given forward gradient is of "
-                           f"size {list(tangent.array.shape)}.")
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+            f"not supported. Tensor is of size {list(primal.array.shape)} while the given forward gradient is of "
+            f"size {list(tangent.array.shape)}."
+        )
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -90,8 +98,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     the tensor's.
     """
     if tangents.opened.level is None:
-        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
-                           "first.")
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
     if level:
         raise RuntimeError(f"Invalid level given to _make_dual. The level that is open is 0, not {level}.")
     for what, given in (("primal", tensor), ("tangent", tangent)):
@@ -99,11 +108,15 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise TypeError(f"make_dual(): the {what} must be a Tensor, not {type_name(given)}.")
     check_tangent(tensor, tangent)
     if tangents.tangent_of(tensor) is not None:
-        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
-                           "not supported. unpack_dual(tensor).primal has none.")
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
+            "not supported. unpack_dual(tensor).primal has none."
+        )
     if tangents.tangent_of(tangent) is not None:
-        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level 0 is not supported. "
-                           "unpack_dual(tangent).primal has none.")
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported. "
+            "unpack_dual(tangent).primal has none."
+        )
     with tangents.opened.level as opened:
         made = reshape.record(tensor, shape=tensor.array.shape)
         if mode.forward:

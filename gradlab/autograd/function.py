@@ -6,6 +6,7 @@ called as the engine's own slots are (`ctx.shape`), so `ctx` is another object. 
 it by sharing a `__dict__`; the node refers to it weakly and makes another when it is gone. So there is no cycle, and whoever
 holds `ctx` holds the graph.
 """
+
 from __future__ import annotations
 
 import functools
@@ -46,8 +47,9 @@ class FunctionCtx:
         """Keep tensors (or None) for `jvp`, where `ctx.saved_tensors` has them."""
         for t in tensors:
             if not (isinstance(t, Tensor) or t is None):
-                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as "
-                                     "attributes on ctx.")
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
@@ -82,9 +84,11 @@ class BackwardCFunction(FunctionCtx):
         if node.in_jvp and node.for_jvp:
             return restore(node, node.for_jvp)
         if node.cleared:
-            raise RuntimeError("saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
-                               "autograd.Function. Either access saved_tensors only once, or set "
-                               "clear_saved_tensors_on_access=False.")
+            raise RuntimeError(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+                "autograd.Function. Either access saved_tensors only once, or set "
+                "clear_saved_tensors_on_access=False."
+            )
         tensors = restore(node, items_of(node))
         if self._forward_cls.clear_saved_tensors_on_access and not node.again:
             node.saved, node.cleared = Own(), True
@@ -142,8 +146,11 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
-        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {
-            "__slots__": (), "_forward_cls": cls, "__module__": "gradlab.autograd.function"})
+        cls._backward_cls = type(
+            f"{name}Backward",
+            (BackwardCFunction,),
+            {"__slots__": (), "_forward_cls": cls, "__module__": "gradlab.autograd.function"},
+        )
         cls._node_class = type(f"{name}Backward", (FunctionNode,), {"__slots__": (), "op": UserRules(cls)})  # type: ignore[arg-type]
 
 
@@ -178,14 +185,20 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     _node_class: type[FunctionNode]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
-                      "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
-                      "version of PyTorch.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
-                           "function with static forward method. (Example: "
-                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -200,22 +213,26 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments from those of the outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use "
-                                  "it with backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use "
+            "it with backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """The tangents of the outputs from those of the arguments."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
-                                  "AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """Not called: vmap runs a Function on one slice after the other."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-                                  "generate_vmap_rule=True.")
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
 
     @classmethod
     def _splits(cls) -> bool:
@@ -233,8 +250,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if cls.vjp is Function.vjp:
             return cls.backward
         if cls.backward is not Function.backward:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                               "implement one of them.")
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
         return cls.vjp
 
     @classmethod
@@ -247,15 +266,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             raise TypeError(f"{error}, in {cls.__name__}.apply" if splits else f"{cls.__name__}.forward() {error}") from None
         if splits:
             bound.apply_defaults()
-        else:                                                      # up to the last one given: backward answers for so many
+        else:  # up to the last one given: backward answers for so many
             given, names = bound.arguments, list(signature.parameters)
-            for name in names[:max(map(names.index, given))]:
+            for name in names[: max(map(names.index, given))]:
                 if (default := signature.parameters[name].default) is not inspect.Parameter.empty:
                     given.setdefault(name, default)
         for name, x in bound.kwargs.items():
             if isinstance(x, Tensor) and x.node is not None and mode.grad:
-                raise TypeError(f"{cls.__name__}.forward() got {name!r}, a tensor that requires gradients, by keyword alone: it "
-                                "can have none. Make it a parameter that has a position.")
+                raise TypeError(
+                    f"{cls.__name__}.forward() got {name!r}, a tensor that requires gradients, by keyword alone: it "
+                    "can have none. Make it a parameter that has a position."
+                )
         return bound.args if splits else bound.args[1:], bound.kwargs
 
     @classmethod
@@ -293,6 +314,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of a `backward` that is not made of differentiable operations: it runs unrecorded, and differentiating its
     result is an error."""
+
     @functools.wraps(backward)
     def wrapper(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         with grad_mode(on=False):
@@ -302,6 +324,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         made = failing(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
         return made if isinstance(outputs, tuple) else made[0]
+
     return wrapper
 
 

@@ -12,6 +12,7 @@ Arguments that all functions here share:
     create_graph  whether the results can be differentiated
     strict        whether an output (or gradient) that does not depend on an input is an error; otherwise its derivative is zeros
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -36,8 +37,10 @@ def _tuple_of(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ..
     several = isinstance(given, tuple)
     for i, x in enumerate(given if several else (given,)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
-                            f"{f'value at index {i}' if several else f'given {what}'} has type {type(x)}.")
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
+                f"{f'value at index {i}' if several else f'given {what}'} has type {type(x)}."
+            )
     return several, given if several else (given,)
 
 
@@ -46,8 +49,10 @@ def _called(func: Callable[..., Any], inputs: tuple[Tensor, ...], function: str,
     if strict:
         for i, y in enumerate(outputs):
             if y.node is None:
-                raise RuntimeError(f"Output {i} of the user-provided function does not require gradients. The outputs must be "
-                                   "computed in a differentiable manner from the input when running in strict mode.")
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function does not require gradients. The outputs must be "
+                    "computed in a differentiable manner from the input when running in strict mode."
+                )
     return several, outputs
 
 
@@ -55,8 +60,11 @@ def _vector(v: Any, like: tuple[Any, ...], several: bool, function: str, create_
     """The vector v, checked against the tensors it goes with."""
     _, vs = _tuple_of(v, "v", function)
     if len(vs) != len(like):
-        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}." if several else
-                           "The given v should contain a single Tensor.")
+        raise RuntimeError(
+            f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}."
+            if several
+            else "The given v should contain a single Tensor."
+        )
     for i, (x, y) in enumerate(zip(vs, like, strict=True)):
         if x.shape != y.shape:
             raise RuntimeError(f"{f'Entry {i} in ' if several else ''}v has invalid size: should be {y.shape} but got {x.shape}.")
@@ -79,20 +87,23 @@ def _scalar(func: Callable[..., Any], inputs: tuple[Tensor, ...], function: str,
         if g is None and function != "hessian":
             raise RuntimeError(INDEPENDENT["jacobian"].format(i=i))
         if g is None or g.node is None:
-            raise RuntimeError("While computing the hessian, found that the jacobian of the user-provided function with respect "
-                               f"to input {i} is independent of the input. This is not allowed in strict mode. You should ensure "
-                               "that your function is twice differentiable and that the jacobian depends on the inputs (this "
-                               "would be violated by a linear function for example).")
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect "
+                f"to input {i} is independent of the input. This is not allowed in strict mode. You should ensure "
+                "that your function is twice differentiable and that the jacobian depends on the inputs (this "
+                "would be violated by a linear function for example)."
+            )
     return outputs[0], gradient
 
 
-INDEPENDENT = {                                                         # why an entry of a result is missing, in strict mode
+INDEPENDENT = {  # why an entry of a result is missing, in strict mode
     "jacobian": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
     "jvp": "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
-           "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
     "vhp": "The jacobian of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
     "hvp": "The hessian of the user-provided function is independent of entry {i} in the grad_jacobian. This is not allowed in "
-           "strict mode as it prevents from using the double backward trick to replace forward mode AD."}
+    "strict mode as it prevents from using the double backward trick to replace forward mode AD.",
+}
 
 
 def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool, create_graph: bool, kind: str) -> list[Tensor]:
@@ -102,8 +113,10 @@ def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool
             raise RuntimeError(INDEPENDENT[kind].format(i=i))
         if create_graph and part.node is None:
             order = "hessian" if kind in ("vhp", "hvp") else "jacobian"
-            raise RuntimeError(f"The {order} of the user-provided function is independent of input {i}. This is not allowed in "
-                               "strict mode when create_graph=True.")
+            raise RuntimeError(
+                f"The {order} of the user-provided function is independent of input {i}. This is not allowed in "
+                "strict mode when create_graph=True."
+            )
     return [zeros_like(x) if part is None else part for part, x in zip(found, like, strict=True)]
 
 
@@ -120,8 +133,9 @@ def _outer(function: str, inputs: Any, create_graph: bool) -> tuple[bool, tuple[
 
 # ------------------------------------------------------------------------------------------------------------------ products
 @in_normal_mode
-def vjp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Tensors, Tensors]:
+def vjp(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensors, Tensors]:
     """`func(inputs)`, and vᵀJ: a vector times the Jacobian.
 
     `v` has the shapes of the outputs; None if the output is a single number. The product has the shapes of the inputs.
@@ -130,8 +144,9 @@ def vjp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, cre
         several, xs = _outer("vjp", inputs, create_graph)
         several_out, ys = _called(func, xs, "vjp", strict)
         if v is None and not _one(ys):
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor with a "
-                               "single element.")
+            raise RuntimeError(
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+            )
         weights = None if v is None else _vector(v, ys, several_out, "vjp", create_graph)
         found = cotangents(ys, xs, weights, traced=create_graph, retain=create_graph)
         product = _filled(found, xs, strict, create_graph, "jacobian")
@@ -139,8 +154,9 @@ def vjp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, cre
 
 
 @in_normal_mode
-def jvp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Tensors, Tensors]:
+def jvp(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensors, Tensors]:
     """`func(inputs)`, and Jv: the Jacobian times a vector, by one forward sweep.
 
     `v` has the shapes of the inputs; None if the input is a single number. The product has the shapes of the outputs.
@@ -160,14 +176,16 @@ def _along(v: Any, inputs: tuple[Tensor, ...], several: bool, function: str, cre
     if v is not None:
         return _vector(v, inputs, several, function, create_graph)
     if not _one(inputs):
-        raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single Tensor with a "
-                           "single element.")
+        raise RuntimeError(
+            "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
+        )
     return [inputs[0].detach() * 0 + 1]
 
 
 @in_normal_mode
-def vhp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Tensor, Tensors]:
+def vhp(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Tensors]:
     """`func(inputs)`, a single number, and vᵀH: a vector times the Hessian, by a reverse sweep over the recorded gradient."""
     with enable_grad():
         several, xs = _outer("vhp", inputs, create_graph)
@@ -179,8 +197,9 @@ def vhp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, cre
 
 
 @in_normal_mode
-def hvp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Tensor, Tensors]:
+def hvp(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Tensor, Tensors]:
     """`func(inputs)`, a single number, and Hv: the Hessian times a vector, by a forward sweep over the recorded gradient."""
     with enable_grad():
         several, xs = _outer("hvp", inputs, create_graph)
@@ -192,8 +211,14 @@ def hvp(func: Callable[..., Any], inputs: Tensors, v: Tensors | None = None, cre
 
 # ------------------------------------------------------------------------------------------------------------ whole matrices
 @in_normal_mode
-def jacobian(func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-             strategy: str = "reverse-mode") -> Any:
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The Jacobian of a function: of each output by each input, of shape output.shape + input.shape.
 
     Parameters
@@ -208,9 +233,11 @@ def jacobian(func: Callable[..., Any], inputs: Tensors, create_graph: bool = Fal
         Each level is there if the function returned a tuple, or `inputs` is one.
     """
     if strategy not in FORWARD:
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more '
-                             'outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
-                             f'"reverse-mode". Got {strategy!r}.')
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more '
+            'outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
+            f'"reverse-mode". Got {strategy!r}.'
+        )
     forward = strategy == "forward-mode"
     _refuse(forward, create_graph, strict)
     with enable_grad():
@@ -226,35 +253,54 @@ def _refuse(forward: bool, create_graph: bool, strict: bool) -> None:
     if forward and (create_graph or strict):
         raise (NotImplementedError if create_graph else RuntimeError)(
             f'gradlab.autograd.functional.jacobian: `{asked}=True` and `strategy="forward-mode"` are not supported together '
-            f'(yet). Please either set `{asked}=False` or `strategy="reverse-mode"`.')
+            f'(yet). Please either set `{asked}=False` or `strategy="reverse-mode"`.'
+        )
 
 
 def _refuse_vectorized(asked: bool) -> None:
     if asked:
-        raise RuntimeError("gradlab.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
-                           "together. Please either set `strict=False` or `vectorize=False`.")
+        raise RuntimeError(
+            "gradlab.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+            "together. Please either set `strict=False` or `vectorize=False`."
+        )
 
 
-def _matrix(matrix: Sequence[Sequence[Tensor | None]], outputs: Sequence[Tensor], inputs: Sequence[Tensor], strict: bool,
-            create_graph: bool, several_out: bool, several: bool) -> Any:
+def _matrix(
+    matrix: Sequence[Sequence[Tensor | None]],
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    strict: bool,
+    create_graph: bool,
+    several_out: bool,
+    several: bool,
+) -> Any:
     """The blocks of a Jacobian as they are handed out."""
     made = []
     for i, (y, line) in enumerate(zip(outputs, matrix, strict=True)):
         for j, block in enumerate(line if strict else ()):
             if block is None:
-                raise RuntimeError(f"Output {i} of the user-provided function is independent of input {j}. This is not allowed "
-                                   "in strict mode.")
+                raise RuntimeError(
+                    f"Output {i} of the user-provided function is independent of input {j}. This is not allowed in strict mode."
+                )
             if create_graph and block.node is None:
-                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {i}. This is not allowed "
-                                   "in strict mode when create_graph=True.")
+                raise RuntimeError(
+                    f"The jacobian of the user-provided function is independent of input {i}. This is not allowed "
+                    "in strict mode when create_graph=True."
+                )
         full = [zeros_like(x, y.array.shape) if block is None else block for block, x in zip(line, inputs, strict=True)]
         made.append(_unpacked(full, several, create_graph))
     return tuple(made) if several_out else made[0]
 
 
 @in_normal_mode
-def hessian(func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-            outer_jacobian_strategy: str = "reverse-mode") -> Any:
+def hessian(
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The Hessian of a function that returns a single number: the Jacobian of its gradient.
 
     Parameters

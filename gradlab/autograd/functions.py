@@ -2,6 +2,7 @@
 
 An output or input is a Tensor or a GradientEdge; `Root` is what both come down to.
 """
+
 from __future__ import annotations
 
 import sys
@@ -27,16 +28,18 @@ from gradlab.core.tensor import Tensor, constant
 
 Tensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
-CYCLE = ("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
-         "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
-         "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
-         "leak.")
+CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+    "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+    "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
+    "leak."
+)
 
 
-METHODS = str(Path(__file__).parent.parent / "methods" / "holding.py")                   # where Tensor.backward is
+METHODS = str(Path(__file__).parent.parent / "methods" / "holding.py")  # where Tensor.backward is
 
 
-Root = tuple[Node, tuple[int, ...], Any, Any]               # where a sweep starts: a node, its shape, its dtype, an array like it
+Root = tuple[Node, tuple[int, ...], Any, Any]  # where a sweep starts: a node, its shape, its dtype, an array like it
 
 
 def _sequence(given: Any, what: str) -> list[Any]:
@@ -87,8 +90,11 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
     __tracebackhide__ = True
     if weights is None:
         weights = [None] * len(outputs)
-    elif isinstance(weights, Tensor) or (len(outputs) == 1 and not isinstance(weights, tuple) and not (
-            isinstance(weights, list) and weights and isinstance(weights[0], Tensor))):
+    elif isinstance(weights, Tensor) or (
+        len(outputs) == 1
+        and not isinstance(weights, tuple)
+        and not (isinstance(weights, list) and weights and isinstance(weights[0], Tensor))
+    ):
         weights = [weights]
     else:
         weights = list(weights)
@@ -100,8 +106,10 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
     if batched and made:
         lead = made[0].array.shape[:1]
         if any(v.array.shape[:1] != lead for v in made):
-            raise ValueError("If `is_grads_batched=True`, all grad_outputs must have the same batch size: Expected all tensors "
-                             f"to have the same size in the mapped dimension, got sizes {[v.array.shape[0] for v in made]}.")
+            raise ValueError(
+                "If `is_grads_batched=True`, all grad_outputs must have the same batch size: Expected all tensors "
+                f"to have the same size in the mapped dimension, got sizes {[v.array.shape[0] for v in made]}."
+            )
     return [(root[0], v if traced else v.array) for root, v in zip(starts, made, strict=True)], lead
 
 
@@ -109,8 +117,10 @@ def _inputs(given: Any, function: str) -> list[Any]:
     """The inputs in their order; of a dictionary its values."""
     if isinstance(given, Mapping):
         if type(given) is not dict:
-            raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {type(given).__name__}. Other Mapping "
-                            "types are not supported.")
+            raise TypeError(
+                f"`inputs` argument to `{function}()` must be a dict, not {type(given).__name__}. Other Mapping "
+                "types are not supported."
+            )
         chosen = list(given.values())
     else:
         chosen = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given) if hasattr(given, "__iter__") else [given]
@@ -122,8 +132,14 @@ def _inputs(given: Any, function: str) -> list[Any]:
     return chosen
 
 
-def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             grad_variables: Any = None, inputs: Any = None) -> None:
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     """Accumulate the weighted sum of the tensors' gradients into the `.grad` of the leaves (or of `inputs` alone).
 
     Parameters
@@ -145,34 +161,54 @@ def backward(tensors: Tensors, grad_tensors: Any = None, retain_graph: bool | No
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
-                               "only use `grad_tensors`.")
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                "only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     chosen = [] if inputs is None else _inputs(inputs, "backward")
     for i, x in enumerate(chosen):
         if node_of(x) is None:
-            raise RuntimeError(f"can't retain_grad on Tensor that has requires_grad=False: inputs[{i}], of shape "
-                               f"{list(x.array.shape)}. One of the differentiated Tensors does not require grad.")
+            raise RuntimeError(
+                f"can't retain_grad on Tensor that has requires_grad=False: inputs[{i}], of shape "
+                f"{list(x.array.shape)}. One of the differentiated Tensors does not require grad."
+            )
         if isinstance(x, Tensor):
             x.retain_grad()
     roots, lead = _roots(outputs, grad_tensors, False, create_graph)
     if create_graph:
         warnings.warn(CYCLE, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == METHODS))
     wanted = None if inputs is None else {node_of(x) for x in chosen}
-    found = vjp_sweep(roots, lead, wanted=wanted, traced=create_graph,                               # type: ignore[arg-type]
-                      retain=create_graph if retain_graph is None else retain_graph, outputs=outputs)
+    found = vjp_sweep(
+        roots,
+        lead,
+        wanted=wanted,  # type: ignore[arg-type]
+        traced=create_graph,
+        retain=create_graph if retain_graph is None else retain_graph,
+        outputs=outputs,
+    )
     for x in chosen:
         node = node_of(x)
         assert node is not None
         g = found.pop(node, None)
-        if g is not None and isinstance(node, AccumulateGrad):                        # the others retain theirs
+        if g is not None and isinstance(node, AccumulateGrad):  # the others retain theirs
             with silence():
                 accumulate(node, g, create_graph, borrowed=False)
 
 
-def grad(outputs: Tensors, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False, *, hooks: bool = True) -> Any:
+def grad(
+    outputs: Tensors,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    hooks: bool = True,
+) -> Any:
     """vᵀJ of the outputs by each of the inputs, returned; no `.grad` is touched.
 
     Parameters
@@ -196,22 +232,34 @@ def grad(outputs: Tensors, inputs: Any, grad_outputs: Any = None, retain_graph: 
     __tracebackhide__ = True
     if materialize_grads:
         if allow_unused is False:
-            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                             "allow_unused=False.")
+            raise ValueError(
+                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+            )
         allow_unused = True
     ys, xs = _sequence(outputs, "outputs"), _inputs(inputs, "grad")
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     nodes = [node_of(x) for x in xs]
     for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
         if node is None and not allow_unused:
             raise unrecorded(i, x)
     level = opened.level if mode.forward else None
-    tangents = level is not None and len(level.duals) > 0                                     # then the gradients have them too
+    tangents = level is not None and len(level.duals) > 0  # then the gradients have them too
     roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph or tangents)
-    found = vjp_sweep(roots, lead, wanted={node for node in nodes if node is not None}, traced=create_graph or tangents,
-                      retain=create_graph if retain_graph is None else retain_graph, hooks=hooks, accumulates=False)
+    found = vjp_sweep(
+        roots,
+        lead,
+        wanted={node for node in nodes if node is not None},
+        traced=create_graph or tangents,
+        retain=create_graph if retain_graph is None else retain_graph,
+        hooks=hooks,
+        accumulates=False,
+    )
     if level is not None and tangents and not create_graph:
         found = {node: level.without_history(g) for node, g in found.items()}
     results: list[Tensor | None] = []
@@ -229,8 +277,9 @@ def grad(outputs: Tensors, inputs: Any, grad_outputs: Any = None, retain_graph: 
     return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
 
-def jvp_of_graph(outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_batched: bool = False,
-                 create_graph: bool = False) -> tuple[Tensor | None, ...]:
+def jvp_of_graph(
+    outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_batched: bool = False, create_graph: bool = False
+) -> tuple[Tensor | None, ...]:
     """Ju: the outputs' tangents for given tangents of the inputs, by one forward sweep over the recorded graph.
 
     Nothing is run again. `tangents` have the inputs' shapes (with `is_batched`, one more axis in front); an output that
@@ -250,5 +299,6 @@ def jvp_of_graph(outputs: Tensors, inputs: Tensors, tangents: Tensors, *, is_bat
         if y.node is None:
             raise no_graph(i, y)
     made = forward_sweep([y.node for y in ys], given, lead, traced=create_graph)
-    return tuple(t if t is None or isinstance(t, Tensor) else constant(wrap(np.asarray(t) if np.isscalar(t) else t))
-                 for t in made)
+    return tuple(
+        t if t is None or isinstance(t, Tensor) else constant(wrap(np.asarray(t) if np.isscalar(t) else t)) for t in made
+    )

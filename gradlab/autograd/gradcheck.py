@@ -9,6 +9,7 @@ Both are matrices of shape (input elements, output elements), as PyTorch prints 
 <= atol + rtol * |numerical|. `fast_mode` compares one random combination of all entries instead. The error says which entry is
 worst. Differences lose half the digits, so the inputs should be of double precision: in single precision a right gradient fails.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -39,8 +40,10 @@ class Entry(NamedTuple):
 
     def __str__(self) -> str:
         places = ["", ""] if self.at is None else [f"[{', '.join(map(str, index))}]" if index else "" for index in self.at]
-        return (f"output {self.output}{places[0]} by input {self.input}{places[1]}: analytical {self.analytical:.10g}, numerical "
-                f"{self.numerical:.10g}, difference {abs(self.analytical - self.numerical):.3g}")
+        return (
+            f"output {self.output}{places[0]} by input {self.input}{places[1]}: analytical {self.analytical:.10g}, numerical "
+            f"{self.numerical:.10g}, difference {abs(self.analytical - self.numerical):.3g}"
+        )
 
 
 class GradcheckError(RuntimeError):
@@ -69,8 +72,9 @@ def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
     found = _tuple_of(func(*inputs))
     for y in found:
         if not isinstance(y, Tensor):
-            raise TypeError("gradcheck expects func to return a Tensor or a tuple of Tensors, but it returned "
-                            f"{type(y).__name__}.")
+            raise TypeError(
+                f"gradcheck expects func to return a Tensor or a tuple of Tensors, but it returned {type(y).__name__}."
+            )
     return [y for y in found if y.array.dtype.kind == "f"]
 
 
@@ -81,23 +85,29 @@ def _checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
     for i in wanted:
         x = inputs[i].array
         if x.dtype != np.float64:
-            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
-                          "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                          stacklevel=5)
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=5,
+            )
         if x.size and any(stride == 0 and n > 1 for stride, n in zip(x.strides, x.shape, strict=True)):
-            raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                               "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                               ".contiguous on the input before passing it to gradcheck.")
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on the input before passing it to gradcheck."
+            )
         if not is_writable(x):
             raise RuntimeError(f"The {i}th input's memory is read-only, and gradcheck moves its elements. Give it a clone().")
     if not wanted:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
-                         "requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
     return wanted
 
 
-def _differences(func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], array: Any, by: Any, at: Any,
-                 eps: float) -> list[Any]:
+def _differences(
+    func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], array: Any, by: Any, at: Any, eps: float
+) -> list[Any]:
     """The central difference of every output as `array[at]` moves by plus and minus `by`; outputs stay `like` they were."""
     kept = array[at].copy()
     try:
@@ -114,8 +124,10 @@ def _differences(func: Callable[..., Any], inputs: tuple[Any, ...], like: list[T
             one = getattr(a, what)
             other = next((getattr(c, what) for c in (b, y.array) if getattr(c, what) != one), None)
             if other is not None:
-                raise AssertionError(f"Expected `func` to return outputs with the same {what} when inputs are perturbed {index}"
-                                     f"by {eps}, but got: {what}s {_shown(one)} and {_shown(other)}.")
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed {index}"
+                    f"by {eps}, but got: {what}s {_shown(one)} and {_shown(other)}."
+                )
         differences.append((b - a) / (2 * eps))
     return differences
 
@@ -147,11 +159,15 @@ def _unit(x: Tensor, index: tuple[int, ...]) -> Tensor:
 
 def _reverse(output: Tensor, inputs: list[Tensor]) -> list[Any]:
     """For each input the matrix of analytical derivatives, a row of the output after another."""
-    rows = [grad(output, inputs, _unit(output, index), retain_graph=True, allow_unused=True)
-            for index in np.ndindex(output.array.shape)]
+    rows = [
+        grad(output, inputs, _unit(output, index), retain_graph=True, allow_unused=True)
+        for index in np.ndindex(output.array.shape)
+    ]
     by_input = zip(*rows, strict=True) if rows else [()] * len(inputs)
-    return [np.array([_flat(g, x) for g in column]).reshape(len(rows), x.array.size).T
-            for column, x in zip(by_input, inputs, strict=True)]
+    return [
+        np.array([_flat(g, x) for g in column]).reshape(len(rows), x.array.size).T
+        for column, x in zip(by_input, inputs, strict=True)
+    ]
 
 
 def _forward(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, along: Tensor, kept: list[int]) -> list[Any]:
@@ -175,35 +191,55 @@ def _worst(analytical: Any, numerical: Any, allowed: Any, output: int, input: in
     if not excess.size:
         return Entry(output, input, None, 0.0, 0.0, 0.0)
     i, j = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    at: Any = None if shapes is None else tuple([
-        tuple(map(int, np.unravel_index(number, shape))) for number, shape in zip((j, i), shapes, strict=True)])
+    at: Any = (
+        None
+        if shapes is None
+        else tuple([tuple(map(int, np.unravel_index(number, shape))) for number, shape in zip((j, i), shapes, strict=True)])
+    )
     return Entry(output, input, at, float(analytical[i, j]), float(numerical[i, j]), float(excess[i, j]))
 
 
-def _compared(analytical: Any, numerical: Any, tolerance: Tolerance, output: int, input: int, shapes: Any, mode: str = "",
-              detail: Callable[[], tuple[str, Entry | None]] | None = None, scale: float = 1.0) -> Entry:
+def _compared(
+    analytical: Any,
+    numerical: Any,
+    tolerance: Tolerance,
+    output: int,
+    input: int,
+    shapes: Any,
+    mode: str = "",
+    detail: Callable[[], tuple[str, Entry | None]] | None = None,
+    scale: float = 1.0,
+) -> Entry:
     """The worst entry, if all pass; otherwise the error that shows it."""
     entry = _worst(analytical, numerical, tolerance.atol * scale + tolerance.rtol * np.abs(numerical), output, input, shapes)
     if entry.excess > 1:
-        message = (f"Jacobian {mode}mismatch for output {output} with respect to input {input},\n"
-                   f"numerical:{constant(numerical)}\nanalytical:{constant(analytical)}\n")
-        words, worst = detail() if detail else (
-            f"The worst entry is {entry}; allowed is {tolerance.atol:g} + {tolerance.rtol:g} * |numerical|.", entry)
+        message = (
+            f"Jacobian {mode}mismatch for output {output} with respect to input {input},\n"
+            f"numerical:{constant(numerical)}\nanalytical:{constant(analytical)}\n"
+        )
+        words, worst = (
+            detail()
+            if detail
+            else (f"The worst entry is {entry}; allowed is {tolerance.atol:g} + {tolerance.rtol:g} * |numerical|.", entry)
+        )
         raise GradcheckError(message + words, worst=worst)
     return entry
 
 
-def _compare(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance,
-             forward: bool, check_dtypes: bool) -> Iterator[Entry]:
+def _compare(
+    func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance, forward: bool, check_dtypes: bool
+) -> Iterator[Entry]:
     """The worst entry of the Jacobian of each output by each input, all entries compared."""
     every = _outputs(func, inputs)
     kept = [i for i, y in enumerate(every) if y.node is not None]
     differences = [_numerical(func, inputs, every, at, tolerance.eps) for at in wanted]
     if not kept:
         if any(d.any() for matrices in differences for d in matrices):
-            raise GradcheckError("Numerical gradient for function expected to be zero, because no output requires grad; but the "
-                                 "function changes with its inputs. Something in it cuts the graph: detach(), no_grad(), .data, "
-                                 "item() or a cast to integers.")
+            raise GradcheckError(
+                "Numerical gradient for function expected to be zero, because no output requires grad; but the "
+                "function changes with its inputs. Something in it cuts the graph: detach(), no_grad(), .data, "
+                "item() or a cast to integers."
+            )
         return
     xs = [inputs[at] for at in wanted]
     if forward:
@@ -233,15 +269,17 @@ FORWARD = "computed with forward mode "
 NONDETERMINISTIC = (
     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
     "although analytical gradient matches numerical gradient.The tolerance for nondeterminism was {}.\n\nNOTE: If your function "
-    "draws random numbers in its backward, this failure might be expected: give gradcheck `nondet_tol=<tol>`.")
+    "draws random numbers in its backward, this failure might be expected: give gradcheck `nondet_tol=<tol>`."
+)
 
 
 def _ones(x: Tensor) -> Tensor:
     return constant(namespace_of[type(x.array)].ones_like(x.array))
 
 
-def _compare_fast(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance,
-                  forward: bool) -> Iterator[Entry]:
+def _compare_fast(
+    func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance, forward: bool
+) -> Iterator[Entry]:
     """The same for one random combination vᵀJu of the entries each."""
     every, random = _outputs(func, inputs), np.random.default_rng(0)
     kept = [i for i, y in enumerate(every) if y.node is not None]
@@ -275,8 +313,11 @@ def _compare_fast(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: lis
                         pass
                 except GradcheckError as error:
                     return f"\nThe above quantities are computed in fast mode. In slow mode:\n\n{error}", error.worst
-                return ("\nFast gradcheck failed but element-wise differences are small. This means that the\ntest might've "
-                        "passed in slow_mode!"), None
+                return (
+                    "\nFast gradcheck failed but element-wise differences are small. This means that the\ntest might've "
+                    "passed in slow_mode!"
+                ), None
+
             yield _compared(analytical, numerical, tolerance, k, j, None, FORWARD if forward else "", slowly, scale)
 
 
@@ -293,14 +334,18 @@ def _check_batched(outputs: list[Tensor], xs: list[Tensor]) -> None:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{BATCHED}") from error
         for j, got in enumerate(batched):
             expected = [row[j] for row in singly]
-            if got is not None and not all(e is not None and np.allclose(host(g), host(e.array), rtol=1e-5, atol=1e-8)
-                                           for g, e in zip(got.array, expected, strict=True)):
+            if got is not None and not all(
+                e is not None and np.allclose(host(g), host(e.array), rtol=1e-5, atol=1e-8)
+                for g, e in zip(got.array, expected, strict=True)
+            ):
                 raise GradcheckError(f"For output {k} and input {j}:\n\n{BATCHED}\n\nGot:\n{got}\n\nExpected:\n{expected}")
 
 
-BATCHED = ("gradcheck or gradgradcheck failed while testing batched gradient computation. A rule must take cotangents with axes "
-           "more in front, as autograd.grad(..., is_grads_batched=True) gives them; check_batched_grad=False leaves this check "
-           "out.")
+BATCHED = (
+    "gradcheck or gradgradcheck failed while testing batched gradient computation. A rule must take cotangents with axes "
+    "more in front, as autograd.grad(..., is_grads_batched=True) gives them; check_batched_grad=False leaves this check "
+    "out."
+)
 
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int]) -> None:
@@ -317,10 +362,12 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wa
         for k, t in enumerate(batched):
             got = np.zeros_like(np.stack([one[k] for one in singly])) if t is None else host(t.array).reshape(2, -1)
             if not np.allclose(got, [one[k] for one in singly], rtol=1e-5, atol=1e-8):
-                raise GradcheckError(f"For output {k} and input {j}:\n\ngradcheck failed while testing batched gradient "
-                                     "computation with forward-mode AD. A jvp rule must take tangents with axes more in front; "
-                                     "check_batched_forward_grad=False leaves this check out."
-                                     f"\n\nGot:\n{got}\n\nExpected:\n{singly}")
+                raise GradcheckError(
+                    f"For output {k} and input {j}:\n\ngradcheck failed while testing batched gradient "
+                    "computation with forward-mode AD. A jvp rule must take tangents with axes more in front; "
+                    "check_batched_forward_grad=False leaves this check out."
+                    f"\n\nGot:\n{got}\n\nExpected:\n{singly}"
+                )
 
 
 def _check_zero_cotangents(func: Callable[..., Any], inputs: tuple[Any, ...], xs: list[Tensor], undefined: bool) -> None:
@@ -337,23 +384,39 @@ def _check_zero_cotangents(func: Callable[..., Any], inputs: tuple[Any, ...], xs
         try:
             found = grad([outputs[i] for i in kept], xs, [zeros[i] for i in kept], retain_graph=True, allow_unused=True)
         except RuntimeError as error:
-            raise GradcheckError("Expected backward function to handle undefined output grads. The cotangent of an output that "
-                                 "nothing depends on is None, unless set_materialize_grads(True).") from error
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. The cotangent of an output that "
+                "nothing depends on is None, unless set_materialize_grads(True)."
+            ) from error
         if any(g is not None and g.array.any() for g in found):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
 
 
 # ------------------------------------------------------------------------------------------------------------------ the checks
-def compared(func: Callable[..., Any], inputs: Inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-             nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
-             check_batched_grad: bool = False, check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
-             check_backward_ad: bool = True, fast_mode: bool = False, masked: bool | None = None) -> list[Entry]:
+def compared(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> list[Entry]:
     """`gradcheck`, which returns the worst entry of each Jacobian that it compared. Raises GradcheckError."""
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    for asked, needed, name, other in ((check_batched_grad, check_backward_ad, "check_batched_grad", "check_backward_ad"),
-                                       (check_batched_forward_grad, check_forward_ad, "check_batched_forward_grad",
-                                        "check_forward_ad")):
+    for asked, needed, name, other in (
+        (check_batched_grad, check_backward_ad, "check_batched_grad", "check_backward_ad"),
+        (check_batched_forward_grad, check_forward_ad, "check_batched_forward_grad", "check_forward_ad"),
+    ):
         if asked and not needed:
             raise AssertionError(f"Setting {name}=True requires {other} to be True")
     given, tolerance = _tuple_of(inputs), Tolerance(eps, atol, rtol, nondet_tol)
@@ -361,8 +424,11 @@ def compared(func: Callable[..., Any], inputs: Inputs, *, eps: float = 1e-6, ato
     xs = [given[at] for at in wanted]
     entries: list[Entry] = []
     for forward in [False] * check_backward_ad + [True] * check_forward_ad:
-        entries += (_compare_fast(func, given, wanted, tolerance, forward) if fast_mode else
-                    _compare(func, given, wanted, tolerance, forward, check_grad_dtypes))
+        entries += (
+            _compare_fast(func, given, wanted, tolerance, forward)
+            if fast_mode
+            else _compare(func, given, wanted, tolerance, forward, check_grad_dtypes)
+        )
     if check_batched_forward_grad:
         _check_batched_forward(func, given, wanted)
     if check_backward_ad:
@@ -372,11 +438,24 @@ def compared(func: Callable[..., Any], inputs: Inputs, *, eps: float = 1e-6, ato
     return entries
 
 
-def gradcheck(func: Callable[..., Any], inputs: Inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
-              check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
-              masked: bool | None = None) -> bool:
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Compare the gradients of a function with differences of the function.
 
     Parameters
@@ -411,10 +490,23 @@ def gradcheck(func: Callable[..., Any], inputs: Inputs, *, eps: float = 1e-6, at
     GradcheckError
         With both matrices, and the entry that is furthest off.
     """
-    return _passes(raise_exception, func, inputs, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol,
-                   check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-                   check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad,
-                   check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode, masked=masked)
+    return _passes(
+        raise_exception,
+        func,
+        inputs,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_batched_forward_grad=check_batched_forward_grad,
+        check_forward_ad=check_forward_ad,
+        check_backward_ad=check_backward_ad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
 
 
 def _passes(raise_exception: bool, func: Callable[..., Any], inputs: Inputs, **options: Any) -> bool:
@@ -427,11 +519,25 @@ def _passes(raise_exception: bool, func: Callable[..., Any], inputs: Inputs, **o
     return True
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Inputs, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5,
-                  rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True,
-                  nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
-                  check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
-                  fast_mode: bool = False, masked: bool = False) -> bool:
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Inputs,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """Compare the second derivatives of a function with differences of its recorded first ones.
 
     The arguments are those of `gradcheck`; `grad_outputs` are the cotangents of the first derivatives, random ones by default
@@ -453,17 +559,34 @@ def gradgradcheck(func: Callable[..., Any], inputs: Inputs, grad_outputs: Any = 
     weighted = [v.requires_grad for v in weights]
 
     def first_derivatives(*args: Any) -> tuple[Tensor, ...]:
-        xs = [x.requires_grad_() if wanted else x for x, wanted in zip(args[:len(given)], differentiated, strict=True)]
+        xs = [x.requires_grad_() if wanted else x for x, wanted in zip(args[: len(given)], differentiated, strict=True)]
         outputs = [y for y in _outputs(func, tuple(xs)) if y.node is not None]
-        vs = [v.requires_grad_() if wanted else v for v, wanted in zip(args[len(given):], weighted, strict=True)]
-        found = grad(outputs, [x for x, wanted in zip(xs, differentiated, strict=True) if wanted], tuple(vs), create_graph=True,
-                     allow_unused=True)
+        vs = [v.requires_grad_() if wanted else v for v, wanted in zip(args[len(given) :], weighted, strict=True)]
+        found = grad(
+            outputs,
+            [x for x, wanted in zip(xs, differentiated, strict=True) if wanted],
+            tuple(vs),
+            create_graph=True,
+            allow_unused=True,
+        )
         return tuple(g for g in found if g is not None)
 
-    return _passes(raise_exception, first_derivatives, given + weights, eps=eps, atol=atol, rtol=rtol, nondet_tol=nondet_tol,
-                   check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-                   check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
-                   check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked)
+    return _passes(
+        raise_exception,
+        first_derivatives,
+        given + weights,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
 
 
 def _weight(y: Tensor, random: np.random.Generator, scattered: bool) -> Tensor:

@@ -1,4 +1,5 @@
 """The graph: its nodes and edges, hooks on several gradients, hooks on what is saved, as `torch.autograd.graph` spells them."""
+
 from __future__ import annotations
 
 import abc
@@ -61,7 +62,7 @@ def node_of(x: Tensor | GradientEdge) -> nodes.Node | None:
     if isinstance(x, Tensor):
         return None if x.node is None else x.node.proper
     node, number = x.node, x.output_nr
-    node = getattr(node, "_node", node)                              # of the ctx of a custom Function
+    node = getattr(node, "_node", node)  # of the ctx of a custom Function
     if not isinstance(node, nodes.Node):
         raise TypeError(f"GradientEdge: the node is {type(node).__name__}, and should be what `grad_fn` gives.")
     count = getattr(node, "outputs", 1)
@@ -114,7 +115,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
         raise AssertionError("Expected gradient function to be set: a tensor among them does not require gradients.")
     edges = [weakref.ref(t.node) for t in tensors if t.node is not None]  # weakly: the nodes have the hook
     lock = threading.Lock()
-    seen: dict[int, list[Any]] = {}                                       # by sweep: how many are missing, and the gradients
+    seen: dict[int, list[Any]] = {}  # by sweep: how many are missing, and the gradients
 
     def hook_of(i: int) -> Callable[[Tensor], None]:
         def hook(g: Tensor) -> None:
@@ -132,6 +133,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
                 now = state[0] == 0 if mode == "all" else state[0] == len(edges) - 1
             if now:
                 fn(state[1] if mode == "all" else g)
+
         return hook
 
     return MultiHandle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
@@ -146,5 +148,5 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     for t in tensor:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"increment_version expects each element of the iterable to be a tensor, not {type(t).__name__}")
-        if not t.is_inference():                                              # which have no version
+        if not t.is_inference():  # which have no version
             wrote(t)

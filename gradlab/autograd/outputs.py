@@ -1,4 +1,5 @@
 """What becomes of what the forward of a `Function` returned: history, views and writes, what is saved, and tangents."""
+
 from __future__ import annotations
 
 import warnings
@@ -20,14 +21,16 @@ VIEW_OF_FUNCTION = (
     "{}" + OF_FUNCTION + "was created inside a custom Function (or because an input was "
     "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the custom "
     "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
-    "Function.")
+    "Function."
+)
 
 
 class Results:
     """What becomes of what a forward returned."""
 
-    def __init__(self, function: Any, node: FunctionNode, ctx: Any, inputs: list[Tensor],
-                 outputs: list[Any], wanted: bool) -> None:
+    def __init__(
+        self, function: Any, node: FunctionNode, ctx: Any, inputs: list[Tensor], outputs: list[Any], wanted: bool
+    ) -> None:
         self.function, self.node, self.ctx, self.inputs, self.outputs, self.wanted = function, node, ctx, inputs, outputs, wanted
         said = node.attributes
         self.dirty, self.fixed = said.pop("dirty_tensors", None) or (), said.pop("non_differentiable", None) or ()
@@ -44,16 +47,24 @@ class Results:
                 raise RuntimeError(f"mark_non_differentiable only accepts variable arguments, but got {type(x).__name__}")
         for i, x in enumerate(self.kept if self.wanted else ()):
             if x is not None and not isinstance(x, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}. "
-                                "Keep other things as attributes: ctx.n = n.")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {i} is of type {type(x).__name__}. "
+                    "Keep other things as attributes: ctx.n = n."
+                )
         if not self.dirty:
             return
         if any(not within(x, self.outputs) for x in self.dirty):
-            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs "
-                               "that are modified inplace must all be outputs of the Function.")
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                "that are modified inplace must all be outputs of the Function."
+            )
         if any(not within(x, self.inputs) for x in self.dirty):
-            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-                          "should be passed to ctx.mark_dirty().", UserWarning, stacklevel=5)
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+                "should be passed to ctx.mark_dirty().",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def finished(self) -> list[Any]:
         """The outputs, with their history and tangents; and the node, with what it saves."""
@@ -62,7 +73,7 @@ class Results:
         if self.wanted:
             for x in self.kept:
                 if x is not None and within(x, made):
-                    own_storage(x)                                         # what is kept of an output is another tensor
+                    own_storage(x)  # what is kept of an output is another tensor
             self.node.saved = Own(save(self.kept, made))
         number = {id(y): i for i, y in enumerate(made)}
         self.node.for_jvp = tuple(t if t is None else Kept(t, number.get(id(t))) for t in self.for_jvp) if self.wanted else ()
@@ -96,8 +107,9 @@ class Results:
         y.node = self.node.output_node(i)
         if view is not None:
             which = f"Output {i} of {self.function.__name__}"
-            y.view_record = View(                                                              # type: ignore[attr-defined]
-                view.base, view.steps, refused(which) if len(self.outputs) > 1 else VIEW_OF_FUNCTION.format(which))
+            y.view_record = View(  # type: ignore[attr-defined]
+                view.base, view.steps, refused(which) if len(self.outputs) > 1 else VIEW_OF_FUNCTION.format(which)
+            )
         y.node.storage = y.storage
         return y
 
@@ -117,7 +129,8 @@ class Results:
                 "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
                 "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
                 "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
-                "operations).")
+                "operations)."
+            )
         check_writable(y)
         value = constant(y.array)
         value.node = self.node.output_node(i)
@@ -134,8 +147,13 @@ class Results:
         node.for_jvp = tuple(t if t is None else Kept(t, None) for t in self.for_jvp)
         like = next(t for t in given if t is not None)
         with grad_mode(mode.grad):
-            made = jvp_of(node, [tensor_or_zeros(t, kind, like, self.ctx.materialize_grads) if kind[1].kind == "f" else None
-                                 for t, kind in zip(given, node.given, strict=True)])
+            made = jvp_of(
+                node,
+                [
+                    tensor_or_zeros(t, kind, like, self.ctx.materialize_grads) if kind[1].kind == "f" else None
+                    for t, kind in zip(given, node.given, strict=True)
+                ],
+            )
         for i, y in enumerate(self.outputs):
             t = made[i]
             if not isinstance(y, Tensor) or t is None or (not within(y, self.inputs) and view_of(y) is None):
@@ -143,15 +161,19 @@ class Results:
             source, version = next(((g, v) for x, g, v in zip(self.inputs, given, versions, strict=True) if x is y), (None, None))
             if within(y, self.dirty):
                 if t is not source or t._version == version:
-                    raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If the "
-                                       "forward is modifying an input inplace, then the jvp function must modify the "
-                                       "corresponding gradient inplace.")
+                    raise RuntimeError(
+                        "An inplace custom Function is not modifying the forward mode gradients inplace. If the "
+                        "forward is modifying an input inplace, then the jvp function must modify the "
+                        "corresponding gradient inplace."
+                    )
             elif t is source or not t._is_view():
-                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
-                                   "returning a view.")
+                raise RuntimeError(
+                    "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+                )
             elif all(t.storage is not g.storage for g in given if g is not None):
-                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the given grad "
-                                   "input.")
+                raise RuntimeError(
+                    "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
+                )
         return made
 
 

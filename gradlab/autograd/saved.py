@@ -3,6 +3,7 @@
 All of them are a pair of functions: `pack` is given each tensor that is saved, and `unpack` what `pack` returned, each time the
 tensor is needed. See `core.saved` for how a node holds what was packed.
 """
+
 from __future__ import annotations
 
 import threading
@@ -99,7 +100,7 @@ class _MutationContext(Watcher):
         self.original: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
         self.cloned: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
         self._handles: WeakValueDictionary[tuple[int, int, int], _Handle] = WeakValueDictionary()
-        self._saved_of: dict[Any, list[ref[_Handle]]] = {}                                     # by storage
+        self._saved_of: dict[Any, list[ref[_Handle]]] = {}  # by storage
         self._open = True
 
     def pack(self, x: Tensor) -> _Handle:
@@ -118,11 +119,15 @@ class _MutationContext(Watcher):
         """The tensor as it was when it was saved."""
         found = self.cloned.get(handle, self.original.get(handle)) if self._open else None
         if found is None:
-            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph "
-                                 "was originally recorded.")
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph "
+                "was originally recorded."
+            )
         if handle not in self.cloned and found.storage.version != handle.version:
-            raise RuntimeError("A saved tensor was written to by an operation that allow_mutation_on_saved_tensors does not see "
-                               "beforehand, such as out= or embedding(max_norm=…). Write to a copy: x.clone().")
+            raise RuntimeError(
+                "A saved tensor was written to by an operation that allow_mutation_on_saved_tensors does not see "
+                "beforehand, such as out= or embedding(max_norm=…). Write to a copy: x.clone()."
+            )
         return found
 
     def writing(self, tensor: Tensor) -> None:

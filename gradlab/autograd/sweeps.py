@@ -15,6 +15,7 @@ tangents 1 at each input element, given to one forward sweep. A batch is cut int
 stays under `AT_ONCE` elements. Where a user's hook stands in the way, which expects a gradient of its tensor's shape, the rows
 are swept one at a time.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,18 +33,20 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.joins import cat, stack
 from gradlab.functions.shapes import movedim
 
-AT_ONCE = 1 << 22                     # elements of one intermediate result of a batched sweep: 32 MB in double precision
-SETTLED = ("settled",)                # the `meta` of a leaf that no transform will ask for any more
+AT_ONCE = 1 << 22  # elements of one intermediate result of a batched sweep: 32 MB in double precision
+SETTLED = ("settled",)  # the `meta` of a leaf that no transform will ask for any more
 
 
 def in_normal_mode(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, for which inference mode is `no_grad`: transforms record inside it all the same."""
+
     @wraps(function)
     def made(*args: Any, **kwargs: Any) -> Any:
         if not mode.inference:
             return function(*args, **kwargs)
         with inference_mode(False), no_grad():
             return function(*args, **kwargs)
+
     return made
 
 
@@ -101,18 +104,33 @@ def zeros_like(x: Tensor, lead: tuple[int, ...] = ()) -> Tensor:
     return constant(namespace_of[type(x.array)].zeros(lead + x.array.shape, x.array.dtype))
 
 
-def cotangents(outputs: Sequence[Tensor | None], inputs: Sequence[Tensor], weights: Sequence[Tensor] | None = None, *,
-               traced: bool, retain: bool = True) -> list[Tensor | None]:
+def cotangents(
+    outputs: Sequence[Tensor | None],
+    inputs: Sequence[Tensor],
+    weights: Sequence[Tensor] | None = None,
+    *,
+    traced: bool,
+    retain: bool = True,
+) -> list[Tensor | None]:
     """vᵀJ by each of the inputs, None where no output depends on it: `grad` for outputs that may have no history."""
     have = [i for i, y in enumerate(outputs) if y is not None and y.node is not None]
     if not have:
         return [None] * len(inputs)
-    return list(grad([outputs[i] for i in have], inputs, None if weights is None else tuple(weights[i] for i in have),  # type: ignore[misc]
-                     retain_graph=retain, create_graph=traced, allow_unused=True))
+    return list(
+        grad(
+            [outputs[i] for i in have],  # type: ignore[misc]
+            inputs,
+            None if weights is None else tuple(weights[i] for i in have),
+            retain_graph=retain,
+            create_graph=traced,
+            allow_unused=True,
+        )
+    )
 
 
-def tangents(outputs: Sequence[Tensor | None], inputs: Sequence[Tensor], along: Sequence[Tensor], *, traced: bool,
-             batched: bool = False) -> list[Tensor | None]:
+def tangents(
+    outputs: Sequence[Tensor | None], inputs: Sequence[Tensor], along: Sequence[Tensor], *, traced: bool, batched: bool = False
+) -> list[Tensor | None]:
     """Ju of each of the outputs, None where it depends on no input."""
     have = [y for y in outputs if y is not None and y.node is not None]
     made = iter(jvp_of_graph(have, inputs, along, is_batched=batched, create_graph=traced) if have else ())
@@ -136,8 +154,10 @@ def chunks(count: int, outputs: Iterable[Tensor | None], at_once: int | None) ->
 
 def batchable(outputs: Iterable[Tensor | None]) -> bool:
     """Whether no hook of the user's sees the cotangents."""
-    return not any(node.hooks is not None and (node.hooks.tensor or node.hooks.pre or node.hooks.post)
-                   for node in nodes_below(y for y in outputs if y is not None))
+    return not any(
+        node.hooks is not None and (node.hooks.tensor or node.hooks.pre or node.hooks.post)
+        for node in nodes_below(y for y in outputs if y is not None)
+    )
 
 
 def joined(parts: list[Any], like: tuple[int, ...]) -> Tensor | None:
@@ -160,8 +180,18 @@ def rows(output: Tensor | None, inputs: Sequence[Tensor], *, traced: bool, at_on
         found = cotangents([output], inputs, [units(output, 0, 1).reshape(shape)], traced=traced)
         return [None if c is None else c.reshape(shape + c.array.shape) if shape else c for c in found]
     if at_once != 1 and batchable((output,)):
-        parts = [grad(output, inputs, units(output, a, b), retain_graph=True, create_graph=traced, allow_unused=True,
-                      is_grads_batched=True) for a, b in chunks(count, (output,), at_once)]
+        parts = [
+            grad(
+                output,
+                inputs,
+                units(output, a, b),
+                retain_graph=True,
+                create_graph=traced,
+                allow_unused=True,
+                is_grads_batched=True,
+            )
+            for a, b in chunks(count, (output,), at_once)
+        ]
     else:
         singly = [cotangents([output], inputs, [units(output, i, i + 1).reshape(shape)], traced=traced) for i in range(count)]
         parts = [tuple(None if any(c is None for c in row) else stack(row) for row in zip(*singly, strict=True))]
@@ -178,6 +208,7 @@ def columns(outputs: Sequence[Tensor | None], inputs: Sequence[Tensor], *, trace
             continue
         parts = [tangents(outputs, [x], [units(x, a, b)], traced=traced, batched=True) for a, b in chunks(count, outputs, None)]
         columns = [joined([part[i] for part in parts], (count,)) for i in range(len(outputs))]
-        by_input.append([None if t is None else movedim(t, 0, -1).contiguous().reshape(t.array.shape[1:] + x.array.shape)
-                         for t in columns])
+        by_input.append(
+            [None if t is None else movedim(t, 0, -1).contiguous().reshape(t.array.shape[1:] + x.array.shape) for t in columns]
+        )
     return [list(of_output) for of_output in zip(*by_input, strict=True)]

@@ -3,6 +3,7 @@
 `UserRules` hands the cotangents to `backward` as Tensors, checks what comes back, and runs batched cotangents a slice at a time:
 right for whatever `backward` does.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -32,7 +33,7 @@ class grad_mode:  # noqa: N801  (as no_grad)
     def __init__(self, on: bool) -> None:
         self.on = on
 
-    def __enter__(self) -> None:                                 # no call in either: an interrupt comes after one
+    def __enter__(self) -> None:  # no call in either: an interrupt comes after one
         self.before, self.level = mode.grad, opened.level
         mode.grad = self.on
         if self.level is not None:
@@ -49,10 +50,10 @@ class FunctionNode(Several):
     dtype) of each tensor among the arguments."""
 
     __slots__ = ("again", "attributes", "cleared", "for_jvp", "given", "in_jvp", "places", "seen")
-    op: ClassVar[Any]                                            # UserRules
-    again: bool                                                  # a batched cotangent has slices left
-    attributes: dict[str, Any]                                   # what is on ctx
-    cleared: bool                                                # clear_saved_tensors_on_access has been at work
+    op: ClassVar[Any]  # UserRules
+    again: bool  # a batched cotangent has slices left
+    attributes: dict[str, Any]  # what is on ctx
+    cleared: bool  # clear_saved_tensors_on_access has been at work
     for_jvp: tuple[Any, ...]
     given: list[Any]
     in_jvp: bool
@@ -149,35 +150,48 @@ class UserRules:
         answers = rule(ctx, grads) if function.boxed_grads_call else rule(ctx, *grads)
         answers = list(answers) if isinstance(answers, tuple) else [answers]
         places = node.places
-        if len(answers) > len(places) and all(c is None for c in answers[len(places):]):
-            del answers[len(places):]
+        if len(answers) > len(places) and all(c is None for c in answers[len(places) :]):
+            del answers[len(places) :]
         if len(answers) != len(places):
-            raise RuntimeError(f"function {node.name()} returned an incorrect number of gradients (expected {len(places)}, got "
-                               f"{len(answers)}). One is due for each argument of forward{self._named()}, None where there is "
-                               "none.")
+            raise RuntimeError(
+                f"function {node.name()} returned an incorrect number of gradients (expected {len(places)}, got "
+                f"{len(answers)}). One is due for each argument of forward{self._named()}, None where there is "
+                "none."
+            )
         made: list[Any] = [None] * len(edges)
         for i, (place, c) in enumerate(zip(places, answers, strict=True)):
             if c is None:
                 continue
             if place is None:
-                raise RuntimeError(f"function {node.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   f"corresponding forward input was not a Variable{self._named(i)}")
+                raise RuntimeError(
+                    f"function {node.name()} returned a gradient different than None at position {i + 1}, but the "
+                    f"corresponding forward input was not a Variable{self._named(i)}"
+                )
             if not isinstance(c, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(c).__name__}): {node.name()} returned it as gradient "
-                                   f"number {i}{self._named(i)}.")
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(c).__name__}): {node.name()} returned it as gradient "
+                    f"number {i}{self._named(i)}."
+                )
             if (edge := edges[place]) is None:
                 continue
             if not fits(edge.shape, c.array.shape):
-                raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {place} - got "
-                                   f"{list(c.array.shape)} but expected shape compatible with {list(edge.shape)}{self._named(i)}")
-            made[place] = c if traced and c.array.dtype == edge.dtype and c.array.shape == edge.shape else fit(
-                c, edge, (), node) if traced else constant(wrap(fit(c.array, edge, (), node)))
+                raise RuntimeError(
+                    f"Function {node.name()} returned an invalid gradient at index {place} - got "
+                    f"{list(c.array.shape)} but expected shape compatible with {list(edge.shape)}{self._named(i)}"
+                )
+            made[place] = (
+                c
+                if traced and c.array.dtype == edge.dtype and c.array.shape == edge.shape
+                else fit(c, edge, (), node)
+                if traced
+                else constant(wrap(fit(c.array, edge, (), node)))
+            )
         return made
 
     def _named(self, i: int | None = None) -> str:
         """The names of forward's arguments, or that of one, for an error."""
         named = inspect.signature(self.function.forward).parameters.values()
-        names = [p.name for p in named if p.kind is not p.VAR_POSITIONAL][0 if self.function._splits() else 1:]
+        names = [p.name for p in named if p.kind is not p.VAR_POSITIONAL][0 if self.function._splits() else 1 :]
         if i is None:
             return f" ({', '.join(names)})" if names else ""
         return f" (its argument {names[i]!r})" if i < len(names) else ""
@@ -186,10 +200,13 @@ class UserRules:
         ctx, function = node.ctx(), self.function
         if not function._has_jvp():
             return by_transpose(node, kinds, given, like, traced)
-        made = jvp_of(node, [tensor_or_zeros(t, kind, like, ctx.materialize_grads) for t, kind in zip(
-            given, node.given, strict=True)])
-        return [None if t is None or kind is None else t if t.array.dtype == kind[1] else fit_dtype(t, kind[1])
-                for t, kind in zip(made, kinds, strict=True)]
+        made = jvp_of(
+            node, [tensor_or_zeros(t, kind, like, ctx.materialize_grads) for t, kind in zip(given, node.given, strict=True)]
+        )
+        return [
+            None if t is None or kind is None else t if t.array.dtype == kind[1] else fit_dtype(t, kind[1])
+            for t, kind in zip(made, kinds, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"<rules of {self.name}>"
@@ -219,8 +236,10 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
         node.in_jvp = False
     answers = list(made) if isinstance(made, tuple) else [made]
     if len(answers) != len(node.kinds):
-        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(node.kinds)} but got "
-                           f"{len(answers)}): {node.op.name}.jvp must return one for each output, None where there is none.")
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(node.kinds)} but got "
+            f"{len(answers)}): {node.op.name}.jvp must return one for each output, None where there is none."
+        )
     for i, (t, kind) in enumerate(zip(answers, node.kinds, strict=True)):
         if t is not None and not isinstance(t, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
@@ -228,7 +247,8 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
             raise RuntimeError(
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
                 f"not supported. Tensor is of size {list(kind[0])} while the given forward gradient is of size "
-                f"{list(t.array.shape)}.")
+                f"{list(t.array.shape)}."
+            )
     return answers
 
 
@@ -237,19 +257,46 @@ def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, tr
     xp = namespace_of[type(getattr(like, "array", like))]
     with grad_mode(on=True):
         # Which they are does not matter, but zeros would hide an answer that is not recorded.
-        vs = [None if kind is None or kind[1].kind != "f" else constant(
-            xp.cos(xp.arange(prod(kind[0])) % 1000).astype(kind[1]).reshape(kind[0])).requires_grad_() for kind in kinds]
+        vs = [
+            None
+            if kind is None or kind[1].kind != "f"
+            else constant(xp.cos(xp.arange(prod(kind[0])) % 1000).astype(kind[1]).reshape(kind[0])).requires_grad_()
+            for kind in kinds
+        ]
         asked = [v for v in vs if v is not None]
-        grads = node.op._cotangents(node, [e if t is not None else None for e, t in zip(node.edges, given, strict=True)],
-                                    vs, like, traced=True)
-        pairs = [(c, tensor_or_zeros(t, None, like, materialize=False)) for c, t in zip(grads, given, strict=True)
-                 if c is not None and c.node is not None]
+        grads = node.op._cotangents(
+            node, [e if t is not None else None for e, t in zip(node.edges, given, strict=True)], vs, like, traced=True
+        )
+        pairs = [
+            (c, tensor_or_zeros(t, None, like, materialize=False))
+            for c, t in zip(grads, given, strict=True)
+            if c is not None and c.node is not None
+        ]
         unseen = [c for c, t in zip(grads, given, strict=True) if t is not None and c is not None and c.node is None]
-        why = "is once_differentiable" if any(c.node.op is not None and c.node.public[0].op is Error.op for c, _ in pairs) else (
-            "computes what is not recorded (by NumPy, or under detach or no_grad)" if any(c.array.any() for c in unseen) else "")
+        why = (
+            "is once_differentiable"
+            if any(c.node.op is not None and c.node.public[0].op is Error.op for c, _ in pairs)
+            else (
+                "computes what is not recorded (by NumPy, or under detach or no_grad)"
+                if any(c.array.any() for c in unseen)
+                else ""
+            )
+        )
         if why:
-            raise NotImplementedError(f"You must implement the jvp function for custom autograd.Function to use it with forward "
-                                      f"mode AD. {node.op.name}.backward {why}, so it cannot stand in.")
-        found = iter(grad([c for c, _ in pairs], asked, tuple(t for _, t in pairs), create_graph=traced, retain_graph=True,
-                          allow_unused=True) if pairs else [None] * len(asked))
+            raise NotImplementedError(
+                f"You must implement the jvp function for custom autograd.Function to use it with forward "
+                f"mode AD. {node.op.name}.backward {why}, so it cannot stand in."
+            )
+        found = iter(
+            grad(
+                [c for c, _ in pairs],
+                asked,
+                tuple(t for _, t in pairs),
+                create_graph=traced,
+                retain_graph=True,
+                allow_unused=True,
+            )
+            if pairs
+            else [None] * len(asked)
+        )
     return [None if v is None else next(found) for v in vs]

@@ -1,4 +1,5 @@
 """`Variable(tensor, requires_grad=…)`: what older texts write for a tensor that requires gradients."""
+
 from __future__ import annotations
 
 from typing import Any

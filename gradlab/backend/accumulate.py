@@ -4,6 +4,7 @@
 on by a product with a sparse matrix of ones, which costs a tenth of that. (SciPy's sparse module loads then, which takes
 0.1 s once, and not before.) On a GPU `add.at` is the library's own atomic addition, which knows few dtypes of integers.
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -18,7 +19,7 @@ def add_rows(xp: Any, rows: Any, at: Any, count: int) -> Any:
     """(…, count, width) zeros, with each of `rows` (…, *at.shape, width) added at its index in `at`; axes in front are a batch.
 
     Indices lie in 0 … count - 1 and may repeat. Rows of one index are added in their order."""
-    lead, width = rows.shape[:rows.ndim - at.ndim - 1], rows.shape[-1]
+    lead, width = rows.shape[: rows.ndim - at.ndim - 1], rows.shape[-1]
     at = at.reshape(-1)
     if lead:
         at = (at + count * xp.arange(prod(lead)).reshape(-1, 1)).reshape(-1)
@@ -31,14 +32,14 @@ def add_rows(xp: Any, rows: Any, at: Any, count: int) -> Any:
     return total.reshape(*lead, count, width)
 
 
-ATOMIC = "efdiIL"                     # dtypes that CuPy adds at places: CUDA's atomicAdd has no int64 and no smaller integers
+ATOMIC = "efdiIL"  # dtypes that CuPy adds at places: CUDA's atomicAdd has no int64 and no smaller integers
 
 
 def add_at(xp: Any, total: Any, index: Any, values: Any) -> None:
     """total[index] += values, in place, each repetition of a place counting."""
     if xp is np or total.dtype.char in ATOMIC:
         xp.add.at(total, index, values)
-    elif total.dtype.itemsize == 8:                                   # the bits of a sum are the same with and without a sign
+    elif total.dtype.itemsize == 8:  # the bits of a sum are the same with and without a sign
         xp.add.at(total.view(np.uint64), index, unsigned(values))
     else:
         wide = total.astype(np.int32)

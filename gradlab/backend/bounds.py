@@ -6,6 +6,7 @@ computed there and left there, and whoever waits for the device next (`item`, `b
 them first: nothing computed from a wrong index is read before the error is raised. `debug.at_once` looks when the operation
 runs, so that the traceback leads to it.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-MANY = 1000                                        # so many are noted, then the host waits by itself: memory is bounded
+MANY = 1000  # so many are noted, then the host waits by itself: memory is bounded
 NOTED: list[tuple[str, Any, Any, Any, Any, Callable[[Any], Exception]]] = []
 debug = SimpleNamespace(at_once=False)
 
@@ -56,5 +57,7 @@ def settle() -> None:
         wrong = outside(least, greatest, low, high)
         if wrong is not None:
             found = error(wrong)
-            raise type(found)(f"{found} The operation was {name}; it ran on a device, whose values are looked at when one is "
-                              "read. gradlab.cuda.set_sync_debug(True) raises at the operation itself.")
+            raise type(found)(
+                f"{found} The operation was {name}; it ran on a device, whose values are looked at when one is "
+                "read. gradlab.cuda.set_sync_debug(True) raises at the operation itself."
+            )

@@ -8,6 +8,7 @@ instead of 31). So glibc is told to keep up to `KEPT` bytes at the top of its he
 there. The peak is what it was; what is idle between two steps stays with the process. Other C libraries are left alone, and
 so is glibc if `GRADLAB_MALLOC=system` is set.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -18,14 +19,17 @@ from typing import Any
 
 import numpy as np
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3                # <malloc.h>
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # <malloc.h>
 KEPT, LARGEST = 256 << 20, 64 << 20
 
 
 def keep_freed_memory() -> bool:
     """Raise glibc's two thresholds; whether it was done. A user's own `MALLOC_…` settings have precedence."""
-    if not sys.platform.startswith("linux") or os.environ.get("GRADLAB_MALLOC") == "system" or {
-            "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"} & os.environ.keys():
+    if (
+        not sys.platform.startswith("linux")
+        or os.environ.get("GRADLAB_MALLOC") == "system"
+        or {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"} & os.environ.keys()
+    ):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -48,7 +52,7 @@ class Peaks:
         self.used[index] = self.most[index] = used
         if self.hook is None:
             self.hook = self.hook_for(cupy)
-            self.hook.__enter__()                                     # for as long as the process lives
+            self.hook.__enter__()  # for as long as the process lives
 
     def count(self, index: int, size: int) -> None:
         """So many bytes more are in use (or less, if negative)."""
@@ -68,6 +72,7 @@ class Peaks:
 
             def free_postprocess(self, **told: Any) -> None:
                 count(told["device_id"], -told["mem_size"])
+
         return Hook()
 
 

@@ -30,6 +30,7 @@ A draw is whole: threads that share a stream wait for each other, as in PyTorch,
 
 Words come from NumPy in chunks that stay in the cache while they become numbers: a million cost what they cost in PyTorch.
 """
+
 from __future__ import annotations
 
 import functools
@@ -42,15 +43,25 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 DEFAULT_SEED = 67280421310721
-BLOCK = 16                  # normals are made in blocks of 8 radii and 8 angles
-WIDE = 2**28                # integer ranges from here on take two words
-CHUNK = 2**15               # numbers made at a time, a multiple of BLOCK
-FEW = 1000                  # below this many, `random_raw` is the quicker call
+BLOCK = 16  # normals are made in blocks of 8 radii and 8 angles
+WIDE = 2**28  # integer ranges from here on take two words
+CHUNK = 2**15  # numbers made at a time, a multiple of BLOCK
+FEW = 1000  # below this many, `random_raw` is the quicker call
 
-STATE = np.dtype([
-    ("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("key", "<u8", 624),
-    ("normal_x", "<f8"), ("normal_y", "<f8"), ("normal_rho", "<f8"), ("has_normal", "<i4"), ("unused", "V12"),
-])
+STATE = np.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),
+        ("seeded", "<i4"),
+        ("next", "<u8"),
+        ("key", "<u8", 624),
+        ("normal_x", "<f8"),
+        ("normal_y", "<f8"),
+        ("normal_rho", "<f8"),
+        ("has_normal", "<i4"),
+        ("unused", "V12"),
+    ]
+)
 
 
 D = TypeVar("D", bound=Callable[..., Any])
@@ -58,10 +69,12 @@ D = TypeVar("D", bound=Callable[..., Any])
 
 def exclusive(draw: D) -> D:
     """The method, with the stream to itself."""
+
     @functools.wraps(draw)
     def alone(self: MersenneTwister, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return draw(self, *args, **kwargs)
+
     return cast("D", alone)
 
 
@@ -76,7 +89,7 @@ class MersenneTwister:
         self.manual_seed(seed)
 
     def __reduce__(self) -> Any:
-        return _in_state, (self.get_state(),)                            # a lock cannot be copied
+        return _in_state, (self.get_state(),)  # a lock cannot be copied
 
     # ---------------------------------------------------------------------------------------------------------- seeding
     @exclusive
@@ -84,12 +97,11 @@ class MersenneTwister:
         """Start anew from a seed: an integer from -2**63 to 2**64 - 1, a negative one counted from 2**64 down."""
         number = int(seed)
         if not -(2**63) <= number < 2**64:
-            raise ValueError("Overflow when unpacking long long: a seed lies between -2**63 and 2**64 - 1, "
-                             f"got {number}.")
+            raise ValueError(f"Overflow when unpacking long long: a seed lies between -2**63 and 2**64 - 1, got {number}.")
         self._seed = number % 2**64
         self._bits: Any = None
-        self._integers: Any = None                        # the same engine's quicker call for many words
-        self._second: float | None = None                 # of a Box-Muller pair, not yet handed out
+        self._integers: Any = None  # the same engine's quicker call for many words
+        self._second: float | None = None  # of a Box-Muller pair, not yet handed out
         return self
 
     @exclusive
@@ -120,8 +132,9 @@ class MersenneTwister:
         if state.dtype != np.uint8:
             raise TypeError(f"RNG state must be a gradlab.ByteTensor, got elements of type {state.dtype}.")
         if state.size != STATE.itemsize:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input RNG "
-                               f"state size to be {state.size}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input RNG state size to be {state.size}"
+            )
         record = np.frombuffer(state.tobytes(), STATE)[0]
         position = 625 - int(record["left"])
         if record["seeded"] != 1 or not 1 <= position <= 624 or record["key"].max() >= 2**32:
@@ -171,14 +184,17 @@ class MersenneTwister:
     def _unit(self, count: int, double: bool) -> np.ndarray:
         """Uniforms in [0, 1): float64, or float32."""
         if count < FEW:
-            return ((self._wide_words(count) & DOUBLE_BITS) * 2.0**-53 if double else
-                    (self._words(count) & SINGLE_BITS).astype(np.float32) * np.float32(2.0**-24))
+            return (
+                (self._wide_words(count) & DOUBLE_BITS) * 2.0**-53
+                if double
+                else (self._words(count) & SINGLE_BITS).astype(np.float32) * np.float32(2.0**-24)
+            )
         return _chunked(count, np.float64 if double else np.float32, self._fill_double if double else self._fill_single)
 
     def _fill_single(self, out: np.ndarray) -> None:
         words = self._words(out.size)
         words &= SINGLE_BITS
-        out[...] = words.view(np.int32) if words.itemsize == 4 else words        # int32 turns into floats twice as quickly
+        out[...] = words.view(np.int32) if words.itemsize == 4 else words  # int32 turns into floats twice as quickly
         out *= np.float32(2.0**-24)
 
     def _fill_double(self, out: np.ndarray) -> None:
@@ -188,8 +204,7 @@ class MersenneTwister:
         out *= 2.0**-53
 
     # ------------------------------------------------------------------------------------------------------------ draws
-    def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32,
-                low: float = 0.0, high: float = 1.0) -> np.ndarray:
+    def uniform(self, shape: tuple[int, ...], dtype: Any = np.float32, low: float = 0.0, high: float = 1.0) -> np.ndarray:
         """Uniform numbers in [low, high), as `torch.rand` and `Tensor.uniform_` draw them.
 
         A number that rounding lifts to `high` becomes `low`, as in PyTorch.
@@ -208,8 +223,9 @@ class MersenneTwister:
         drawn[drawn == dtype.type(high)] = dtype.type(low)
         return drawn
 
-    def normal(self, shape: tuple[int, ...], dtype: Any = np.float32,
-               mean: float = 0.0, std: float = 1.0, contiguous: bool = True) -> np.ndarray:
+    def normal(
+        self, shape: tuple[int, ...], dtype: Any = np.float32, mean: float = 0.0, std: float = 1.0, contiguous: bool = True
+    ) -> np.ndarray:
         """Normal numbers, as `torch.randn` and `Tensor.normal_` draw them; for a tensor that is not contiguous, always by
         pairs."""
         dtype = _floating(dtype)
@@ -222,21 +238,21 @@ class MersenneTwister:
             else:
                 double, rest = dtype == np.float64, count % BLOCK
                 drawn, whole = np.empty(count, np.float64 if double else np.float32), count - rest
-                vain = 0 if dtype == np.float16 else rest                    # drawn for a tail, which is then drawn anew
+                vain = 0 if dtype == np.float16 else rest  # drawn for a tail, which is then drawn anew
                 for start in range(0, whole, CHUNK):
                     stop = min(start + CHUNK, whole)
                     last = rest > 0 and stop == whole
                     uniforms = self._unit(stop - start + last * (vain + BLOCK), double)
                     if last:
-                        uniforms = np.concatenate((uniforms[:stop - start], uniforms[-BLOCK:]))
+                        uniforms = np.concatenate((uniforms[: stop - start], uniforms[-BLOCK:]))
                     normals = _box_muller(uniforms)
-                    drawn[start:stop] = normals[:stop - start]
+                    drawn[start:stop] = normals[: stop - start]
                     if last:
                         drawn[-BLOCK:] = normals[-BLOCK:]
         if (mean, std) != (0.0, 1.0):
             drawn = multiply_add(drawn, drawn.dtype.type(std), drawn.dtype.type(mean))
         if dtype == np.float16:
-            drawn = drawn.astype(np.float32, copy=False)                 # rounded twice, as PyTorch does
+            drawn = drawn.astype(np.float32, copy=False)  # rounded twice, as PyTorch does
         return drawn.astype(dtype, copy=False).reshape(shape)
 
     def _gaussians(self, count: int) -> np.ndarray:
@@ -248,12 +264,12 @@ class MersenneTwister:
         pairs = (count - waiting + 1) // 2
         if pairs:
             uniforms = self._unit(2 * pairs, double=True).reshape(pairs, 2)
-            if count < BLOCK:                                            # by `math`, as PyTorch: to the last bit
+            if count < BLOCK:  # by `math`, as PyTorch: to the last bit
                 values: Any = [pair for turn, uniform in uniforms.tolist() for pair in _pair(turn, uniform)]
             else:
                 radius, angle = np.sqrt(-2 * np.log1p(-uniforms[:, 1])), 2 * math.pi * uniforms[:, 0]
                 values = np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1).reshape(-1)
-            drawn[waiting:waiting + 2 * pairs] = values
+            drawn[waiting : waiting + 2 * pairs] = values
             if waiting + 2 * pairs > count:
                 self._second = float(drawn[count])
         return drawn[:count]
@@ -269,12 +285,13 @@ class MersenneTwister:
             words = self._wide_words(out.size) if wide else self._words(out.size)
             kind = words.dtype.type
             if span & (span - 1):
-                words -= words // kind(span) * kind(span)                # quicker than %, for which NumPy has no SIMD
+                words -= words // kind(span) * kind(span)  # quicker than %, for which NumPy has no SIMD
             else:
                 words &= kind(span - 1)
             out[...] = words if words.itemsize == 4 else words.view(np.int64)
             if low:
                 out += low
+
         with self._lock:
             return _chunked(math.prod(shape), np.int64, fill).reshape(shape)
 
@@ -307,10 +324,11 @@ class MersenneTwister:
         if isinstance(p, (int, float)) and shape is not None:
             if not 0 <= p <= 1:
                 raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-            below = np.uint64(math.ceil(p * 2.0**53))                        # of integers: no float is made
+            below = np.uint64(math.ceil(p * 2.0**53))  # of integers: no float is made
             with self._lock:
-                return _chunked(math.prod(shape), np.bool_, lambda out: np.less(
-                    self._wide_words(out.size) & DOUBLE_BITS, below, out=out)).reshape(shape)
+                return _chunked(
+                    math.prod(shape), np.bool_, lambda out: np.less(self._wide_words(out.size) & DOUBLE_BITS, below, out=out)
+                ).reshape(shape)
         chances = np.asarray(p)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false. Give probabilities from 0 to 1.")
@@ -324,24 +342,31 @@ class MersenneTwister:
         if not rate > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
         with self._lock:
-            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-                out, lambda u: np.multiply(np.log1p(np.negative(u, out=u), out=u), -1.0 / rate, out=u))).reshape(shape)
+            return _chunked(
+                math.prod(shape),
+                np.float64,
+                lambda out: self._inverse(out, lambda u: np.multiply(np.log1p(np.negative(u, out=u), out=u), -1.0 / rate, out=u)),
+            ).reshape(shape)
 
     def geometric(self, shape: tuple[int, ...], p: float) -> np.ndarray:
         """How many trials of probability `p` it took (float64), as `Tensor.geometric_` draws it."""
         if not 0 < p < 1:
             raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
         with self._lock:
-            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-                out, lambda u: np.ceil(np.log(u) / math.log1p(-p)))).reshape(shape)
+            return _chunked(
+                math.prod(shape), np.float64, lambda out: self._inverse(out, lambda u: np.ceil(np.log(u) / math.log1p(-p)))
+            ).reshape(shape)
 
     def cauchy(self, shape: tuple[int, ...], median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
         """Cauchy numbers (float64), as `Tensor.cauchy_` draws them."""
         if not sigma > 0:
             raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
         with self._lock:
-            return _chunked(math.prod(shape), np.float64, lambda out: self._inverse(
-                out, lambda u: median + sigma * np.tan(math.pi * (u - 0.5)))).reshape(shape)
+            return _chunked(
+                math.prod(shape),
+                np.float64,
+                lambda out: self._inverse(out, lambda u: median + sigma * np.tan(math.pi * (u - 0.5))),
+            ).reshape(shape)
 
     def log_normal(self, shape: tuple[int, ...], mean: float = 1.0, std: float = 2.0) -> np.ndarray:
         """exp of normal numbers (float64), as `Tensor.log_normal_` draws them."""
@@ -383,7 +408,7 @@ def _chunked(count: int, dtype: Any, fill: Callable[[np.ndarray], None]) -> np.n
     """An array of `count` numbers, which `fill` makes a chunk at a time."""
     made = np.empty(count, dtype)
     for start in range(0, count, CHUNK):
-        fill(made[start:start + CHUNK])
+        fill(made[start : start + CHUNK])
     return made
 
 
@@ -401,7 +426,7 @@ def _pair(turn: float, uniform: float) -> tuple[float, float]:
 
 def _box_muller(uniforms: np.ndarray) -> np.ndarray:
     """Normals of uniforms in blocks of 16: eight radii, eight angles; eight cosines, eight sines come out."""
-    half = np.dtype((np.void, BLOCK // 2 * uniforms.itemsize))                   # half a block as one item is copied quicker
+    half = np.dtype((np.void, BLOCK // 2 * uniforms.itemsize))  # half a block as one item is copied quicker
     blocks = uniforms.view(half)
     radius, angle = blocks[0::2].copy().view(uniforms.dtype), blocks[1::2].copy().view(uniforms.dtype)
     np.subtract(1, radius, out=radius)
@@ -428,16 +453,16 @@ def _swapped(place: np.ndarray, partners: np.ndarray) -> np.ndarray:
     """
     n = len(place)
     order = np.argsort(partners.astype(np.uint16), kind="stable")
-    for shift in range(16, n.bit_length(), 16):                          # a radix sort: NumPy's, of 16 bits at a time
+    for shift in range(16, n.bit_length(), 16):  # a radix sort: NumPy's, of 16 bits at a time
         order = order[np.argsort((partners[order] >> shift).astype(np.uint16), kind="stable")]
     target = partners[order]
     again = target[1:] == target[:-1]
-    earlier = np.full(n, -1)                                             # the latest swap before with the same partner
+    earlier = np.full(n, -1)  # the latest swap before with the same partner
     earlier[order[1:][again]] = order[:-1][again]
     last = np.append(~again, True)
     source = place.copy()
-    at, swap = target[last], order[last]                                 # of each partner, the last swap
-    swap = np.where(swap == at, earlier[swap], swap)                     # a swap with itself moves nothing
+    at, swap = target[last], order[last]  # of each partner, the last swap
+    swap = np.where(swap == at, earlier[swap], swap)  # a swap with itself moves nothing
     moved = swap >= 0
     source[at[moved]] = swap[moved]
     while not np.array_equal(source, further := source[source]):

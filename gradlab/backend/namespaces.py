@@ -3,6 +3,7 @@
 Everything above this package asks `namespace_of[type(array)]` and writes `xp.…`; nothing else knows NumPy from CuPy.
 CuPy is imported when a GPU is first asked for, never before: it costs 0.6 s and most readers have none.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from gradlab.backend.memory import is_pinned, sent
 
 SCALARS = (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64, np.float16, np.float32, np.float64)
 
-namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)   # 0-d ufuncs return scalars
+namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)  # 0-d ufuncs return scalars
 
 
 class device:  # noqa: N801  (torch's name)
@@ -38,16 +39,21 @@ class device:  # noqa: N801  (torch's name)
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'. Write 'cpu', 'cuda' or 'cuda:0'.")
             index = int(number)
         if not isinstance(type, str):
-            raise TypeError(f"device() received an invalid combination of arguments - got ({type.__class__.__name__}), but "
-                            "expected one of:\n * (str type, int index), such as 'cpu', 'cuda:0' or 'cuda', 0")
+            raise TypeError(
+                f"device() received an invalid combination of arguments - got ({type.__class__.__name__}), but "
+                "expected one of:\n * (str type, int index), such as 'cpu', 'cuda:0' or 'cuda', 0"
+            )
         if not type:
             raise RuntimeError("Device string must not be empty. Write 'cpu', 'cuda' or 'cuda:0'.")
         if not type.replace("_", "").isalpha():
-            raise RuntimeError(f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is written "
-                               "gradlab.float64.")
+            raise RuntimeError(
+                f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is written gradlab.float64."
+            )
         if type not in ("cpu", "cuda"):
-            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {type}. These are the "
-                               "devices that gradlab has.")
+            raise RuntimeError(
+                f"Expected one of cpu, cuda device type at start of device string: {type}. These are the "
+                "devices that gradlab has."
+            )
         self.type, self.index = type, index
 
     def __repr__(self) -> str:
@@ -131,7 +137,7 @@ def writable(view: Any, source: Any) -> Any:
 def is_writable(array: Any) -> bool:
     """Whether the array may be written to, each element having a place of its own."""
     flags = array.flags
-    if not getattr(flags, "writeable", True):                                                # CuPy's arrays always are
+    if not getattr(flags, "writeable", True):  # CuPy's arrays always are
         return False
     return flags.c_contiguous or all(stride != 0 or n <= 1 for stride, n in zip(array.strides, array.shape, strict=True))
 
@@ -155,7 +161,7 @@ class _Cuda:
                 import cupy
 
                 self.count = cupy.cuda.runtime.getDeviceCount()
-                if float((cupy.arange(3.0) * 2).sum()) != 6.0:             # forces a kernel to be compiled and run
+                if float((cupy.arange(3.0) * 2).sum()) != 6.0:  # forces a kernel to be compiled and run
                     raise RuntimeError("a test kernel returned a wrong result")
                 register(cupy.ndarray, cupy, lambda array: device("cuda", array.device.id))
                 self.cupy = cupy
@@ -173,10 +179,13 @@ def cupy_for(asked: device) -> Any:
         raise RuntimeError(
             f"device='{asked}' was asked for, but no CUDA GPU can be used here ({cuda.reason}). Use device='cpu', or "
             "install the extra 'cuda' (pip install 'gradlab[cuda]'; 'cuda13' for CUDA 13) on a machine with an NVIDIA GPU and "
-            "its driver.")
+            "its driver."
+        )
     if asked.index is not None and not 0 <= asked.index < cuda.count:
-        raise RuntimeError(f"CUDA error: invalid device ordinal. '{asked}' was asked for; this machine has "
-                           f"{cuda.count} GPU{'s' if cuda.count != 1 else ''}, cuda:0 to cuda:{cuda.count - 1}.")
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal. '{asked}' was asked for; this machine has "
+            f"{cuda.count} GPU{'s' if cuda.count != 1 else ''}, cuda:0 to cuda:{cuda.count - 1}."
+        )
     return cuda.cupy
 
 
@@ -205,8 +214,10 @@ def read(arrays: Sequence[Any]) -> list[np.ndarray]:
     if there:
         flat = namespace_of[type(there[0])].concatenate([array.astype(np.float64).reshape(-1) for array in there])
         parts = iter(np.split(host(flat), np.cumsum([array.size for array in there[:-1]], dtype=int)))
-    return [np.asarray(array, np.float64) if isinstance(array, (np.ndarray, np.generic)) else next(parts).reshape(array.shape)
-            for array in arrays]
+    return [
+        np.asarray(array, np.float64) if isinstance(array, (np.ndarray, np.generic)) else next(parts).reshape(array.shape)
+        for array in arrays
+    ]
 
 
 def on_host(value: Any) -> Any:
@@ -221,8 +232,9 @@ def on_host(value: Any) -> Any:
 def lies_on(array: Any, where: device) -> bool:
     """Whether the array lies on that device; "cuda" is the current GPU."""
     here = device_of(array)
-    return here.type == where.type and (here.type == "cpu" or here.index == (
-        current_gpu() if where.index is None else where.index))
+    return here.type == where.type and (
+        here.type == "cpu" or here.index == (current_gpu() if where.index is None else where.index)
+    )
 
 
 def moved(array: Any, where: device, waits: bool = True) -> Any:
@@ -235,4 +247,4 @@ def moved(array: Any, where: device, waits: bool = True) -> Any:
     with cupy.cuda.Device(current_gpu() if where.index is None else where.index):
         if not waits and array.flags.c_contiguous and is_pinned(cupy, array):
             return sent(cupy, array)
-        return array.copy() if type(array) is cupy.ndarray else cupy.array(array)          # `copy` comes from another GPU as well
+        return array.copy() if type(array) is cupy.ndarray else cupy.array(array)  # `copy` comes from another GPU as well

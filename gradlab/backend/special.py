@@ -1,4 +1,5 @@
 """Special functions (erf, gamma, …) for the arrays of each backend: SciPy's, imported when one is first computed."""
+
 from __future__ import annotations
 
 from typing import Any

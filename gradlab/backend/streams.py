@@ -3,6 +3,7 @@
 A GPU draws from the default stream, so that a program gives the same numbers on either device, unless it was given a seed of its
 own (`cuda.manual_seed`).
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from gradlab.backend.mersenne import MersenneTwister
 from gradlab.backend.namespaces import current_gpu
 
-WEYL = 2654435769                                      # 2**32 over the golden ratio
+WEYL = 2654435769  # 2**32 over the golden ratio
 States = dict[int | None, np.ndarray]
 
 default = MersenneTwister()
@@ -32,7 +33,7 @@ def stream_of(number: int) -> MersenneTwister:
 def seed_gpu(number: int, seed: int) -> None:
     """Give a GPU a stream of its own, which is not the default stream of the same seed."""
     seed = int(seed)
-    of_gpus.setdefault(number, MersenneTwister()).manual_seed((seed * WEYL + 1) % 2 ** 32)
+    of_gpus.setdefault(number, MersenneTwister()).manual_seed((seed * WEYL + 1) % 2**32)
 
 
 def set_gpu(number: int, state: np.ndarray) -> None:

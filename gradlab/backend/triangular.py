@@ -1,4 +1,5 @@
 """Triangular systems for the arrays of each backend: BLAS's trsm by SciPy, imported when one is first solved, or CuPy's own."""
+
 from __future__ import annotations
 
 from typing import Any

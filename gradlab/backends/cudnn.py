@@ -1,4 +1,5 @@
 """Flags of cuDNN, which gradlab does not use: they can be set, and do nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,11 +20,22 @@ def version() -> int | None:
 
 
 @contextmanager
-def flags(enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False,
-          allow_tf32: bool = True, **others: Any) -> Iterator[None]:
+def flags(
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+    **others: Any,
+) -> Iterator[None]:
     """The flags set for a block, and put back after it."""
-    settings = {"enabled": enabled, "benchmark": benchmark, "benchmark_limit": benchmark_limit, "deterministic": deterministic,
-                "allow_tf32": allow_tf32}
+    settings = {
+        "enabled": enabled,
+        "benchmark": benchmark,
+        "benchmark_limit": benchmark_limit,
+        "deterministic": deterministic,
+        "allow_tf32": allow_tf32,
+    }
     before = {name: globals()[name] for name in settings}
     try:
         globals().update(settings)

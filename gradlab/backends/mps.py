@@ -1,4 +1,5 @@
 """Apple's GPU, for which gradlab has no backend."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """A library that torch may use, and gradlab does not."""
+
 from __future__ import annotations
 
 

@@ -4,6 +4,7 @@ The result is complete before it is copied, so that memory shared with an argume
 refuses what would then be read after it was written: a program that does so is refused here as well. What is refused always is
 a destination whose elements share places of memory: the last one written would stand for all.
 """
+
 from __future__ import annotations
 
 import functools
@@ -31,17 +32,24 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
     if not is_writable(out.array):
         raise shared_place()
     if any(isinstance(x, Tensor) and overlap(x.array, out.array, apart) for x in beside):
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
     if mode.grad and (made.node is not None or out.node is not None):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-                           "arguments requires grad. Leave out= away, or compute inside `with no_grad():`.")
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad. Leave out= away, or compute inside `with no_grad():`."
+        )
     if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (made, out)):
-        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= "
-                                  "function. Leave out= away.")
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Leave out= away."
+        )
     if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
-        raise RuntimeError(f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. Give an "
-                           f"out= of dtype {made.dtype}.")
+        raise RuntimeError(
+            f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. Give an "
+            f"out= of dtype {made.dtype}."
+        )
     if type(out.array) is not type(made.array):
         raise different_devices(name, (made.array, out.array))
     if WATCHED:
@@ -53,7 +61,10 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not "
                 f"match the required output shape {list(made.array.shape)}. This behavior is deprecated, and in a future release "
-                "outputs will not be resized unless they have zero elements.", UserWarning, stacklevel=3)
+                "outputs will not be resized unless they have zero elements.",
+                UserWarning,
+                stacklevel=3,
+            )
         out.array = made.array.astype(out.array.dtype)
     wrote(out)
     filled: Tensor = out
@@ -83,6 +94,7 @@ def dense(x: Any) -> bool:
 def takes_out(function: F, apart: int | None = None) -> F:
     """Give a function of tensors the keyword `out`; a tuple of them where it returns several tensors. `apart` is the number of
     the first argument whose memory must be apart from that of `out`."""
+
     @functools.wraps(function)
     def with_out(*args: Any, out: Any = None, **options: Any) -> Any:
         made = function(*args, **options)
@@ -92,7 +104,8 @@ def takes_out(function: F, apart: int | None = None) -> F:
             return type(made)(into(function.__name__, o, m) for o, m in zip(out, made, strict=True))
         beside = () if apart is None else (*args[apart:], *(x for name, x in options.items() if not apart or name != "input"))
         return into(function.__name__, out, made, beside, True)
+
     return with_out  # type: ignore[return-value]
 
 
-takes_out_apart = functools.partial(takes_out, apart=0)                   # of functions that read here and there
+takes_out_apart = functools.partial(takes_out, apart=0)  # of functions that read here and there

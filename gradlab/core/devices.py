@@ -4,6 +4,7 @@ No recording function asks where its operands lie: the arrays' own libraries ref
 here. A 0-d tensor of the CPU goes to where the others are, as in PyTorch, by a recorded transfer, so that its gradient comes
 back; whatever else is mixed raises PyTorch's sentence.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -48,10 +49,13 @@ def different_devices(name: str, arrays: Any) -> RuntimeError:
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {here} and {there}! {name.strip('_')}() "
         f"got one of shape {list(first.shape)} on {here} and one of shape {list(other.shape)} on {there}. Move one of them: "
-        f"x.to('{here if there == CPU else there}').")
+        f"x.to('{here if there == CPU else there}')."
+    )
 
 
 def another_gpu(name: str, where: device) -> RuntimeError:
-    return RuntimeError(f"{name.strip('_')}() got tensors on {where}, and the current GPU is cuda:{current_gpu()}. Operations "
-                        f"run on the current one: write `with gradlab.cuda.device({where.index}):`, or gradlab.cuda.set_device("
-                        f"{where.index}).")
+    return RuntimeError(
+        f"{name.strip('_')}() got tensors on {where}, and the current GPU is cuda:{current_gpu()}. Operations "
+        f"run on the current one: write `with gradlab.cuda.device({where.index}):`, or gradlab.cuda.set_device("
+        f"{where.index})."
+    )

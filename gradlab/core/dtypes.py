@@ -4,6 +4,7 @@ A `dtype` is gradlab's name for a NumPy dtype, printed as torch prints its own. 
 integer, float) is decided first, tensors with axes outrank 0-d tensors and those outrank Python numbers, and a float is
 not widened by an integer. It is settled before an operation runs: a forward sees one dtype.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,7 +19,7 @@ class dtype:  # noqa: N801  (torch's name)
     __slots__ = ("c_name", "is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy", "word")
 
     def __init__(self, name: str, word: str, c_name: str) -> None:
-        self.name, self.word, self.c_name, self.numpy = name, word, c_name, np.dtype(name)     # torch's errors use all three
+        self.name, self.word, self.c_name, self.numpy = name, word, c_name, np.dtype(name)  # torch's errors use all three
         self.legacy = f"{word}Tensor"
         self.itemsize = self.numpy.itemsize
         self.is_floating_point = self.numpy.kind == "f"
@@ -79,8 +80,10 @@ def as_numpy_dtype(value: Any, function: str = "") -> np.dtype | None:
         return int64.numpy
     if value is bool:
         return bool_.numpy
-    raise TypeError(f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write "
-                    "gradlab.float32 and the like.")
+    raise TypeError(
+        f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write "
+        "gradlab.float32 and the like."
+    )
 
 
 def known_dtype(numpy_dtype: np.dtype) -> dtype:
@@ -89,14 +92,20 @@ def known_dtype(numpy_dtype: np.dtype) -> dtype:
         return OF_NUMPY[numpy_dtype]
     except KeyError:
         if not numpy_dtype.isnative:
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte "
-                             "orders is currently not supported. Call array.astype(array.dtype.newbyteorder('=')).") from None
-        hint = {"O": " NumPy makes an array of objects of rows of several lengths and of mixed data: give it numbers in rows of "
-                     "one length, or call array.astype(float).",
-                "U": " The array holds text: call array.astype(float) if that is what the text says.",
-                "u": " Call array.astype(numpy.int64)."}.get(numpy_dtype.kind, "")
-        raise TypeError(f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
-                        f"{', '.join(d.name for d in reversed(DTYPES))}.{hint}") from None
+            raise ValueError(
+                "given numpy array has byte order different from the native byte order. Conversion between byte "
+                "orders is currently not supported. Call array.astype(array.dtype.newbyteorder('='))."
+            ) from None
+        hint = {
+            "O": " NumPy makes an array of objects of rows of several lengths and of mixed data: give it numbers in rows of "
+            "one length, or call array.astype(float).",
+            "U": " The array holds text: call array.astype(float) if that is what the text says.",
+            "u": " Call array.astype(numpy.int64).",
+        }.get(numpy_dtype.kind, "")
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{numpy_dtype.type.__name__}. The only supported types are: "
+            f"{', '.join(d.name for d in reversed(DTYPES))}.{hint}"
+        ) from None
 
 
 CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2}

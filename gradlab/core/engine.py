@@ -13,6 +13,7 @@ start another; deep down it gets a thread with a stack of its own.
 
 A sweep can be watched: see `core.watching`. Unwatched it costs nothing more.
 """
+
 from __future__ import annotations
 
 import threading
@@ -35,7 +36,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, Sweep, Watcher, swept, watchers
 
 T = TypeVar("T")
-LARGE = 4096                      # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
+LARGE = 4096  # elements from which working in place pays; on one-element arrays `+=` costs three times `+`
 
 
 class Run:
@@ -45,9 +46,9 @@ class Run:
 
     def __init__(self, roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node] | None, depth: int) -> None:
         self.roots, self.wanted = roots, wanted
-        self.depth = depth                                    # how many sweeps of this thread it runs inside of
-        self.forget: tuple[Callable[[], Any], ...] = ()       # called when it is over
-        self.opened: tuple[Node, Any] | None = None           # the node whose saved tensors are unpacked, and what stood for them
+        self.depth = depth  # how many sweeps of this thread it runs inside of
+        self.forget: tuple[Callable[[], Any], ...] = ()  # called when it is over
+        self.opened: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and what stood for them
 
 
 class _Running(threading.local):
@@ -57,8 +58,8 @@ class _Running(threading.local):
 
 
 running = _Running()
-LOCALS: list[Any] = [mode, watchers]               # what is set for a thread
-DEEP = 40                                                     # sweeps inside of sweeps that one thread's stack is good for
+LOCALS: list[Any] = [mode, watchers]  # what is set for a thread
+DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
 
 
 def in_fresh_thread(work: Callable[[], T]) -> T:
@@ -73,6 +74,7 @@ def in_fresh_thread(work: Callable[[], T]) -> T:
             made.append(work())
         except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
             made.extend((None, error))
+
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
@@ -103,9 +105,18 @@ def leading_to(wanted: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
     return needed
 
 
-def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, wanted: Iterable[Node] | None = None,
-              traced: bool = False, retain: bool = False, hooks: bool = True, accumulates: bool = True,
-              outputs: Sequence[Tensor] = (), silent: bool = False) -> dict[Node, Any]:
+def vjp_sweep(
+    roots: Sequence[tuple[Node, Any]],
+    lead: tuple[int, ...] = (),
+    *,
+    wanted: Iterable[Node] | None = None,
+    traced: bool = False,
+    retain: bool = False,
+    hooks: bool = True,
+    accumulates: bool = True,
+    outputs: Sequence[Tensor] = (),
+    silent: bool = False,
+) -> dict[Node, Any]:
     """Reverse sweep from (node, cotangent) pairs: into the leaves' `.grad`, or to the `wanted` nodes, which are returned.
 
     Cotangents are arrays, or Tensors when `traced` (the sweep is then recorded itself). `retain` keeps what the nodes
@@ -115,15 +126,27 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
     __tracebackhide__ = True
     if not silent and heard():
         with silence():
-            return vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates,
-                             outputs=outputs, silent=True)
+            return vjp_sweep(
+                roots,
+                lead,
+                wanted=wanted,
+                traced=traced,
+                retain=retain,
+                hooks=hooks,
+                accumulates=accumulates,
+                outputs=outputs,
+                silent=True,
+            )
     before, outer, watching = mode.grad, running.sweep, watchers.sweeps
     if outer is not None and outer.depth == DEEP:
-        return in_fresh_thread(lambda: vjp_sweep(roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks,
-                                                 accumulates=accumulates, outputs=outputs))
+        return in_fresh_thread(
+            lambda: vjp_sweep(
+                roots, lead, wanted=wanted, traced=traced, retain=retain, hooks=hooks, accumulates=accumulates, outputs=outputs
+            )
+        )
     wanted = None if wanted is None else frozenset(wanted)
     run = Run(roots, wanted, 0 if outer is None else outer.depth + 1)
-    mode.grad, running.sweep = traced, run                    # no call between here and `try`: an interrupt comes after one
+    mode.grad, running.sweep = traced, run  # no call between here and `try`: an interrupt comes after one
     try:
         if not watching:
             return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, ())
@@ -145,19 +168,27 @@ def vjp_sweep(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...] = (), *, 
         mode.grad, running.sweep = before, outer
         for forget in run.forget:
             forget()
-        if run.opened is not None:                            # the sweep was stopped at it
+        if run.opened is not None:  # the sweep was stopped at it
             run.opened[0].saved = run.opened[1]
 
 
-def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: frozenset[Node] | None, traced: bool,
-             retain: bool, hooks: bool, accumulates: bool, watching: tuple[Watcher, ...]) -> dict[Node, Any]:
+def _reverse(
+    roots: Sequence[tuple[Node, Any]],
+    lead: tuple[int, ...],
+    wanted: frozenset[Node] | None,
+    traced: bool,
+    retain: bool,
+    hooks: bool,
+    accumulates: bool,
+    watching: tuple[Watcher, ...],
+) -> dict[Node, Any]:
     __tracebackhide__ = True
     heap: list[tuple[int, Node]] = []
-    leaves: list[Node] = []                                   # older than what leads to them, they wait for the end
-    pending: dict[Node, Any] = {}                             # the cotangents of the nodes in the heap and of the leaves
+    leaves: list[Node] = []  # older than what leads to them, they wait for the end
+    pending: dict[Node, Any] = {}  # the cotangents of the nodes in the heap and of the leaves
     found: dict[Node, Any] = {}
     borrowed: set[Node] = set()
-    freed = swept() if WATCHED else None                      # what stands for what is freed; mostly nothing
+    freed = swept() if WATCHED else None  # what stands for what is freed; mostly nothing
     run: Any = running.sweep
     needed = None
     if wanted is not None:
@@ -169,8 +200,8 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
             pending[node] = g
             borrowed.add(node)
             heappush(heap, (node.order, node))
-    alone: Node | None = None                                 # a node that waits by itself need not go through the heap,
-    carried = None                                            # nor its cotangent through the dictionary
+    alone: Node | None = None  # a node that waits by itself need not go through the heap,
+    carried = None  # nor its cotangent through the dictionary
     while True:
         if alone is not None:
             node, g, alone, carried = alone, carried, None, None
@@ -201,7 +232,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
                     _run_posthooks(node, edges, [None] * len(edges), g, lead, traced)
                 continue
         if attached is not None and (attached.pre or attached.post):
-            borrowed.add(node)                                # the hooks may keep what they see, and what they return
+            borrowed.add(node)  # the hooks may keep what they see, and what they return
             g = _run_prehooks(node, g, traced)
         kept = node.saved
         odd = type(kept) is not tuple
@@ -211,21 +242,21 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
         elif clock.last_write < node.order:
             check_unwritten(node)
         if pending and op.into is not None and edges[0] in pending and not (odd or traced or watching or attached is not None):
-            total = pending[edges[0]]                         # of a part of what waits: see `primitive.linear`
+            total = pending[edges[0]]  # of a part of what waits: see `primitive.linear`
             if total.size >= LARGE and edges[0] not in borrowed and op.into(total, g, lead, *node.meta):
                 g = total = None
                 continue
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
         if attached is not None and attached.post:
-            borrowed.update(edges)                            # type: ignore[arg-type]
+            borrowed.update(edges)  # type: ignore[arg-type]
             cotangents = _run_posthooks(node, edges, cotangents, g, lead, traced)
         if watching:
             for watcher in watching:
                 watcher.visit(node, g, cotangents)
         if odd and type(kept) is Own:
-            borrowed.update(edges)                            # type: ignore[arg-type]  # rules of a user's: so may they
+            borrowed.update(edges)  # type: ignore[arg-type]  # rules of a user's: so may they
         at = -1
-        for edge in edges:                                    # counted by hand: half the time of a zip
+        for edge in edges:  # counted by hand: half the time of a zip
             at += 1
             if edge is None:
                 continue
@@ -240,8 +271,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
             elif pending and edge in pending:
                 pending[edge] = added(pending[edge], c, edge, traced, borrowed)
             else:
-                if traced or ((c is g or c.base is not None) and (
-                        c.size < LARGE or not owned(c, g, node, edges, borrowed))):
+                if traced or ((c is g or c.base is not None) and (c.size < LARGE or not owned(c, g, node, edges, borrowed))):
                     borrowed.add(edge)
                 if edge.op is None:
                     leaves.append(edge)
@@ -259,7 +289,7 @@ def _reverse(roots: Sequence[tuple[Node, Any]], lead: tuple[int, ...], wanted: f
             node.saved, run.opened = freed if (op.frees or (type(kept) is Own and kept)) and not retain else kept, None
         elif op.frees and not retain:
             node.saved = freed
-        g = c = array = cotangents = None                          # their memory, still in the cache, is free for the next rule
+        g = c = array = cotangents = None  # their memory, still in the cache, is free for the next rule
 
 
 def added(total: Any, c: Any, edge: Node, traced: bool, borrowed: set[Node]) -> Any:
@@ -298,11 +328,14 @@ def _answer(hook: Any, answer: Any, original: Any) -> Any:
     if not isinstance(answer, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
     if answer.array.shape != original.array.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value: it was {list(original.array.shape)}, and is "
-                           f"{list(answer.array.shape)}.")
+        raise RuntimeError(
+            f"hook '{name}' has changed the size of value: it was {list(original.array.shape)}, and is "
+            f"{list(answer.array.shape)}."
+        )
     if answer.array.dtype != original.array.dtype:
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was gradlab.{original.dtype.legacy} got "
-                           f"gradlab.{answer.dtype.legacy})")
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was gradlab.{original.dtype.legacy} got gradlab.{answer.dtype.legacy})"
+        )
     return answer
 
 
@@ -313,8 +346,10 @@ def _answers(hook: Any, answers: Any, originals: tuple[Any, ...]) -> tuple[Any, 
     if not isinstance(answers, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(answers).__name__}'")
     if len(answers) != len(originals):
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has returned an incorrect number of values "
-                           f"(got {len(answers)}, but expected {len(originals)})")
+        raise RuntimeError(
+            f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has returned an incorrect number of values "
+            f"(got {len(answers)}, but expected {len(originals)})"
+        )
     return tuple(_answer(hook, c, original) for c, original in zip(answers, originals, strict=True))
 
 
@@ -325,12 +360,12 @@ def _run_tensor_hooks(node: Node, g: Any, traced: bool, borrowed: set[Node]) -> 
     if type(g) is Bundle:
         _tell_siblings(node, g)
     elif attached.tensor:
-        shown, = _as_tensors((g,), traced)
+        (shown,) = _as_tensors((g,), traced)
         for hook in tuple(attached.tensor.values()):
             answer = _answer(hook, hook(shown), shown)
             shown = shown if answer is None else answer
         g = shown if traced else shown.array
-        borrowed.add(node)                                                       # the hook may have kept what it saw
+        borrowed.add(node)  # the hook may have kept what it saw
     tensor = attached.retain() if attached.retain is not None else None
     if tensor is not None:
         retained(tensor, g, traced)
@@ -358,12 +393,18 @@ def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
     return Bundle(parts, g.shape) if type(g) is Bundle else parts[0]
 
 
-def _run_posthooks(node: Node, edges: Sequence[Node | None], cotangents: Sequence[Any], g: Any, lead: tuple[int, ...],
-                   traced: bool) -> Sequence[Any]:
+def _run_posthooks(
+    node: Node, edges: Sequence[Node | None], cotangents: Sequence[Any], g: Any, lead: tuple[int, ...], traced: bool
+) -> Sequence[Any]:
     """Hooks after the node: on what it hands on, and on the cotangents of its outputs."""
     assert node.hooks is not None
-    into = _as_tensors([None if c is None or edge is None else c if type(c) is Bundle else fit(c, edge, lead, node)
-                        for c, edge in zip(cotangents, edges, strict=True)], traced)
+    into = _as_tensors(
+        [
+            None if c is None or edge is None else c if type(c) is Bundle else fit(c, edge, lead, node)
+            for c, edge in zip(cotangents, edges, strict=True)
+        ],
+        traced,
+    )
     out = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.post.values()):
         into = _answers(hook, hook(into, out), into)
@@ -374,7 +415,7 @@ def accumulate(leaf: Node, g: Any, traced: bool, borrowed: bool, hooks: bool = T
     """Add a cotangent to the leaf's `.grad`, between the hooks on its node, and run the hooks that wait for `.grad`."""
     assert isinstance(leaf, AccumulateGrad)
     tensor = leaf.variable
-    if tensor is None or tensor.node is None:                 # gone, or frozen since
+    if tensor is None or tensor.node is None:  # gone, or frozen since
         return
     attached = leaf.hooks if hooks else None
     if attached is None:
@@ -421,8 +462,9 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
             made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
     finally:
         node.saved = kept
-    results = _as_tensors([None if c is None or edge is None else fit(c, edge, (), node)
-                           for c, edge in zip(made, node.edges, strict=True)], traced)
+    results = _as_tensors(
+        [None if c is None or edge is None else fit(c, edge, (), node) for c, edge in zip(made, node.edges, strict=True)], traced
+    )
     return results[0] if len(results) == 1 else results
 
 
@@ -438,7 +480,7 @@ def retain_grad(tensor: Tensor) -> None:
 def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
     """What a node saved, where that is not simply a tuple: hooks have it (see core.saved), or it is freed."""
     __tracebackhide__ = True
-    saved = node.saved                                        # read once: another thread's sweep may have unpacked it by now
+    saved = node.saved  # read once: another thread's sweep may have unpacked it by now
     if type(saved) is tuple:
         return saved
     if hasattr(saved, "unpacked"):
@@ -446,14 +488,14 @@ def unpacked(node: Node, roots: Sequence[Any] = ()) -> tuple[Any, ...]:
         return items
     spared = getattr(node.op, "spared", None)
     if spared and all(e is None or spare for e, spare in zip(node.edges, spared, strict=True)):
-        return (None,) * len(node.op.saves)                  # it had saved nothing that could be freed
+        return (None,) * len(node.op.saves)  # it had saved nothing that could be freed
     raise graph_freed(node, roots)
 
 
 def check_unwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
     """Refuse a node whose saved arrays (or those of them that `items` holds) were overwritten after it had saved them."""
     __tracebackhide__ = True
-    if node.op.foreign:                                       # its own affair: see core.saved.restore
+    if node.op.foreign:  # its own affair: see core.saved.restore
         return
     for name, saved in zip(node.op.saves, node.saved if items is None else items, strict=True):
         if saved is None:
@@ -463,9 +505,10 @@ def check_unwritten(node: Node, items: tuple[Any, ...] | None = None) -> None:
             kept = constant(saved) if name == "out" else saved
             maker = node if name == "out" else saved.grad_fn
             producer = None if maker is None else f"output 0 of {maker.name().rstrip('0123456789').removesuffix('Backward')}"
-            raise overwritten(f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name(), node,
-                              name, storage)
-        if name in node.op.rules and saved.node is None:                                 # whose history `detach_` took away?
+            raise overwritten(
+                f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer, storage.version, node.name(), node, name, storage
+            )
+        if name in node.op.rules and saved.node is None:  # whose history `detach_` took away?
             edge = node.edges[list(node.op.rules).index(name)]
             if edge is not None and edge.op is not None:
                 raise detached_in_place(node.name())
@@ -480,16 +523,28 @@ def fit(c: Any, edge: Node, lead: tuple[int, ...], node: Node) -> Any:
     if shape != want:
         extra = len(shape) - len(want)
         axes = tuple(range(k, k + extra)) + tuple(
-            i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra])
-        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None            # float16 is added up in float32
-        total = c if not axes else np.add.reduce(c, axis=axes, keepdims=True, dtype=wide) if type(c) is np.ndarray else xp.sum(
-            c, axis=axes, keepdims=True)
+            i + extra for i in range(k, len(want)) if extra >= 0 and want[i] == 1 != shape[i + extra]
+        )
+        wide = np.float32 if type(c) is np.ndarray and c.dtype.char == "e" else None  # float16 is added up in float32
+        total = (
+            c
+            if not axes
+            else np.add.reduce(c, axis=axes, keepdims=True, dtype=wide)
+            if type(c) is np.ndarray
+            else xp.sum(c, axis=axes, keepdims=True)
+        )
         if extra < 0 or total.shape != lead + (1,) * extra + edge.shape:
-            if edge.op is None and not k and extra <= 0 and all(
-                    n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
+            if (
+                edge.op is None
+                and not k
+                and extra <= 0
+                and all(n in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False))
+            ):
                 # a leaf that has got another shape since, under no_grad
                 return fit(xp.broadcast_to(c, want), edge, lead, node)
-            raise RuleError(f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
-                            f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}")
+            raise RuleError(
+                f"Function {node.name()} returned an invalid gradient at index {list(node.edges).index(edge)} - got "
+                f"{list(shape[k:])} but expected shape compatible with {list(edge.shape)}"
+            )
         c = total.reshape(want)
     return c if getattr(c, "array", c).dtype == edge.dtype else xp.astype(c, edge.dtype)

@@ -4,6 +4,7 @@ PyTorch's wording comes first and unchanged; the hint after it says what arrived
 that. Of the errors about a graph, those under `@explained`, one registered explainer may tell the rest: which line, which
 operation, which way out (see `gradlab.diagnose`).
 """
+
 from __future__ import annotations
 
 import functools
@@ -32,11 +33,13 @@ def explain_with(explainer: Explainer | None) -> None:
 
 def explained(plain: E) -> E:
     """The error that `plain` makes, in the words of the registered explainer if there is one."""
+
     @functools.wraps(plain)
     def worded(*about: Any) -> Any:
         error, explainer = plain(*about), _registered.explainer
         return error if explainer is None else explainer(plain.__name__, error, *about)
-    return worded                                                            # type: ignore[return-value]
+
+    return worded  # type: ignore[return-value]
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
@@ -114,13 +117,17 @@ def expected(function: str, argument: str, position: int | None, wanted: str, go
 def invalid_combination(function: str, args: tuple[Any, ...], *signatures: str, **named: Any) -> TypeError:
     """Torch's error for arguments that fit no signature of a function with several."""
     got = ", ".join([type_name(x) for x in args] + [f"{k}={type_name(x)}" for k, x in named.items()])
-    return TypeError(f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-                     + "\n".join(f" * {signature}" for signature in signatures))
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        + "\n".join(f" * {signature}" for signature in signatures)
+    )
 
 
 def shared_place() -> RuntimeError:
-    return RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                        "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
+    return RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+        "location, or the memory is read-only. Please clone() the tensor before performing the operation."
+    )
 
 
 # What of torch's gradlab leaves out, and why.
@@ -139,29 +146,39 @@ def no_name(name: str, module: str = "gradlab") -> AttributeError:
     """What asking a module of gradlab for a name that it has not raises."""
     from re import fullmatch
 
-    why = next((f"gradlab does not have it ({reason})" for pattern, reason in LEFT_OUT.items() if fullmatch(pattern, name)),
-               "it is not a name of torch's that gradlab has yet")
+    why = next(
+        (f"gradlab does not have it ({reason})" for pattern, reason in LEFT_OUT.items() if fullmatch(pattern, name)),
+        "it is not a name of torch's that gradlab has yet",
+    )
     return AttributeError(f"module {module!r} has no attribute {name!r}: {why}. dir({module}) lists what there is.")
 
 
 def names_of(module: str) -> Callable[[str], Any]:
     """A module's `__getattr__`, which says of a name of torch's that it is not there."""
+
     def lacking(name: str) -> Any:
         raise no_name(name, module)
+
     return lacking
 
 
 # -------------------------------------------------------------------------------------------------- of a graph: @explained
-TWICE = ("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-         "calling backward.")
-INTEGERS = ("integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
-            "an argmax or a cast to integers.")
-NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
-            "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
-            ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
-            "Tensor instead.")
+TWICE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
+    "calling backward."
+)
+INTEGERS = (
+    "integers and bools carry no gradient: write data as 1. and not 1, and differentiate what comes before a comparison, "
+    "an argmax or a cast to integers."
+)
+NON_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+    "Tensor instead."
+)
 
 
 @explained
@@ -169,7 +186,8 @@ def not_scalar(shape: tuple[int, ...]) -> RuntimeError:
     return RuntimeError(
         f"grad can be implicitly created only for scalar outputs. This one has shape {list(shape)}: give the weights of its "
         f"elements as gradient=, a tensor of shape {list(shape)} (ones weigh all alike, a single 1 picks one row of the "
-        "Jacobian), or reduce it first, by .sum() or .mean().")
+        "Jacobian), or reduce it first, by .sum() or .mean()."
+    )
 
 
 @explained
@@ -187,22 +205,34 @@ def graph_freed(node: Any, roots: Sequence[Any] = ()) -> RuntimeError:
 
 
 @explained
-def overwritten(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str, node: Any = None,
-                argument: str = "", storage: Any = None) -> RuntimeError:
+def overwritten(
+    type_name: str,
+    shape: tuple[int, ...],
+    producer: str | None,
+    version: int,
+    user: str,
+    node: Any = None,
+    argument: str = "",
+    storage: Any = None,
+) -> RuntimeError:
     """What `node`, called `user`, saved as its `argument` was written to; `producer` made it, `storage` is its memory."""
     return RuntimeError(modified(type_name, shape, producer, version, "an earlier version", user) + ".")
 
 
 def modified(type_name: str, shape: tuple[int, ...], producer: str | None, version: int, wanted: str, user: str) -> str:
     """Torch's sentence for that, without the full stop."""
-    return (f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
-            f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected {wanted} instead. "
-            f"Hint: {user} saved it for its gradient")
+    return (
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: [{type_name} "
+        f"{list(shape)}]{f', which is {producer},' if producer else ''} is at version {version}; expected {wanted} instead. "
+        f"Hint: {user} saved it for its gradient"
+    )
 
 
 def detached_in_place(node: str) -> RuntimeError:
-    return RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
-                        f"supported, please use out-of-place `.detach()` instead. {node} saved it for its gradient.")
+    return RuntimeError(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+        f"supported, please use out-of-place `.detach()` instead. {node} saved it for its gradient."
+    )
 
 
 @explained
@@ -211,10 +241,12 @@ def weight_shape(index: int, weight: tuple[int, ...], output: tuple[int, ...], b
         return RuntimeError(
             f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
             f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
-            f"detected: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of {Size(output)}.")
+            f"detected: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of {Size(output)}."
+        )
     return RuntimeError(
         f"Mismatch in shape: grad_output[{index}] has a shape of {Size(weight)} and output[{index}] has a shape of "
-        f"{Size(output)}. There must be one weight for each element of the output.")
+        f"{Size(output)}. There must be one weight for each element of the output."
+    )
 
 
 @explained
@@ -222,7 +254,8 @@ def unused(index: int, x: Any = None, outputs: Sequence[Any] = ()) -> RuntimeErr
     """`x`: the input; `outputs`: what does not depend on it."""
     return RuntimeError(
         f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if "
-        "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)")
+        "this is the desired behavior. (Its gradient is then None; materialize_grads=True gives zeros.)"
+    )
 
 
 @explained
@@ -230,21 +263,24 @@ def unrecorded(index: int, x: Any) -> RuntimeError:
     """`x`: an input that has no history."""
     return RuntimeError(
         f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {list(x.array.shape)}. Set "
-        "requires_grad=True on it before computing the output.")
+        "requires_grad=True on it before computing the output."
+    )
 
 
 @explained
 def leaf_in_place() -> RuntimeError:
     return RuntimeError(
         "a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with gradlab.no_grad():`, "
-        "or make a new tensor (x = x + 1).")
+        "or make a new tensor (x = x + 1)."
+    )
 
 
 @explained
 def view_of_leaf_in_place() -> RuntimeError:
     return RuntimeError(
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Update it inside `with "
-        "gradlab.no_grad():`, or make a new tensor.")
+        "gradlab.no_grad():`, or make a new tensor."
+    )
 
 
 @explained
@@ -261,8 +297,10 @@ def out_of_memory(name: str, error: MemoryError, nodes: Sequence[Any]) -> OutOfM
 
 # ------------------------------------------------------------------------------------------------------- of an operation
 def leaf_used_in_place() -> RuntimeError:
-    return RuntimeError("a leaf Variable that requires grad has been used in an in-place operation. Call the Function on a copy "
-                        "(x.clone()), or inside `with gradlab.no_grad():`.")
+    return RuntimeError(
+        "a leaf Variable that requires grad has been used in an in-place operation. Call the Function on a copy "
+        "(x.clone()), or inside `with gradlab.no_grad():`."
+    )
 
 
 def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
@@ -272,7 +310,8 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
             return RuntimeError(
                 f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
                 f"dimension {max(len(a), len(b)) - back}. The shapes are {list(a)} and {list(b)}: from the last axis on, sizes "
-                "must be equal, or one of them 1 (unsqueeze adds such an axis).")
+                "must be equal, or one of them 1 (unsqueeze adds such an axis)."
+            )
     return None
 
 
@@ -280,9 +319,12 @@ def no_bool(name: str, both: bool = False) -> Exception:
     """Torch's refusal of an operation that has no meaning for bools."""
     instead = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
     if name == "sub":
-        return RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                            "`logical_xor()` operator instead." if both else
-                            f"Subtraction, the `-` operator, with a bool tensor is not supported. {instead}")
+        return RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+            if both
+            else f"Subtraction, the `-` operator, with a bool tensor is not supported. {instead}"
+        )
     if name == "neg":
         return RuntimeError(f"Negation, the `-` operator, on a bool tensor is not supported. {instead}")
     if name == "relu":
@@ -291,13 +333,26 @@ def no_bool(name: str, both: bool = False) -> Exception:
 
 
 # Torch's errors name its kernels. Those that are not called after the operation:
-KERNELS = {**{name: f"{name}_vml_cpu" for name in ("floor", "ceil", "round", "trunc")}, "floor_divide": "div_floor_cpu",
-           "bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu", "lerp_scalar": "lerp_kernel_scalar",
-           "lerp": "lerp_kernel_tensor", "round_decimals": "round_cpu", "addcmul": "addcmul_cpu_out",
-           "div_trunc": "div_trunc_cpu", "pow": "pow", "gelu": "GeluKernelImpl",
-           "gelu_tanh": "GeluKernelImpl", "logsigmoid": "log_sigmoid_cpu", "softshrink": "softshrink_check",
-           "mse_loss": "mse_cpu", "smooth_l1_loss": "smooth_l1_cpu", "huber_loss": "huber_cpu",
-           "binary_cross_entropy": "binary_cross_entropy"}
+KERNELS = {
+    **{name: f"{name}_vml_cpu" for name in ("floor", "ceil", "round", "trunc")},
+    "floor_divide": "div_floor_cpu",
+    "bitwise_left_shift": "lshift_cpu",
+    "bitwise_right_shift": "rshift_cpu",
+    "lerp_scalar": "lerp_kernel_scalar",
+    "lerp": "lerp_kernel_tensor",
+    "round_decimals": "round_cpu",
+    "addcmul": "addcmul_cpu_out",
+    "div_trunc": "div_trunc_cpu",
+    "pow": "pow",
+    "gelu": "GeluKernelImpl",
+    "gelu_tanh": "GeluKernelImpl",
+    "logsigmoid": "log_sigmoid_cpu",
+    "softshrink": "softshrink_check",
+    "mse_loss": "mse_cpu",
+    "smooth_l1_loss": "smooth_l1_cpu",
+    "huber_loss": "huber_cpu",
+    "binary_cross_entropy": "binary_cross_entropy",
+}
 
 
 def not_implemented(name: str, word: Any) -> NotImplementedError:

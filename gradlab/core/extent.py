@@ -1,4 +1,5 @@
 """Something that holds for the extent of a block, and surely ends with it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

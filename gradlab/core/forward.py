@@ -1,6 +1,7 @@
 """The forward sweep over a recorded graph: Ju. It goes the other way over the nodes that the reverse sweep uses, and runs nothing
 again. (Tangents that go along with the operations as they run: core.tangents.)
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -16,8 +17,9 @@ from gradlab.core.silence import heard, silence
 from gradlab.core.storage import clock
 
 
-def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...] = (), *,
-              traced: bool = False) -> list[Any]:
+def jvp_sweep(
+    outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...] = (), *, traced: bool = False
+) -> list[Any]:
     """Forward sweep over the recorded nodes: from {node: tangent} to the tangents of the output nodes (None: unreached)."""
     before = mode.grad
     mode.grad = traced
@@ -31,7 +33,7 @@ def jvp_sweep(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple
 def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[int, ...], traced: bool) -> list[Any]:
     values = dict(tangents)
     nodes = reachable(outputs)
-    readers = Counter(edge for node in nodes for edge in node.edges)                # a tangent goes when the last has read it
+    readers = Counter(edge for node in nodes for edge in node.edges)  # a tangent goes when the last has read it
     readers.update(outputs)
     for node in reversed(nodes):
         given = [values.get(edge) if edge is not None else None for edge in node.edges]
@@ -46,7 +48,7 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
             node.saved = unpacked(node)
         elif clock.last_write < node.order:
             check_unwritten(node)
-        if node.op.kind in ("elementwise", "bilinear"):                  # these broadcast: pad *between* batch and own axes
+        if node.op.kind in ("elementwise", "bilinear"):  # these broadcast: pad *between* batch and own axes
             given = [t if t is None else pad(t, lead, len(node.shape)) for t in given]
         try:
             parts = [p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, given, None, lead) if p is not None]
@@ -55,7 +57,7 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
         if not parts:
             continue
         t = parts[0]
-        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in given)     # see `owned`
+        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in given)  # see `owned`
         for part in parts[1:]:
             if ours and part.shape == t.shape and part.dtype == t.dtype:
                 t += part

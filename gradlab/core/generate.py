@@ -5,6 +5,7 @@ way `dataclasses` does it, because what differs between primitives (how many arg
 then settled when the module loads: no loop over arguments, no `*args`, no dictionary on the hot path. That is three to
 four times quicker than one general function. The source is registered with `linecache`, so a traceback shows it.
 """
+
 from __future__ import annotations
 
 import linecache
@@ -38,7 +39,7 @@ def number(value: float, like: Any) -> Tensor:
     """A Python number as a constant to compute with a floating point array. There is one for each number, so that long graphs do
     not hold thousands of them, and a GPU is not sent them again and again; it cannot be written to."""
     host = type(like) is np.ndarray
-    known = (KNOWN[like.dtype.char] if host else kept_beside(like)) if value else None    # 0. and -0. are equal, but not the same
+    known = (KNOWN[like.dtype.char] if host else kept_beside(like)) if value else None  # 0. and -0. are equal, but not the same
     before = None if known is None else known.get(value)
     if before is not None:
         return before
@@ -46,7 +47,7 @@ def number(value: float, like: Any) -> Tensor:
     array = np.array if host else namespace_of[type(like)].array
     try:
         made.array = array(value, like.dtype)
-    except RuntimeWarning:                                       # too large for the dtype
+    except RuntimeWarning:  # too large for the dtype
         with silence():
             made.array = array(value, like.dtype)
     made.node = made.grad_slot = None
@@ -69,7 +70,7 @@ def kept_beside(like: Any) -> dict[float, Tensor] | None:
     return KNOWN[cupy.ndarray, like.dtype.char, like.device.id]
 
 
-MANY = 256                                                       # numbers of a dtype that are kept
+MANY = 256  # numbers of a dtype that are kept
 KNOWN: dict[Any, dict[float, Tensor]] = defaultdict(dict)
 
 
@@ -126,6 +127,7 @@ def zeros_for(node: Any, edges: Any, lead: tuple[int, ...], shapes: Any) -> list
     return [xp.zeros(lead + shape, dtype=node.dtype) if t is None else t for t, shape in zip(edges, shapes, strict=True)]
 
 
+# fmt: off
 SCOPE: dict[str, Any] = {
     "Tensor": Tensor, "FRESH": FRESH, "mode": mode, "tick": tick, "new": object.__new__, "NUMBERS": frozenset((float, int)),
     "number": number, "ndarray": np.ndarray, "namespace_of": namespace_of, "SCALARS": frozenset(SCALARS), "asarray": np.asarray,
@@ -135,6 +137,7 @@ SCOPE: dict[str, Any] = {
     "into": into, "still_of": still_of, "WATCHED": WATCHED, "seen": recorded,
     "silence": silence, "widened": widened, "narrowed": narrowed, "plain": plain,
 }
+# fmt: on
 
 
 def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..., Any]:
@@ -149,8 +152,9 @@ def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..
 
 def recording_function(op: Primitive) -> Callable[..., Any]:
     """`op.record`: promote, run the forward, wrap the result, and note the call if a gradient is wanted."""
-    return compiled(op, op.name, variadic_source(op) if op.variadic else record_source(op), Node=op.node_class,
-                    promote=PROMOTIONS[op.promote])
+    return compiled(
+        op, op.name, variadic_source(op) if op.variadic else record_source(op), Node=op.node_class, promote=PROMOTIONS[op.promote]
+    )
 
 
 def applying_function(op: Primitive) -> Callable[..., Any]:
@@ -160,12 +164,16 @@ def applying_function(op: Primitive) -> Callable[..., Any]:
     head = ", ".join([*args, *(["*"] if op.meta and not xs else []), *op.meta])
     tensors = f"any([type(x) is Tensor for x in {xs}])" if xs else " or ".join(f"type({a}) is Tensor" for a in args)
     given = [f"namespace_of[type({first})]" if p == "xp" else p for p in op.call] + args[:1] * bool(xs)
-    return compiled(op, "apply", f"""
+    return compiled(
+        op,
+        "apply",
+        f"""
 def apply({head}):
     if {tensors}:
-        return op.record({', '.join([*args, *keywords])})
-    return forward({', '.join([*given, *keywords])})
-""")
+        return op.record({", ".join([*args, *keywords])})
+    return forward({", ".join([*given, *keywords])})
+""",
+    )
 
 
 # Nearly always what is odd is a Python number beside a floating point tensor.
@@ -177,7 +185,7 @@ WITH_NUMBER = """if type({a}) is Tensor and type({b}) in NUMBERS and {a}.array.d
 
 
 def record_source(op: Primitive) -> str:
-    public = dict(zip(op.args, op.public, strict=True))                       # the arguments, as users call them
+    public = dict(zip(op.args, op.public, strict=True))  # the arguments, as users call them
     args, wrt = op.public, [public[a] for a in op.rules]
     odd = [f"type({a}) is not Tensor" for a in wrt] + [f"{a}.array.dtype is not {wrt[0]}.array.dtype" for a in wrt[1:]]
     if guard := GUARDS[op.promote]:
@@ -188,48 +196,54 @@ def record_source(op: Primitive) -> str:
         odd, value = [], {k: v if k == "xp" else f"widened({v})" for k, v in value.items()}
     call = f"forward({', '.join([value[p] for p in op.call] + [f'{k}={k}' for k in op.meta])})"
     saved = []
-    for name in op.saves:                                   # an array is kept only if the gradient that needs it is wanted
+    for name in op.saves:  # an array is kept only if the gradient that needs it is wanted
         needed_by = [public[a] for a in op.rules if name in op.needs[a]]
         keep = "r" if name == "out" else public[name]
         saved.append(keep if needed_by == wrt else f"{keep} if {' or '.join(f'e_{a} is not None' for a in needed_by)} else None")
     beside = f", ({''.join(f'{a}, ' for a in args)})" if op.kind == "elementwise" else ""
     view = VIEW.format(x=args[0], meta="".join(f"{k}, " for k in op.meta)) if op.view else ""
     promoted = f"""
-    if {' or '.join(odd)}:
+    if {" or ".join(odd)}:
         {WITH_NUMBER.format(a=wrt[0], b=wrt[1]) if numbers else "if True:"}
-            promoted = promote(op, {', '.join(wrt)})
+            promoted = promote(op, {", ".join(wrt)})
             if promoted is NotImplemented:
                 return promoted
-            {', '.join(wrt)}, = promoted{HALVES.format(
-                some=' or '.join(f"{a}.array.dtype.char == 'e'" for a in wrt),
-                given=', '.join([*args, *(f"{k}={k}" for k in (*op.meta, "out"))])) if op.promote in WIDENING else ""}"""
+            {", ".join(wrt)}, = promoted{
+        HALVES.format(
+            some=" or ".join(f"{a}.array.dtype.char == 'e'" for a in wrt),
+            given=", ".join([*args, *(f"{k}={k}" for k in (*op.meta, "out"))]),
+        )
+        if op.promote in WIDENING
+        else ""
+    }"""
     return f"""
-def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):{promoted if odd else ""}
-    {'; '.join(f'x_{a} = {a}.array' for a in args)}
+def {op.name}({", ".join([*args, "*", *op.meta])}, out=None):{promoted if odd else ""}
+    {"; ".join(f"x_{a} = {a}.array" for a in args)}
     try:
         r = {f"narrowed({call})" if op.is_half else call}
     except RuntimeWarning:
         with silence():
             r = {f"narrowed({call})" if op.is_half else call}
     except Exception as error:
-        joined = together(op, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
+        joined = together(op, ({"".join(f"{a}, " for a in args)}), ({"".join(f"{k}, " for k in op.meta)}))
         if joined is not None:
-            return op.record(*joined, {''.join(f'{k}={k}, ' for k in op.meta)}out=out)
-        raise forward_failed(op, error, ({''.join(f'x_{a}, ' for a in args)}), ({''.join(f'{a}.node, ' for a in args)}))
+            return op.record(*joined, {"".join(f"{k}={k}, " for k in op.meta)}out=out)
+        raise forward_failed(op, error, ({"".join(f"x_{a}, " for a in args)}), ({"".join(f"{a}.node, " for a in args)}))
     if type(r) is not ndarray:
         if type(r) in SCALARS:
-            r = asarray(r){TENSOR_FOR_NUMBER.format(
-                given=', '.join([*args, *(f"{k}=plain({k})" for k in op.meta), "out=out"])) if op.meta else ""}
+            r = asarray(r){
+        TENSOR_FOR_NUMBER.format(given=", ".join([*args, *(f"{k}=plain({k})" for k in op.meta), "out=out"])) if op.meta else ""
+    }
     made = new(Tensor)
     made.array = r
     made.grad_slot = None
     made.storage = FRESH
-    {'; '.join(f'e_{a} = {a}.node' for a in wrt)}
-    if ({' or '.join(f'e_{a} is not None' for a in wrt)}) and mode.grad:
+    {"; ".join(f"e_{a} = {a}.node" for a in wrt)}
+    if ({" or ".join(f"e_{a} is not None" for a in wrt)}) and mode.grad:
         made.node = node = new(Node)
-        node.edges = ({''.join(f'e_{a}, ' for a in wrt)})
-        node.saved = ({''.join(f'{s}, ' for s in saved)})
-        {f"node.meta = ({''.join(f'{k}, ' for k in op.meta)})" if op.meta else ''}
+        node.edges = ({"".join(f"e_{a}, " for a in wrt)})
+        node.saved = ({"".join(f"{s}, " for s in saved)})
+        {f"node.meta = ({''.join(f'{k}, ' for k in op.meta)})" if op.meta else ""}
         node.shape = r.shape
         node.dtype = r.dtype
         node.storage = FRESH
@@ -238,8 +252,8 @@ def {op.name}({', '.join([*args, '*', *op.meta])}, out=None):{promoted if odd el
     else:
         made.node = None{view}
     if WATCHED:
-        seen(op, made, ({''.join(f'{a}, ' for a in args)}), ({''.join(f'{k}, ' for k in op.meta)}))
-    return made if out is None else into({op.name.strip('_')!r}, out, made{beside})
+        seen(op, made, ({"".join(f"{a}, " for a in args)}), ({"".join(f"{k}, " for k in op.meta)}))
+    return made if out is None else into({op.name.strip("_")!r}, out, made{beside})
 """
 
 
@@ -274,7 +288,7 @@ def variadic_source(op: Primitive) -> str:
     xs, keywords = op.variadic, op.meta
     call = ", ".join(["namespace_of[type(arrays[0])]"] * ("xp" in op.call) + ["*arrays"] + [f"{k}={k}" for k in keywords])
     return f"""
-def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
+def {op.name}(*{xs}{", " + ", ".join(keywords) if keywords else ""}):
     arrays, edges, recorded = [], [], False                         # one plain loop: each comprehension would cost 0.2 µs
     for x in {xs}:
         if type(x) is not Tensor or x.array.dtype is not {xs}[0].array.dtype:
@@ -292,7 +306,7 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
     except Exception as error:
         joined = together(op, tuple({xs}))
         if joined is not None:
-            return op.record(*joined, {''.join(f'{k}={k}, ' for k in keywords)})
+            return op.record(*joined, {"".join(f"{k}={k}, " for k in keywords)})
         raise forward_failed(op, error, tuple(arrays), tuple([x.node for x in {xs}]))
     made = new(Tensor)
     made.array = r
@@ -302,7 +316,7 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
         made.node = node = new(Node)
         node.edges = tuple(edges)
         node.saved = ()
-        node.meta = (tuple([x.shape for x in arrays]), {''.join(f'{k}, ' for k in keywords)})
+        node.meta = (tuple([x.shape for x in arrays]), {"".join(f"{k}, " for k in keywords)})
         node.shape = r.shape
         node.dtype = r.dtype
         node.storage = FRESH
@@ -311,12 +325,12 @@ def {op.name}(*{xs}{', ' + ', '.join(keywords) if keywords else ''}):
     else:
         made.node = None
     if WATCHED:
-        seen(op, made, tuple({xs}), ({''.join(f'{k}, ' for k in keywords)}))
+        seen(op, made, tuple({xs}), ({"".join(f"{k}, " for k in keywords)}))
     return made
 """
 
 
-VARIADIC = 0x04                                                         # CO_VARARGS, as inspect calls it
+VARIADIC = 0x04  # CO_VARARGS, as inspect calls it
 
 
 def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str | None]:
@@ -324,7 +338,7 @@ def parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str 
     `inspect.signature` takes 30 times as long, and this runs at import.)"""
     code = function.__code__
     names, n, m = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
-    return list(names[:n]), list(names[n:n + m]), names[n + m] if code.co_flags & VARIADIC else None
+    return list(names[:n]), list(names[n : n + m]), names[n + m] if code.co_flags & VARIADIC else None
 
 
 def returns_its_argument(rule: Callable[..., Any]) -> bool:
@@ -350,15 +364,22 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
     calls = []
     for i, (arg, rule) in enumerate(rules.items()):
         given = f"e_{arg}" if tangent else "g"
-        value = {"g": given, "t": given, "lead": "lead", "xp": f"namespace_of[type({given})]", "out_shape": "node.shape",
-                 f"{arg}_shape": f"node.edges[{i}].shape",
-                 "out": "as_output(s_out, node)" if traced else "s_out", **{k: k for k in op.meta}}
+        value = {
+            "g": given,
+            "t": given,
+            "lead": "lead",
+            "xp": f"namespace_of[type({given})]",
+            "out_shape": "node.shape",
+            f"{arg}_shape": f"node.edges[{i}].shape",
+            "out": "as_output(s_out, node)" if traced else "s_out",
+            **{k: k for k in op.meta},
+        }
         value |= {a: f"s_{a}" if traced else f"s_{a}.array" for a in op.args}
         if op.is_half:
             value |= {n: f"widened({value[n]})" for n in op.saves}
         if scalar:
             value |= {n: f"{value[n]}[()]" for n in op.saves}
-        if rule is op.forward:                                          # linear, bilinear: the op with this side swapped
+        if rule is op.forward:  # linear, bilinear: the op with this side swapped
             value[arg] = given
             meta = f"**batch(lead, {', '.join(op.meta)})" if op.batch else ", ".join(f"{k}={k}" for k in op.meta)
             call = f"op({', '.join(value[a] for a in op.args)}, {meta})"
@@ -366,7 +387,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
             names = parameters(rule)[0]
             given_to_it = ", ".join(value[p] for p in names)
             call = given_to_it if returns_its_argument(rule) else f"rule_{arg}({given_to_it})"
-            if op.kind == "elementwise" and "g" not in names:                # a partial derivative. The ufunc beats `*` on arrays
+            if op.kind == "elementwise" and "g" not in names:  # a partial derivative. The ufunc beats `*` on arrays
                 fresh = not traced and not scalar and not returns_its_argument(rule)
                 call = f"{given} * {call}" if traced or scalar else f"multiply({given}, {call})"
                 if fresh:
@@ -388,10 +409,17 @@ def variadic_caller_source(op: Primitive, name: str) -> str:
     unpack = f"shapes, {''.join(f'{k}, ' for k in op.meta)}= node.meta"
     if "jvp" in name:
         meta = f"**batch(lead, {', '.join(op.meta)})" if op.batch else ", ".join(f"{k}={k}" for k in op.meta)
-        return (f"def {name}(node, edges, g, lead):\n    {unpack}\n"
-                f"    return op(*zeros_for(node, edges, lead, shapes), {meta}),\n")
-    value = {"g": "g", "lead": "lead", "xp": "namespace_of[type(g)]", f"{xs}_shape": "shapes", "position": "position",
-             **{k: k for k in op.meta}}
+        return f"def {name}(node, edges, g, lead):\n    {unpack}\n    return op(*zeros_for(node, edges, lead, shapes), {meta}),\n"
+    value = {
+        "g": "g",
+        "lead": "lead",
+        "xp": "namespace_of[type(g)]",
+        f"{xs}_shape": "shapes",
+        "position": "position",
+        **{k: k for k in op.meta},
+    }
     call = ", ".join(value[p] for p in parameters(op.rules[xs])[0])
-    return (f"def {name}(node, edges, g, lead):\n    {unpack}\n    return [None if edge is None else rule_{xs}({call})\n"
-            f"            for position, edge in enumerate(edges)]\n")
+    return (
+        f"def {name}(node, edges, g, lead):\n    {unpack}\n    return [None if edge is None else rule_{xs}({call})\n"
+        f"            for position, edge in enumerate(edges)]\n"
+    )

@@ -5,6 +5,7 @@ in place, or out of place where the sweep is recorded: the old `.grad` may be pa
 never taken over, for the graph may have saved it: `.grad` is a copy of it, with its history. A tensor that retains its gradient
 gets a copy each time. (All of it as torch does.)
 """
+
 from __future__ import annotations
 
 import threading
@@ -15,7 +16,7 @@ from gradlab.core.storage import wrote
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 
-_adding = threading.RLock()                                   # threads may sweep over graphs that share leaves
+_adding = threading.RLock()  # threads may sweep over graphs that share leaves
 
 
 def add_to_grad(tensor: Tensor, g: Any, traced: bool, borrowed: bool) -> None:

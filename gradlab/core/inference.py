@@ -5,6 +5,7 @@ A tensor is an inference tensor if its memory is, so views and `detach` follow b
 outside it the same watcher refuses what torch refuses: to save one for a backward, and to write to one. It stands in WATCHED
 once for each time that the mode is on and once for each living storage of the kind; when the last is gone, nothing is watched.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,28 +27,30 @@ class Inference(Watcher):
                 for saved in made.node.saved:
                     refuse_saving(saved)
             return
-        made.node = None                                              # `enable_grad` inside does not record either, as in torch
+        made.node = None  # `enable_grad` inside does not record either, as in torch
         if made.storage is FRESH:
             made.storage = InferenceStorage()
         elif type(noted := getattr(made, "view_record", None)) is tuple:
             made.view_record = (*noted[:3], "inference")
             if noted[0].node is not None and made.array.dtype.kind == "f":
-                made.node = AccumulateGrad(made)                      # a normal tensor that wants gradients, and has no history
+                made.node = AccumulateGrad(made)  # a normal tensor that wants gradients, and has no history
 
     def born(self, made: Any) -> None:
         if mode.inference and made.storage is FRESH:
             made.storage = InferenceStorage()
 
     def recast(self, made: Any, source: Any) -> None:
-        if type(source.storage) is InferenceStorage:                  # to be saved in the place of the source
+        if type(source.storage) is InferenceStorage:  # to be saved in the place of the source
             made.storage = InferenceStorage()
 
     def writing(self, tensor: Any) -> None:
         if not mode.inference and type(tensor.storage) is InferenceStorage:
-            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
-                               "get a normal tensor before doing inplace update. Write x = x.clone() first.")
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+                "get a normal tensor before doing inplace update. Write x = x.clone() first."
+            )
 
-    wrote = writing                                                   # by what does not ask before
+    wrote = writing  # by what does not ask before
 
 
 INFERENCE = Inference()
@@ -71,10 +74,12 @@ class InferenceStorage(Storage):
 def refuse_saving(saved: Any) -> None:
     """Raise for what a node saved, if it is an inference tensor."""
     if type(getattr(saved, "storage", None)) is InferenceStorage:
-        raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
-                           "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
-                           "and use it in autograd, or use `gradlab.no_grad()` instead of `gradlab.inference_mode()`. The one "
-                           f"here has shape {list(saved.array.shape)}.")
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
+            "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor "
+            "and use it in autograd, or use `gradlab.no_grad()` instead of `gradlab.inference_mode()`. The one "
+            f"here has shape {list(saved.array.shape)}."
+        )
 
 
 class inference_mode(Decorating):  # noqa: N801  (torch's name)
@@ -89,7 +94,7 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
         if not callable(mode):
             return made
         made.__init__()  # type: ignore[misc]
-        return made(mode)                                             # `@inference_mode` without parentheses
+        return made(mode)  # `@inference_mode` without parentheses
 
     def __init__(self, mode: bool = True) -> None:
         self.wanted = flag("inference_mode", "mode", mode)
@@ -97,12 +102,12 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
 
     def __enter__(self) -> None:
         self.before.append((mode.grad, mode.forward, mode.inference))
-        WATCHED[:0] = [INFERENCE]                                     # no call from here on: an interrupt comes after one
+        WATCHED[:0] = [INFERENCE]  # no call from here on: an interrupt comes after one
         mode.grad = mode.forward = not self.wanted
         mode.inference = self.wanted
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        mode.grad, mode.forward, mode.inference = self.before[-1]     # before any call: an interrupt comes after one
+        mode.grad, mode.forward, mode.inference = self.before[-1]  # before any call: an interrupt comes after one
         del self.before[-1]
         WATCHED.remove(INFERENCE)
 

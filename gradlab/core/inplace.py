@@ -5,6 +5,7 @@ memory; the tensor's node becomes the new one. Nothing else is needed for a tens
 base gets new history as well: `overwrite` says that its elements under the view now come from the written value, and its
 two rules are the view operations themselves. The other live views of that base are recorded again from it.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,9 +22,11 @@ from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, rebased, shadowed, stored, writing
 
-UNRECORDED = {"no_grad": "no_grad mode and is being modified inplace with grad mode enabled",
-              "inference": "inference mode and is being modified inplace in normal mode"}
-OF_FUNCTION = " is a view and is being modified inplace. This view "         # of a custom Function: the refusal is the sentence
+UNRECORDED = {
+    "no_grad": "no_grad mode and is being modified inplace with grad mode enabled",
+    "inference": "inference mode and is being modified inplace in normal mode",
+}
+OF_FUNCTION = " is a view and is being modified inplace. This view "  # of a custom Function: the refusal is the sentence
 
 
 def check_writable(tensor: Tensor, wanted: bool = False) -> None:
@@ -55,14 +58,21 @@ def refused(refusal: str) -> str:
     """Why a view may not be written to, in full."""
     if refusal in UNRECORDED:
         block = "no_grad" if refusal == "no_grad" else "inference_mode"
-        return (f"A view was created in {UNRECORDED[refusal]}. Given that this use case is ambiguous and error-prone, it is "
-                "forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
-                f"{block} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
-                "tracked).")
-    return refusal if OF_FUNCTION in refusal else (
-        f"{refusal} is a view and is being modified inplace. This view is the output of a function that returns multiple views. "
-        "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
-        "out-of-place one.")
+        return (
+            f"A view was created in {UNRECORDED[refusal]}. Given that this use case is ambiguous and error-prone, it is "
+            "forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
+            f"{block} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+            "tracked)."
+        )
+    return (
+        refusal
+        if OF_FUNCTION in refusal
+        else (
+            f"{refusal} is a view and is being modified inplace. This view is the output of a function that returns multiple "
+            "views. Such functions do not allow the output views to be modified inplace. You should replace the inplace "
+            "operation by an out-of-place one."
+        )
+    )
 
 
 def shadow(tensor: Tensor, copied: bool) -> Tensor:
@@ -70,9 +80,9 @@ def shadow(tensor: Tensor, copied: bool) -> Tensor:
     old = constant(tensor.array.copy() if copied else tensor.array)
     old.node = tensor.node
     if old.node is not None and old.node.hooks is not None and (view := view_of(tensor)) is not None:
-        old.node = seen_again(view).node                              # hooks belong to the view as it was read before the write
+        old.node = seen_again(view).node  # hooks belong to the view as it was read before the write
     if copied and old.node is not None:
-        old.storage = Storage()                                       # else it would share that of the node's output
+        old.storage = Storage()  # else it would share that of the node's output
     if WATCHED:
         shadowed(old, tensor)
     return old
@@ -107,8 +117,12 @@ def composed_in_place(function: Any, target: Tensor, *others: Any, **options: An
     check_writable(target, wanted)
     copied = bool(WATCHED) or (mode.grad and wanted)
     old = shadow(target, copied)
-    store(target, function(old, *(old if x is target else shadow(x, True) if copied and overlaps(x, target) else x
-                                  for x in others), **options))
+    store(
+        target,
+        function(
+            old, *(old if x is target else shadow(x, True) if copied and overlaps(x, target) else x for x in others), **options
+        ),
+    )
     return target
 
 
@@ -117,8 +131,9 @@ def overlaps(x: Any, target: Tensor) -> bool:
     place is recorded after it was done, and no version would tell."""
     return isinstance(x, Tensor) and (
         (x.storage is target.storage and x.storage is not FRESH)
-        or (x.array if x.array.base is None else x.array.base) is (
-            target.array if target.array.base is None else target.array.base))
+        or (x.array if x.array.base is None else x.array.base)
+        is (target.array if target.array.base is None else target.array.base)
+    )
 
 
 def fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
@@ -137,15 +152,21 @@ def written_directly(forward: Any, array: Any, others: tuple[Any, ...]) -> bool:
     for x in others:
         if type(x) is Tensor:
             x = x.array
-        if type(x) is not float and type(x) is not int and (
-                type(x) is not type(array) or x.dtype is not array.dtype or not (x.shape == array.shape or fits(
-                    x.shape, array.shape))):
+        if (
+            type(x) is not float
+            and type(x) is not int
+            and (
+                type(x) is not type(array)
+                or x.dtype is not array.dtype
+                or not (x.shape == array.shape or fits(x.shape, array.shape))
+            )
+        ):
             return False
         operands.append(x)
     try:
         forward(array, *operands, out=array)
     except RuntimeWarning:
-        return True                                                   # it is raised where all is written
+        return True  # it is raised where all is written
     return True
 
 
@@ -153,14 +174,20 @@ def store(target: Tensor, value: Tensor) -> None:
     """Copy a freshly computed `value` into `target`'s memory and give `target` its history."""
     have, new = target.array, value.array
     if CATEGORY[new.dtype.kind] > CATEGORY[have.dtype.kind]:
-        raise RuntimeError(f"result type {value.dtype.word} can't be cast to the desired output type "
-                           f"{target.dtype.word}. Use the operation that makes a new tensor.")
+        raise RuntimeError(
+            f"result type {value.dtype.word} can't be cast to the desired output type "
+            f"{target.dtype.word}. Use the operation that makes a new tensor."
+        )
     if new.shape != have.shape:
-        raise RuntimeError(f"output with shape {list(have.shape)} doesn't match the broadcast shape {list(new.shape)}. An "
-                           "in-place operation cannot make its tensor larger.")
+        raise RuntimeError(
+            f"output with shape {list(have.shape)} doesn't match the broadcast shape {list(new.shape)}. An "
+            "in-place operation cannot make its tensor larger."
+        )
     if not is_writable(have):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory "
-                           "location, or the memory is read-only. Please clone() the tensor before performing the operation.")
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location, or the memory is read-only. Please clone() the tensor before performing the operation."
+        )
     have[...] = new
     commit(target, (), value)
 
@@ -205,7 +232,7 @@ def own_history(target: Tensor, node: Any) -> None:
     if "out" in node.op.saves and type(node.saved) is tuple:
         at = node.op.saves.index("out")
         if node.saved[at] is not None:
-            node.saved = (*node.saved[:at], target.array, *node.saved[at + 1:])
+            node.saved = (*node.saved[:at], target.array, *node.saved[at + 1 :])
     target.node = node
     retain_on(target, old)
 
@@ -232,8 +259,11 @@ def invalidated(other: Tensor, view: View, node: Any) -> bool:
     if view.refusal not in UNRECORDED and OF_FUNCTION not in view.refusal:
         return False
     if node is not None:
-        other.node = Invalid((node,), other, refused(view.refusal).replace(
-            "is being modified", "its base or another view of its base has been modified", 1))
+        other.node = Invalid(
+            (node,),
+            other,
+            refused(view.refusal).replace("is being modified", "its base or another view of its base has been modified", 1),
+        )
     return True
 
 

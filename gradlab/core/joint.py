@@ -7,6 +7,7 @@ asks an output for the member that stands for it; whoever sees operations as the
 
 What is freed is what the members saved. `saved` of the whole says only whether they have it still.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -32,7 +33,7 @@ class Member(Node):
 
     __slots__ = ("number", "whole")
     number: int
-    whole: weakref.ref[Any]                                         # it has this one: not both ways
+    whole: weakref.ref[Any]  # it has this one: not both ways
 
     def output_node(self, number: int) -> Node:
         """The node of its output's tensor; its own, as long as there is none of all."""
@@ -95,7 +96,7 @@ class Joint:
             whole.site = members[0].site
         for number, (t, member) in enumerate(zip(made, members, strict=True)):
             if "out" in member.op.saves:
-                own_storage(t)                                      # by which it is known if it is written to
+                own_storage(t)  # by which it is known if it is written to
             member.number, member.whole = number, weakref.ref(whole)
             t.node = port = whole.output_node(number)
             port.storage = t.storage
@@ -115,7 +116,7 @@ class Joint:
                 if c is not None and edge is not None:
                     c = fit(c, edge, lead, member)
                     if not traced and (c is part or c.base is not None):
-                        c = c.copy()                                # it may be a part of the Bundle, or a view of one
+                        c = c.copy()  # it may be a part of the Bundle, or a view of one
                     totals[i] = c if totals[i] is None else totals[i] + c
         return totals
 

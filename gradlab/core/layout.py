@@ -2,6 +2,7 @@
 
 An array carries its own strides, so a memory format is only ever what a copy is made in.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -39,8 +40,11 @@ AXES = {channels_last: 4, channels_last_3d: 5}
 def only_strided(wanted: Any) -> None:
     """Raise unless the layout is the one there is."""
     if wanted is not strided:
-        raise (NotImplementedError(f"gradlab's tensors are dense: {wanted} is not supported.") if isinstance(wanted, layout) else
-               TypeError(f"argument 'layout' must be gradlab.layout, not {type(wanted).__name__}"))
+        raise (
+            NotImplementedError(f"gradlab's tensors are dense: {wanted} is not supported.")
+            if isinstance(wanted, layout)
+            else TypeError(f"argument 'layout' must be gradlab.layout, not {type(wanted).__name__}")
+        )
 
 
 def _checked(array: Any, wanted: Any) -> bool:

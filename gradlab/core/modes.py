@@ -3,6 +3,7 @@
 Each is a context manager and a decorator. A decorated generator or coroutine keeps the mode to its own steps: the caller's mode
 is back whenever it hands out a value or waits.
 """
+
 from __future__ import annotations
 
 import functools
@@ -20,9 +21,9 @@ class Mode(threading.local):
     """Per thread; 30 ns dearer to read than a global, and right."""
 
     grad = True
-    forward = True                             # whether tangents are computed while a level of forward mode is open
+    forward = True  # whether tangents are computed while a level of forward mode is open
     inference = False
-    multithreading = True                      # remembered for those who ask; a sweep runs in the thread that starts it
+    multithreading = True  # remembered for those who ask; a sweep runs in the thread that starts it
 
 
 mode = Mode()
@@ -60,9 +61,13 @@ class Decorating:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
-                          "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
-                          "the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             wrapper: Any = self._around_generator(function)
         elif inspect.isasyncgenfunction(function):
@@ -70,11 +75,13 @@ class Decorating:
         elif inspect.iscoroutinefunction(function):
             wrapper = self._around_coroutine(function)
         else:
+
             @functools.wraps(function)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 with self.fresh():
                     return function(*args, **kwargs)
-        return wrapper                                                       # type: ignore[no-any-return]
+
+        return wrapper  # type: ignore[no-any-return]
 
     def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -95,12 +102,14 @@ class Decorating:
                     raise
                 except BaseException as error:  # noqa: BLE001  (handed into the generator, as `throw` does)
                     step, value = generator.throw, error
+
         return wrapper
 
     def _around_coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
             return await _Steps(function(*args, **kwargs), self)
+
         return wrapper
 
     def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,6 +129,7 @@ class Decorating:
                     raise
                 except BaseException as error:  # noqa: BLE001  (handed into the generator, as `athrow` does)
                     step, value = generator.athrow, error
+
         return wrapper
 
 
@@ -156,7 +166,7 @@ class _GradMode(Decorating):
         mode.grad = self.wanted
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        mode.grad = self.before[-1]                                   # before any call: an interrupt comes after one
+        mode.grad = self.before[-1]  # before any call: an interrupt comes after one
         del self.before[-1]
 
 
@@ -170,7 +180,7 @@ class no_grad(_GradMode):  # noqa: N801  (torch's name)
         if function is None:
             return made
         made.__init__()  # type: ignore[misc]
-        return made(function)                                         # `@no_grad` without parentheses
+        return made(function)  # `@no_grad` without parentheses
 
 
 class enable_grad(no_grad):  # noqa: N801  (torch's name)
@@ -193,7 +203,7 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
         mode.grad = self.wanted
 
     def __call__(self, function: F) -> F:
-        mode.grad = self.outer                                        # as a decorator it acts inside the function alone
+        mode.grad = self.outer  # as a decorator it acts inside the function alone
         return super().__call__(function)
 
     def fresh(self) -> Decorating:

@@ -3,6 +3,7 @@
 Every primitive has a subclass of `Node` of its own, whose class attribute `op` is the primitive, so that a recorded call
 stores only what differs from call to call and `type(y.grad_fn).__name__` is what PyTorch users expect.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -14,8 +15,8 @@ from gradlab.core.dtypes import known_dtype
 from gradlab.core.errors import size_of
 from gradlab.core.storage import tick
 
-NATIVE = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))      # torch names them by their C++ classes
-PUBLIC_MODULE = "builtins"            # so that a node's class is written as torch's is: <class 'MulBackward0'>
+NATIVE = frozenset(("AccumulateGrad", "CopyBackwards", "CopySlices", "Error"))  # torch names them by their C++ classes
+PUBLIC_MODULE = "builtins"  # so that a node's class is written as torch's is: <class 'MulBackward0'>
 
 
 class Hooks:
@@ -24,11 +25,11 @@ class Hooks:
     __slots__ = ("accumulated", "metadata", "post", "pre", "retain", "tensor")
 
     def __init__(self) -> None:
-        self.tensor: dict[int, Callable[..., Any]] = {}           # on the cotangent, in the order of registration
-        self.retain: weakref.ref[Any] | None = None               # retain_grad(): whose .grad receives it
+        self.tensor: dict[int, Callable[..., Any]] = {}  # on the cotangent, in the order of registration
+        self.retain: weakref.ref[Any] | None = None  # retain_grad(): whose .grad receives it
         self.pre: dict[int, Callable[..., Any]] = {}
         self.post: dict[int, Callable[..., Any]] = {}
-        self.accumulated: dict[int, Callable[..., Any]] = {}      # after a leaf's .grad was written
+        self.accumulated: dict[int, Callable[..., Any]] = {}  # after a leaf's .grad was written
         self.metadata: dict[Any, Any] = {}
 
 
@@ -65,18 +66,18 @@ class Node:
     """One recorded call. `edges` are the nodes of its differentiable arguments (None: no gradient is wanted there)."""
 
     __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "order", "saved", "shape", "site", "storage")
-    op: ClassVar[Any] = None                                            # the Primitive; None where a sweep ends
-    alone: ClassVar[Callable[..., Any]]                                 # how the engine runs one node
+    op: ClassVar[Any] = None  # the Primitive; None where a sweep ends
+    alone: ClassVar[Callable[..., Any]]  # how the engine runs one node
 
     edges: tuple[Node | None, ...]
     hooks: Hooks | None
     order: int
-    dtype: Any                                                           # NumPy's
+    dtype: Any  # NumPy's
     meta: tuple[Any, ...]
     storage: Any
-    saved: Any                                                          # a tuple; Packed, where hooks have it; or why it is gone
+    saved: Any  # a tuple; Packed, where hooks have it; or why it is gone
     shape: tuple[int, ...]
-    site: Any                                                            # where it was recorded; set only when somebody watches
+    site: Any  # where it was recorded; set only when somebody watches
 
     def __repr__(self) -> str:
         return f"<{self.title} object at {id(self):#x}>"
@@ -142,7 +143,7 @@ class Node:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """Of the gradient that each output of the operation expects."""
-        return InputMetadata(size_of(self.shape), known_dtype(self.dtype)),
+        return (InputMetadata(size_of(self.shape), known_dtype(self.dtype)),)
 
     def __call__(self, *cotangents: Any) -> Any:
         """Run the node alone: one gradient for each of its outputs in, one for each differentiable argument out.

@@ -8,6 +8,7 @@ The engine need not know: a Bundle answers what it asks of an array.
 To users ports are transparent: `grad_fn` and `next_functions` tell the node proper and the number. There is one port for each
 output (its identity is what a sweep goes by), held weakly by the node, for the tensors hold it.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -33,8 +34,9 @@ class Bundle:
         return self
 
     def __add__(self, other: Bundle) -> Bundle:
-        return Bundle((b if a is None else a if b is None else a + b for a, b in zip(self.parts, other.parts, strict=True)),
-                      self.shape)
+        return Bundle(
+            (b if a is None else a if b is None else a + b for a, b in zip(self.parts, other.parts, strict=True)), self.shape
+        )
 
 
 class Own(tuple[Any, ...]):
@@ -57,13 +59,13 @@ class _Handing:
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
         parts = [None] * node.edges[0].outputs
         parts[node.number] = g
-        return Bundle(parts, lead),
+        return (Bundle(parts, lead),)
 
     scalar_vjp = traced_vjp = vjp
 
     @staticmethod
     def jvp(node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
-        return tangents[0].parts[node.number],
+        return (tangents[0].parts[node.number],)
 
     traced_jvp = jvp
 
@@ -81,23 +83,23 @@ class Port(Node):
 
     @property
     def public(self) -> tuple[Any, int]:
-        return self.edges[0].public[0], self.number                                          # type: ignore[union-attr]
+        return self.edges[0].public[0], self.number  # type: ignore[union-attr]
 
     def name(self) -> str:
-        return self.edges[0].name()                                                          # type: ignore[union-attr]
+        return self.edges[0].name()  # type: ignore[union-attr]
 
     def hooks_of_its_own(self) -> Hooks:
-        self.edges[0].hooks_of_its_own()                                                     # type: ignore[union-attr]
-        return super().hooks_of_its_own()                            # so that the sweep asks for hooks where the node proper is
+        self.edges[0].hooks_of_its_own()  # type: ignore[union-attr]
+        return super().hooks_of_its_own()  # so that the sweep asks for hooks where the node proper is
 
     @property
     def site(self) -> Any:
         """The call is the node's."""
-        return self.edges[0].site                                                            # type: ignore[union-attr]
+        return self.edges[0].site  # type: ignore[union-attr]
 
     @site.setter
     def site(self, site: Any) -> None:
-        self.edges[0].site = site                                                            # type: ignore[union-attr]
+        self.edges[0].site = site  # type: ignore[union-attr]
 
 
 class _Reshaping:
@@ -110,16 +112,18 @@ class _Reshaping:
     def vjp(node: Any, edges: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
         wanted, got = node.edges[0].shape, node.shape
         if len(got) < len(wanted) or any(n not in (1, m) for n, m in zip(reversed(wanted), reversed(got), strict=False)):
-            raise RuntimeError(f"The operation after {node.name()} returned an invalid gradient at index 0 - got {list(got)} but "
-                               f"expected shape compatible with {list(wanted)}. The tensor got its shape in place where nothing "
-                               "was recorded, under no_grad.")
-        return g,                                                                   # the sweep sums it to the shape of the edge
+            raise RuntimeError(
+                f"The operation after {node.name()} returned an invalid gradient at index 0 - got {list(got)} but "
+                f"expected shape compatible with {list(wanted)}. The tensor got its shape in place where nothing "
+                "was recorded, under no_grad."
+            )
+        return (g,)  # the sweep sums it to the shape of the edge
 
     scalar_vjp = traced_vjp = vjp
 
     @staticmethod
     def jvp(node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> tuple[Any, ...]:
-        return tangents[0].reshape(lead + node.shape),
+        return (tangents[0].reshape(lead + node.shape),)
 
     traced_jvp = jvp
 

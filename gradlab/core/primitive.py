@@ -26,6 +26,7 @@ rules are given float32, and what they return is rounded once, as in torch. Its 
 
 The same rules run on NumPy or CuPy arrays, on Tensors (`create_graph`) and on formulas (`explore.formula`).
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -47,40 +48,57 @@ Rules = Mapping[str, Rule]
 KINDS = ("elementwise", "linear", "bilinear", "primitive")
 RESERVED = {"g", "t", "xp", "out", "lead", "out_shape", "position"}
 # What torch saves an index or a mask for, and so frees; here it is metadata.
+# fmt: off
 INDEXED = frozenset(f"{name}Backward0" for name in (
     "Gather", "Index", "IndexSelect", "Take", "MaskedSelect", "MaskedFill", "MaskedScatter", "Scatter", "ScatterAdd", "IndexAdd",
     "IndexFill", "IndexCopy", "Put", "Sort", "Max", "Min", "Topk", "Cummax", "Cummin", "Kthvalue", "Mode", "Embedding")) | {
     "CopySlices", "MedianBackward1", "NanmedianBackward1"}
+# fmt: on
 # What torch saves arguments for whose gradients are not wanted.
-SAVING = frozenset(f"{name}Backward0" for name in (
-    "Addcdiv", "Convolution", "Copysign", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm"))
+SAVING = frozenset(
+    f"{name}Backward0" for name in ("Addcdiv", "Convolution", "Copysign", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm")
+)
 READS = ("own", "index", "into", "axes", "all")
-PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}                          # what users call the arguments
+PUBLIC = {"x": "input", "a": "input", "b": "other", "start": "input"}  # what users call the arguments
 
 
 class Primitive:
     """What was declared, and the functions built from it. Called on a Tensor it records; on an array it just runs."""
 
-    base: type[Node] = Node                                        # what its nodes are
+    base: type[Node] = Node  # what its nodes are
 
-    def __init__(self, name: str, kind: str, forward: Callable[..., Any], vjp: Rules, jvp: Rules | None, *,
-                 node: str | None = None, tex: str | None = None, formula: str | None = None, view: bool = False,
-                 reads: Any = "own", promote: str = "same",
-                 batch: Callable[..., dict[str, Any]] | None = None, into: Callable[..., bool] | None = None,
-                 explain: Callable[..., Exception | None] | None = None, masks: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        forward: Callable[..., Any],
+        vjp: Rules,
+        jvp: Rules | None,
+        *,
+        node: str | None = None,
+        tex: str | None = None,
+        formula: str | None = None,
+        view: bool = False,
+        reads: Any = "own",
+        promote: str = "same",
+        batch: Callable[..., dict[str, Any]] | None = None,
+        into: Callable[..., bool] | None = None,
+        explain: Callable[..., Exception | None] | None = None,
+        masks: bool = False,
+    ) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
         self.promote, self.batch, self.into, self.explain, self.masks = promote, batch, into, explain, masks
-        self.is_half = False                                       # whether it is another's `half`
-        self.foreign = False                                       # whether its rules are a user's (see autograd.user_rules)
+        self.is_half = False  # whether it is another's `half`
+        self.foreign = False  # whether its rules are a user's (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
         positional, self.meta, self.variadic = (list(vjp), [], None) if isinstance(forward, np.ufunc) else parameters(forward)
-        self.call = positional                                     # what the forward is given, in order: xp and arguments
+        self.call = positional  # what the forward is given, in order: xp and arguments
         self.args = [p for p in positional if p != "xp"] + ([self.variadic] if self.variadic else [])
         self.public = [PUBLIC.get(a, a) for a in self.args]
         self._check_declaration()
         self.tangents = {arg: jvp[arg] if jvp else self._derived_jvp(arg) for arg in vjp}
-        self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}                       # what each rule saves
+        self.needs = {arg: self._checked(arg, vjp[arg], "g") for arg in vjp}  # what each rule saves
         if jvp:
             for arg in vjp:
                 self.needs[arg] |= self._checked(arg, jvp[arg], "t")
@@ -92,13 +110,15 @@ class Primitive:
         PRIMITIVES[name] = self
 
     def _finish(self) -> None:
-        self.frees = bool(self.saves) or self.node_name in INDEXED or (
-            self.name == "overwrite" and self.node_name == "IndexPutBackward0")
-        self.spared = [not needed for needed in self.needs.values()]                     # whose gradient needs nothing saved
+        self.frees = (
+            bool(self.saves) or self.node_name in INDEXED or (self.name == "overwrite" and self.node_name == "IndexPutBackward0")
+        )
+        self.spared = [not needed for needed in self.needs.values()]  # whose gradient needs nothing saved
         if not self.saves or self.variadic or self.node_name in SAVING or not any(self.spared):
             self.spared = []
-        self.node_class = type(self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE,
-                                                         **properties(self)})
+        self.node_class = type(
+            self.node_name, (self.base,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE, **properties(self)}
+        )
 
     def named(self, node: str, view: bool | None = None, half: bool = False) -> Primitive:
         """The same primitive under another node name: torch numbers its overloads (`SumBackward0`, `SumBackward1`). With
@@ -130,8 +150,10 @@ class Primitive:
         if taken := set(self.args + self.meta) & RESERVED:
             raise RuleError(f"{self.name}: {sorted(taken)} cannot be the name of an argument: rules use it for something else.")
         if self.kind not in KINDS or not (callable(self.reads) or self.reads in READS):
-            raise RuleError(f"{self.name}: kind={self.kind!r}, reads={self.reads!r}. A kind is one of {KINDS}; reads is "
-                            f"one of {READS} or a function.")
+            raise RuleError(
+                f"{self.name}: kind={self.kind!r}, reads={self.reads!r}. A kind is one of {KINDS}; reads is "
+                f"one of {READS} or a function."
+            )
         if self.promote not in GUARDS:
             raise RuleError(f"{self.name}: promote={self.promote!r} is none of {sorted(GUARDS)}.")
 
@@ -141,8 +163,10 @@ class Primitive:
             allowed |= {"position"}
         names = parameters(rule)[0]
         if wrong := [n for n in names if n not in allowed]:
-            raise RuleError(f"{self.name}: the rule for {arg!r} names {', '.join(map(repr, wrong))}, which is nothing it can "
-                            f"be given. A rule may name: {', '.join(sorted(allowed))}.")
+            raise RuleError(
+                f"{self.name}: the rule for {arg!r} names {', '.join(map(repr, wrong))}, which is nothing it can "
+                f"be given. A rule may name: {', '.join(sorted(allowed))}."
+            )
         return {n for n in names if n in self.args or n == "out"}
 
     def __call__(self, *args: Any, **meta: Any) -> Any:
@@ -158,37 +182,111 @@ class Primitive:
         return f"<{self.kind} primitive {self.name}>"
 
 
-def elementwise(name: str, forward: Callable[..., Any], *, node: str | None = None, tex: str | None = None,
-                formula: str | None = None, promote: str = "same", masks: bool = False, **rules: Rule) -> Primitive:
+def elementwise(
+    name: str,
+    forward: Callable[..., Any],
+    *,
+    node: str | None = None,
+    tex: str | None = None,
+    formula: str | None = None,
+    promote: str = "same",
+    masks: bool = False,
+    **rules: Rule,
+) -> Primitive:
     """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
-    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote,
-                     masks=masks)
+    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, masks=masks)
 
 
-def linear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
-           formula: str | None = None, view: bool = False, promote: str = "same",
-           batch: Callable[..., dict[str, Any]] | None = None, into: Callable[..., bool] | None = None,
-           **transposes: Rule) -> Primitive:
+def linear(
+    name: str,
+    forward: Callable[..., Any],
+    *,
+    reads: Any,
+    node: str | None = None,
+    tex: str | None = None,
+    formula: str | None = None,
+    view: bool = False,
+    promote: str = "same",
+    batch: Callable[..., dict[str, Any]] | None = None,
+    into: Callable[..., bool] | None = None,
+    **transposes: Rule,
+) -> Primitive:
     """A primitive linear in each argument taken together; each rule is a transpose.
 
     `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal.
     `into(total, g, lead, *metadata)`, of one that reads a part of its argument, adds the argument's cotangent to `total` in
     place: time for the part, not for the whole. It returns whether it has."""
-    return Primitive(name, "linear", forward, transposes, None, node=node, tex=tex, formula=formula, view=view,
-                     reads=reads, promote=promote, batch=batch, into=into)
+    return Primitive(
+        name,
+        "linear",
+        forward,
+        transposes,
+        None,
+        node=node,
+        tex=tex,
+        formula=formula,
+        view=view,
+        reads=reads,
+        promote=promote,
+        batch=batch,
+        into=into,
+    )
 
 
-def bilinear(name: str, forward: Callable[..., Any], *, reads: Any, node: str | None = None, tex: str | None = None,
-             formula: str | None = None, jvp: Rules | None = None,
-             explain: Callable[..., Exception | None] | None = None, **adjoints: Rule) -> Primitive:
+def bilinear(
+    name: str,
+    forward: Callable[..., Any],
+    *,
+    reads: Any,
+    node: str | None = None,
+    tex: str | None = None,
+    formula: str | None = None,
+    jvp: Rules | None = None,
+    explain: Callable[..., Exception | None] | None = None,
+    **adjoints: Rule,
+) -> Primitive:
     """A primitive linear in each of its two arguments, sums of products; each rule is the adjoint for its side."""
-    return Primitive(name, "bilinear", forward, adjoints, jvp, node=node, tex=tex, formula=formula, reads=reads, promote="single",
-                     explain=explain)
+    return Primitive(
+        name,
+        "bilinear",
+        forward,
+        adjoints,
+        jvp,
+        node=node,
+        tex=tex,
+        formula=formula,
+        reads=reads,
+        promote="single",
+        explain=explain,
+    )
 
 
-def primitive(name: str, forward: Callable[..., Any], *, vjp: Rules, jvp: Rules, reads: Any, node: str | None = None,
-              tex: str | None = None, formula: str | None = None, promote: str = "same",
-              explain: Callable[..., Exception | None] | None = None, masks: bool = False) -> Primitive:
+def primitive(
+    name: str,
+    forward: Callable[..., Any],
+    *,
+    vjp: Rules,
+    jvp: Rules,
+    reads: Any,
+    node: str | None = None,
+    tex: str | None = None,
+    formula: str | None = None,
+    promote: str = "same",
+    explain: Callable[..., Exception | None] | None = None,
+    masks: bool = False,
+) -> Primitive:
     """A primitive with both rules by hand."""
-    return Primitive(name, "primitive", forward, vjp, jvp, node=node, tex=tex, formula=formula, reads=reads,
-                     promote=promote, explain=explain, masks=masks)
+    return Primitive(
+        name,
+        "primitive",
+        forward,
+        vjp,
+        jvp,
+        node=node,
+        tex=tex,
+        formula=formula,
+        reads=reads,
+        promote=promote,
+        explain=explain,
+        masks=masks,
+    )

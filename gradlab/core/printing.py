@@ -10,6 +10,7 @@ Three things are as they are so that the text is PyTorch's own with `torch.` wri
 the widest finite nonzero element, so `nan`, `inf` and `-0.` may stick out of their column; the style of a cropped array
 is decided by the elements shown; and lines are broken as if the shorter name stood there.
 """
+
 from __future__ import annotations
 
 import math
@@ -45,8 +46,6 @@ class _Current:
     options = PROFILES["default"]
 
 
-
-
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -74,8 +73,7 @@ def set_printoptions(
     """
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(map(repr, PROFILES))}, got {profile!r}.")
-    given: dict[str, Any] = {
-        "precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():
         if value is not None and not (isinstance(value, (int, float)) and value >= 0):
             raise ValueError(f"{name} must be a number not below 0, got {value!r}.")
@@ -122,8 +120,7 @@ def _cells(block: np.ndarray) -> tuple[list[str], int]:
         telling = [value for value in values if value and math.isfinite(value)]
         spec, point = _fixed_or_scientific(telling) if telling else (".0f", ".")
         texts = [format(value, spec) + (point if math.isfinite(value) else "") for value in values]
-        width = max((len(text) for text, value in zip(texts, values, strict=True) if value and math.isfinite(value)),
-                    default=1)
+        width = max((len(text) for text, value in zip(texts, values, strict=True) if value and math.isfinite(value)), default=1)
     return [text.rjust(width) for text in texts], width
 
 
@@ -142,7 +139,7 @@ def _crop(array: Any, edge: int) -> tuple[np.ndarray, list[bool]]:
 def _groups(cells: list[str], length: int, is_cut: bool, gap: str) -> Iterator[list[str]]:
     """Consecutive runs of `length` cells, with `gap` in the middle of each where the axis was cut."""
     for start in range(0, len(cells), length):
-        group = cells[start:start + length]
+        group = cells[start : start + length]
         if is_cut:
             group.insert(length // 2, gap)
         yield group
@@ -180,7 +177,7 @@ def format_array(array: Any, *, indent: int = 7) -> str:
         rows = []
         for group in _groups(cells, block.shape[axis], cut[axis], " ..." if innermost else "..."):
             if innermost:
-                group = [", ".join(group[start:start + per_line]) for start in range(0, len(group), per_line)]
+                group = [", ".join(group[start : start + per_line]) for start in range(0, len(group), per_line)]
             rows.append("[" + ("," + newline).join(group) + "]")
         cells = rows
     return cells[0]
@@ -235,7 +232,7 @@ def tensor_repr(
         suffixes.append(f"tangent={tangent}")
 
     text = prefix + format_array(array, indent=len(prefix))
-    column = len(text) - text.rfind("\n") + 1         # PyTorch's count; one or two more than the line is long
+    column = len(text) - text.rfind("\n") + 1  # PyTorch's count; one or two more than the line is long
     for suffix in suffixes:
         length = len(suffix.replace("gradlab.", "torch."))
         if column + length + 2 > _Current.options.linewidth:

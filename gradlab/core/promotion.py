@@ -19,6 +19,7 @@ Numbers of float16 are computed with in float32 (torch's opmath), where rounding
 `WIDENING`. A Python number, or a 0-d tensor that is not the first operand, is then not rounded to float16 before. `same` and
 `tensors` are for what moves and chooses numbers; two tensors in one step of arithmetic are rounded once by NumPy itself.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -45,7 +46,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
 
 def agree(op: Any, *operands: Any) -> Any:
     """The operands as Tensors of one dtype; NotImplemented where one of them is nothing we know."""
-    if len(operands) == 2:                                             # nearly always: a float tensor and a number
+    if len(operands) == 2:  # nearly always: a float tensor and a number
         a, b = operands
         if type(a) is Tensor and type(b) in (float, int) and a.array.dtype.char in "fd":
             return a, constant(namespace_of[type(a.array)].array(b, a.array.dtype))
@@ -70,7 +71,7 @@ def agree_on_sum(op: Any, x: Any) -> Any:
     """Bools and small integers are summed as int64."""
     if not isinstance(x, Tensor):
         raise expected_tensor(op, x)
-    return (cast(x, np.dtype(np.int64)) if x.array.dtype.kind in "bui" else x),
+    return ((cast(x, np.dtype(np.int64)) if x.array.dtype.kind in "bui" else x),)
 
 
 def agree_on_number(op: Any, x: Any) -> Any:
@@ -79,7 +80,7 @@ def agree_on_number(op: Any, x: Any) -> Any:
         raise expected_tensor(op, x)
     if x.array.dtype.kind == "b":
         raise no_bool(op.name)
-    return x,
+    return (x,)
 
 
 def tensors(op: Any, *operands: Any) -> Any:
@@ -109,11 +110,11 @@ def all_tensors(op: Any, operands: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
-    ranks: list[np.dtype | None] = [None, None, None]                         # numbers, 0-d tensors, tensors with axes
+    ranks: list[np.dtype | None] = [None, None, None]  # numbers, 0-d tensors, tensors with axes
     like = None
     operands = tuple(x.item() if isinstance(x, np.generic) else x for x in operands)
     if any(map(is_array, operands[1:])) and all(getattr(x, "node", None) is None for x in operands):
-        operands = (operands[0], *(constant(x) if is_array(x) else x for x in operands[1:]))     # tensor + array, as in torch
+        operands = (operands[0], *(constant(x) if is_array(x) else x for x in operands[1:]))  # tensor + array, as in torch
     for i, x in enumerate(operands):
         if isinstance(x, Tensor):
             like, rank, dtype = x.array, 2 if x.array.ndim else 1, x.array.dtype
@@ -122,7 +123,7 @@ def _agreed(op: Any, operands: tuple[Any, ...], floating: bool = False) -> Any:
         elif isinstance(x, complex):
             raise TypeError(f"{op.name}(): complex numbers are not supported.")
         elif op.kind == "elementwise" and len(operands) > 1 and (i or not is_array(x)):
-            return NotImplemented                                          # NumPy takes `tensor + array` then, as with torch
+            return NotImplemented  # NumPy takes `tensor + array` then, as with torch
         else:
             raise expected_tensor(op, x, i)
         known = ranks[rank]
@@ -151,26 +152,49 @@ def number_as(xp: Any, number: bool | int | float, dtype: np.dtype) -> Any:
     try:
         return xp.asarray(number, dtype)
     except OverflowError:
-        if not -2**63 <= number < 2**63:
+        if not -(2**63) <= number < 2**63:
             raise RuntimeError(f"Overflow when unpacking long long. {number} does not fit into an integer of 64 bits.") from None
         return xp.asarray(number).astype(dtype)
 
 
 def expected_tensor(op: Any, x: Any, position: int = 0) -> TypeError:
-    hint = " Make it a tensor first: gradlab.tensor(…), or gradlab.from_numpy(…) to share its memory." if isinstance(
-        x, (list, tuple)) or is_array(x) else ""
+    hint = (
+        " Make it a tensor first: gradlab.tensor(…), or gradlab.from_numpy(…) to share its memory."
+        if isinstance(x, (list, tuple)) or is_array(x)
+        else ""
+    )
     what = "numpy.ndarray" if isinstance(x, np.ndarray) else type(x).__name__
-    return TypeError(f"{op.name.strip('_')}(): argument '{op.public[position]}' (position {position + 1}) must be Tensor, not "
-                     f"{what}.{hint}")
+    return TypeError(
+        f"{op.name.strip('_')}(): argument '{op.public[position]}' (position {position + 1}) must be Tensor, not {what}.{hint}"
+    )
 
 
-PROMOTIONS = {"same": agree, "arithmetic": agree, "single": agree, "difference": agree_on_difference, "float": agree_on_float,
-              "number": agree_on_number, "sum": agree_on_sum, "tensors": tensors, "single tensors": tensors,
-              "float tensors": tensors_on_float, "real tensors": tensors_of_reals}
+PROMOTIONS = {
+    "same": agree,
+    "arithmetic": agree,
+    "single": agree,
+    "difference": agree_on_difference,
+    "float": agree_on_float,
+    "number": agree_on_number,
+    "sum": agree_on_sum,
+    "tensors": tensors,
+    "single tensors": tensors,
+    "float tensors": tensors_on_float,
+    "real tensors": tensors_of_reals,
+}
 # When a recording function has to ask although all operands are Tensors of one dtype ({0} is the first).
-GUARDS = {"same": None, "arithmetic": None, "single": "{0}.array.itemsize == 2", "difference": None,
-          "float": "{0}.array.dtype.char not in 'fd'", "number": "{0}.array.dtype.kind == 'b'",
-          "sum": "{0}.array.dtype.char not in 'fd'", "tensors": None, "single tensors": "{0}.array.itemsize == 2",
-          "float tensors": "{0}.array.dtype.char not in 'fd'", "real tensors": "{0}.array.dtype.char not in 'fd'"}
+GUARDS = {
+    "same": None,
+    "arithmetic": None,
+    "single": "{0}.array.itemsize == 2",
+    "difference": None,
+    "float": "{0}.array.dtype.char not in 'fd'",
+    "number": "{0}.array.dtype.kind == 'b'",
+    "sum": "{0}.array.dtype.char not in 'fd'",
+    "tensors": None,
+    "single tensors": "{0}.array.itemsize == 2",
+    "float tensors": "{0}.array.dtype.char not in 'fd'",
+    "real tensors": "{0}.array.dtype.char not in 'fd'",
+}
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 WIDENING = {"arithmetic", "single", "difference", "float", "sum", "single tensors", "float tensors", "real tensors"}

@@ -12,6 +12,7 @@ Hooks watch operations (`core.watching`): without any nothing is added to record
 (a custom Function) calls `save` when its outputs have their nodes and `restore` in its backward; both respect hooks, freed
 memory and writes in between.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -33,7 +34,8 @@ Hook = Callable[[Any], Any]
 def written_in_pack() -> RuntimeError:
     return RuntimeError(
         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by "
-        "in-place operations as this can lead to unexpected side-effects. Pack a changed copy instead: x.clone().")
+        "in-place operations as this can lead to unexpected side-effects. Pack a changed copy instead: x.clone()."
+    )
 
 
 def without_history(call: Callable[..., Any], *args: Any) -> Any:
@@ -76,8 +78,9 @@ class Held:
             if twin is not None:
                 twin.node = None
         if not isinstance(made, Tensor):
-            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(made).__name__}")
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(made).__name__}"
+            )
         tensor: Tensor = made
         if made.node is history:
             return tensor
@@ -104,8 +107,16 @@ class Kept:
         if kept.storage.version != self.version:
             maker = kept.grad_fn if self.own is None else output(self.own)
             producer = None if maker is None else f"output {self.own or 0} of {maker.name().rstrip('0123456789')}"
-            raise overwritten(f"gradlab.{kept.dtype.legacy}", kept.array.shape, producer and producer.removesuffix("Backward"),
-                              kept.storage.version, node.name(), node, "", kept.storage)
+            raise overwritten(
+                f"gradlab.{kept.dtype.legacy}",
+                kept.array.shape,
+                producer and producer.removesuffix("Backward"),
+                kept.storage.version,
+                node.name(),
+                node,
+                "",
+                kept.storage,
+            )
         if self.own is None:
             return kept
         tensor = constant(kept.array)
@@ -227,8 +238,9 @@ class SavedTensor:
     _at: int
 
     def __new__(cls, *args: Any) -> SavedTensor:
-        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden. Read node._raw_saved_self and its "
-                           "like.")
+        raise RuntimeError(
+            "Trying to create a SavedTensor object from Python is forbidden. Read node._raw_saved_self and its like."
+        )
 
     @property
     def _item(self) -> Any:
@@ -261,12 +273,15 @@ class SavedTensor:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
                 "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through "
-                "the graph a second time or if you need to access saved variables after calling backward.")
+                "the graph a second time or if you need to access saved variables after calling backward."
+            )
         if item is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if isinstance(item, Held):
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
-                               "of hooks is allowed at a time.")
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
+                "of hooks is allowed at a time."
+            )
         check_hooks("register_hooks", pack_hook, unpack_hook)
         if isinstance(item, Kept):
             own, tensor = item.own, item.tensor
@@ -276,7 +291,7 @@ class SavedTensor:
             own, tensor = 0, as_output(item, node)
         held = Held(tensor, pack_hook, unpack_hook, own, detached=True)
         items = items_of(node)
-        items = (*items[:at], held, *items[at + 1:])
+        items = (*items[:at], held, *items[at + 1 :])
         node.saved = type(node.saved)(items) if isinstance(item, Kept) else Packed(node, items)
 
     def __repr__(self) -> str:
@@ -294,5 +309,7 @@ def check_hooks(name: str, pack: Any, unpack: Any) -> None:
     """Refuse hooks that cannot be called."""
     for which, hook in (("pack_hook", pack), ("unpack_hook", unpack)):
         if not callable(hook):
-            raise TypeError(f"{name}(): incompatible function arguments. {which} must be a function of one argument, not "
-                            f"{type(hook).__name__}.")
+            raise TypeError(
+                f"{name}(): incompatible function arguments. {which} must be a function of one argument, not "
+                f"{type(hook).__name__}."
+            )

@@ -4,6 +4,7 @@ A node's tensors are called after the arguments of its primitive, but for the ex
 METADATA, by node: torch's primitives and gradlab's are not the same, but where both save a thing, it is found under torch's name
 and with torch's value. READERS says how a value is had from the metadata where it is not simply there under its name.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from gradlab.core.tensor import constant
 # Of tensors: what most primitives call them, and the primitives (by the node's name, and theirs where several share a node)
 # that call them otherwise.
 USUAL = {"x": "self", "a": "self", "b": "other", "y": "target", "out": "result"}
+# fmt: off
 TENSORS = {
     "MmBackward0": {"b": "mat2"}, "BmmBackward0": {"b": "mat2"}, "MvBackward0": {"b": "vec"}, "DotBackward0": {"b": "tensor"},
     "AddmmBackward0": {"x": "mat1", "w": "mat2"}, "BaddbmmBackward0": {"x": "batch1", "w": "batch2"},
@@ -29,8 +31,10 @@ TENSORS = {
     "LinalgSolveExBackward0": {"a": "A"}, "StdMeanBackward0": {"out": "result0"},
     "AminmaxBackward0 amin": {"out": "min"}, "AminmaxBackward0 amax": {"out": "max"}, "LinalgDetBackward0": {"x": "A"},
 }
+# fmt: on
 
 # Of metadata: nodes, and what they save.
+# fmt: off
 METADATA = {node: names.split() for nodes, names in (line.split("|") for line in """
 AddBackward0 SubBackward0 RsubBackward1 | alpha
 PowBackward0 | exponent
@@ -72,11 +76,14 @@ EmbeddingBackward0 | indices
 UnfoldBackward0 | dimension size step self_sym_sizes
 ConvolutionBackward0 | stride padding dilation groups
 MmBackward0 | self_sym_sizes mat2_sym_sizes""".strip().splitlines()) for node in nodes.split()}
+# fmt: on
 
+# fmt: off
 ONE_DIM = set("""
 MaxBackward0 MinBackward0 ModeBackward0 MedianBackward1 KthvalueBackward0 SortBackward0 TopkBackward0
 CummaxBackward0 CumminBackward0 SoftmaxBackward0 LogSoftmaxBackward0 CumsumBackward0 CumprodBackward0 CatBackward0 StackBackward0
 GatherBackward0""".split())  # noqa: SIM905  (whose `dim` is a number, not a tuple of them)
+# fmt: on
 
 
 class Facts:
@@ -125,6 +132,7 @@ class Facts:
         return {"start": 0, "stop": np.iinfo(np.int64).max, "step": 1}[which] if given is None else given
 
 
+# fmt: off
 READERS: dict[str, Callable[[Facts], Any]] = {
     "alpha": lambda f: f.meta.get("alpha", 1), "self": lambda f: f.meta["base"], "keepdim": lambda f: f.meta["keepdims"],
     "dim": Facts.dim, "dims": lambda f: f.dims(f.meta["axes"]), "indices": Facts.indices,
@@ -140,6 +148,7 @@ READERS: dict[str, Callable[[Facts], Any]] = {
     "self_sym_sizes": lambda f: tuple(f.shape), "self_sym_numel": lambda f: prod(f.shape),
     "mat2_sym_sizes": lambda f: None if f.shapes[1] is None else tuple(f.shapes[1]),
 }
+# fmt: on
 
 
 def tensors(op: Any) -> list[str]:

@@ -5,6 +5,7 @@ it. So sweeps ask whether ours still comes first, and else run with NumPy's warn
 raises such a warning, because the user made errors of them, computes once more with warnings off. (What a user asks to see each
 time, by "always", is seen of forwards: to ask before each operation would slow all of them.)
 """
+
 from __future__ import annotations
 
 import warnings

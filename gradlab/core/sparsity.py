@@ -13,6 +13,7 @@ A declaration's `reads` says how an argument's elements reach the output:
 One pass over the graph, oldest node first, carries for each node the sorted set of (element, input) pairs as integers
 element * n + input.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -52,7 +53,7 @@ def flow(node: Node, arg: str, position: int, edge: Node) -> Flow | list[Flow]:
         return None, None if shape == node.shape else np.broadcast_to(numbered(shape), node.shape)
     if op.reads == "index":
         operands: list[Any] = [np.zeros(s, int) for s in node.meta[0]] if op.variadic else [None]
-        operands[position] = numbered(shape) + 1                          # 0 is what comes from elsewhere, or from nowhere
+        operands[position] = numbered(shape) + 1  # 0 is what comes from elsewhere, or from nowhere
         return None, np.asarray(op(*operands, **meta)) - 1
     if op.reads == "into":
         return op.cotangent(arg, g=numbered(node.shape), xp=np, lead=(), **{f"{arg}_shape": shape}, **meta), None
@@ -73,8 +74,8 @@ def pattern(output: Node, x: Node, limit: int | None = None) -> tuple[np.ndarray
     than `limit`."""
     n = prod(x.shape)
     sets: dict[Node, np.ndarray] = {x: np.arange(n) * (n + 1)}
-    nodes = [(node, single(node)) for node in reachable([output]) if type(node.op) is not Joint]       # its members are read
-    waiting = Counter(edge for _, made in nodes for edge in made.edges)           # a set is kept for those that still read it
+    nodes = [(node, single(node)) for node in reachable([output]) if type(node.op) is not Joint]  # its members are read
+    waiting = Counter(edge for _, made in nodes for edge in made.edges)  # a set is kept for those that still read it
     try:
         for node, made in reversed(nodes):
             if node.op is not None and node is not x:
@@ -111,7 +112,7 @@ def _parts(node: Node, sets: dict[Node, np.ndarray], n: int, limit: int | None) 
 
 def distinct(keys: np.ndarray) -> np.ndarray:
     """The keys sorted, each once."""
-    keys.sort(kind="stable")                                    # they are sorted runs, which this merges
+    keys.sort(kind="stable")  # they are sorted runs, which this merges
     return keys[np.append(True, keys[1:] != keys[:-1])] if keys.size else keys
 
 

@@ -7,6 +7,7 @@ since it was saved?" is `storage.written < node.order`: one integer comparison, 
 Threads write at once: what a write notes, and who gets a tensor's storage first, is settled under a lock, so that the latest tick
 is the one that stands. (A tick that another thread took before must not be set after it.)
 """
+
 from __future__ import annotations
 
 import itertools
@@ -41,9 +42,9 @@ class View:
         self.base, self.steps, self.refusal = base, steps, refusal
 
 
-FRESH = Storage()           # stands for "never written, no view": a tensor gets its own storage when it first matters
-tick = itertools.count(0, -1).__next__                                         # atomic under the GIL, so thread-safe
-NUMBER = Storage()          # the same, of a Python number that an operation was given
+FRESH = Storage()  # stands for "never written, no view": a tensor gets its own storage when it first matters
+tick = itertools.count(0, -1).__next__  # atomic under the GIL, so thread-safe
+NUMBER = Storage()  # the same, of a Python number that an operation was given
 clock = SimpleNamespace(last_write=1)
 _noting = threading.RLock()
 
@@ -97,8 +98,11 @@ def view_of(tensor: Any) -> View | None:
         refusal = graver(refused, refusal)
         noted = getattr(source, "view_record", None)
     steps.reverse()
-    tensor.view_record = view = View(source, tuple(steps), refusal) if noted is None else View(
-        noted.base, (*noted.steps, *steps), graver(noted.refusal, refusal))
+    tensor.view_record = view = (
+        View(source, tuple(steps), refusal)
+        if noted is None
+        else View(noted.base, (*noted.steps, *steps), graver(noted.refusal, refusal))
+    )
     return view
 
 
@@ -113,6 +117,6 @@ def forget_dead(storage: Storage) -> None:
     """Drop the views that are gone, now and then: amortised O(1)."""
     views = storage.views
     with _noting:
-        count = len(views)                                                     # another thread may append more
+        count = len(views)  # another thread may append more
         views[:count] = [ref for ref in views[:count] if ref() is not None]
         storage.limit = 2 * len(views) + 8

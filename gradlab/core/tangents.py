@@ -9,6 +9,7 @@ Tangents share memory as their tensors do. A view's tangent is that view of the 
 tangent; a base that gets its first tangent by a write through a view starts from zeros, and its other views find theirs
 through it. Hence a result never shares its tangent's memory with an argument's, unless it is a view of it.
 """
+
 from __future__ import annotations
 
 import threading
@@ -37,7 +38,7 @@ class Call:
 
     def __init__(self, op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], traced: bool) -> None:
         by_name = dict(zip(op.args, args, strict=True)) if not op.variadic else {}
-        self.edges = args if op.variadic else tuple([by_name[a] for a in op.rules])                # asked for their shapes alone
+        self.edges = args if op.variadic else tuple([by_name[a] for a in op.rules])  # asked for their shapes alone
         self.saved = tuple([(same(made) if traced else made.array) if n == "out" else by_name[n] for n in op.saves])
         self.meta = (tuple([x.array.shape for x in args]), *meta) if op.variadic else meta
         self.shape, self.dtype, self.storage = made.array.shape, made.array.dtype, made.storage
@@ -55,20 +56,23 @@ class Level(Watcher):
 
     def __init__(self) -> None:
         self.duals: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
-        self.of_outputs: weakref.WeakKeyDictionary[Node, Tensor] = weakref.WeakKeyDictionary()    # by the node that saved it
-        self.resting = 0                                     # tangents are computed with operations that have none themselves
+        self.of_outputs: weakref.WeakKeyDictionary[Node, Tensor] = weakref.WeakKeyDictionary()  # by the node that saved it
+        self.resting = 0  # tangents are computed with operations that have none themselves
 
     def recorded(self, op: Any, made: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         if self.resting or not mode.forward or made.array.dtype.kind != "f" or not hasattr(op, "rules"):
             return
-        given = [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules] if not op.variadic else [
-            tangent_of(x) for x in args]
+        given = (
+            [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules]
+            if not op.variadic
+            else [tangent_of(x) for x in args]
+        )
         if any(t is not None for t in given):
             with self, silence():
                 self.hand(made, tangent := result_tangent(op, made, args, meta, given))
             if made.node is not None and "out" in op.saves:
                 self.of_outputs[made.node] = tangent
-        elif hasattr(args[0], "_tangent") and hasattr(made, "view_record"):                                   # of a primal
+        elif hasattr(args[0], "_tangent") and hasattr(made, "view_record"):  # of a primal
             self.hand(made, None)
 
     def remade(self, made: Tensor) -> None:
@@ -117,7 +121,7 @@ class Level(Watcher):
                 self.of_outputs[x.node] = tangent
 
     def cut(self, made: Tensor, source: Tensor, how: str) -> None:
-        if made is source and hasattr(made, "_tangent"):                                                          # `detach_`
+        if made is source and hasattr(made, "_tangent"):  # `detach_`
             self.hand(made, None)
 
     def __enter__(self) -> Level:
@@ -147,8 +151,9 @@ class Level(Watcher):
         return made
 
 
-def result_tangent(op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...],
-                   given: Sequence[Tensor | None]) -> Tensor:
+def result_tangent(
+    op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], given: Sequence[Tensor | None]
+) -> Tensor:
     """The tangent of what `op` made of tensors with the tangents `given` (None: it has none)."""
     if hasattr(made, "view_record"):
         seen: Tensor = op.record(given[0], **dict(zip(op.meta, meta, strict=True)))
@@ -196,7 +201,7 @@ def write(t: Tensor, region: Steps, value: Tensor) -> None:
     if value.array.dtype != t.array.dtype:
         value = used.astype.record(value, dtype=t.array.dtype)
     commit(t, region, value)
-    if mode.grad and not region and value.node is None and view_of(t) is None:                    # all of it is a constant
+    if mode.grad and not region and value.node is None and view_of(t) is None:  # all of it is a constant
         t.node = None
 
 

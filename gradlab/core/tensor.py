@@ -4,6 +4,7 @@
 `AccumulateGrad`, so an edge of the graph is always a node. Operators and methods are in `gradlab.methods`: they belong to
 the public layer, and are attached when the package is imported.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -31,8 +32,19 @@ class Tensor(Methods):
     `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_frozen", "_role", "_tangent", "array", "grad_slot", "lost", "node", "storage",
-                 "view_record")                # the dictionary is the user's: x.mine = 3
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_frozen",
+        "_role",
+        "_tangent",
+        "array",
+        "grad_slot",
+        "lost",
+        "node",
+        "storage",
+        "view_record",
+    )  # the dictionary is the user's: x.mine = 3
     __array_priority__ = 1000
     __module__ = "gradlab"
     __hash__ = object.__hash__
@@ -41,9 +53,9 @@ class Tensor(Methods):
     node: Node | None
     grad_slot: Tensor | None
     storage: Storage
-    _frozen: AccumulateGrad                    # the node, with its hooks, while a leaf that had one requires no gradients
-    _role: str                                 # set on a Parameter or Buffer alone: its name
-    _tangent: Tensor                           # set while a level is open, on those that have one: see core.tangents
+    _frozen: AccumulateGrad  # the node, with its hooks, while a leaf that had one requires no gradients
+    _role: str  # set on a Parameter or Buffer alone: its name
+    _tangent: Tensor  # set while a level is open, on those that have one: see core.tangents
 
     # ------------------------------------------------------------------------------------------ what a tensor holds
     @property
@@ -60,8 +72,9 @@ class Tensor(Methods):
         if not isinstance(new, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}.")
         if self.node is not None and new.array.dtype.kind != "f":
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype. It has "
-                               f"dtype {new.dtype}.")
+            raise RuntimeError(
+                f"data set to a tensor that requires gradients must be floating point or complex dtype. It has dtype {new.dtype}."
+            )
         self.array = new.array
         if isinstance(self.node, AccumulateGrad):
             self.node.shape, self.node.dtype = new.array.shape, new.array.dtype
@@ -80,11 +93,15 @@ class Tensor(Methods):
         if wanted is not True and wanted is not False:
             raise RuntimeError(f"requires_grad must be a bool. It is {type(wanted).__name__}.")
         if wanted and self.node is None and self.array.dtype.kind != "f":
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                               f"{self.dtype}: write 1. and not 1, or call .float() first.")
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients. This one has dtype "
+                f"{self.dtype}: write 1. and not 1, or call .float() first."
+            )
         if wanted and not self.is_leaf:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. This one was computed from one that "
-                               "requires gradients, so it requires them already.")
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. This one was computed from one that "
+                "requires gradients, so it requires them already."
+            )
         self.requires_grad_(wanted)
 
     @requires_grad.deleter
@@ -96,12 +113,15 @@ class Tensor(Methods):
         if requires_grad:
             if self.node is None:
                 if type(self.storage) is InferenceStorage and not mode.inference:
-                    raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. "
-                                       "Take a clone of it: x.clone().requires_grad_().")
+                    raise RuntimeError(
+                        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. "
+                        "Take a clone of it: x.clone().requires_grad_()."
+                    )
                 if self.array.dtype.kind != "f":
                     raise RuntimeError(
                         f"only Tensors of floating point dtype can require gradients. This one has dtype {self.dtype}: "
-                        "write 1. and not 1, or call .float() first.")
+                        "write 1. and not 1, or call .float() first."
+                    )
                 node = getattr(self, "_frozen", None)
                 if node is None:
                     node = AccumulateGrad(self)
@@ -112,7 +132,8 @@ class Tensor(Methods):
         elif self.node is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
         return self
 
     @property
@@ -151,15 +172,21 @@ class Tensor(Methods):
             if new is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if new.array.shape != self.array.shape:
-                raise RuntimeError(f"attempting to assign a gradient of size '{list(new.array.shape)}' to a tensor of size "
-                                   f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same "
-                                   "size")
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(new.array.shape)}' to a tensor of size "
+                    f"'{list(self.array.shape)}'. Please ensure that the gradient and the tensor are the same "
+                    "size"
+                )
             if type(new.array) is not type(self.array):
-                raise RuntimeError("assigned grad has data located on a different device. It lies on "
-                                   f"{new.device}, the tensor on {self.device}: give grad.to(x.device).")
+                raise RuntimeError(
+                    "assigned grad has data located on a different device. It lies on "
+                    f"{new.device}, the tensor on {self.device}: give grad.to(x.device)."
+                )
             if new.array.dtype != self.array.dtype:
-                raise RuntimeError(f"attempting to assign a gradient with dtype '{new.dtype.c_name}' to a tensor with grad_dtype "
-                                   f"'{self.dtype.word}'. Give one of the tensor's dtype: grad.to(x.dtype).")
+                raise RuntimeError(
+                    f"attempting to assign a gradient with dtype '{new.dtype.c_name}' to a tensor with grad_dtype "
+                    f"'{self.dtype.word}'. Give one of the tensor's dtype: grad.to(x.dtype)."
+                )
         self.grad_slot = new
 
     @grad.deleter
@@ -183,7 +210,7 @@ class Tensor(Methods):
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self.array.ndim                                               # type: ignore[no-any-return]
+        return self.array.ndim  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> dtype:
@@ -240,7 +267,7 @@ def constant(array: Any) -> Tensor:
 def as_output(array: Any, node: Any) -> Tensor:
     """A saved `out` as the Tensor it was. (A node must not hold its own output: that would be a cycle.)"""
     out: Tensor = array
-    if type(array) is Tensor:                                       # of a call that stands for its node: see core.tangents
+    if type(array) is Tensor:  # of a call that stands for its node: see core.tangents
         return out
     out = constant(array)
     out.node, out.storage = node.output_node(0), node.storage

@@ -8,6 +8,7 @@ A watcher sees the finished result and may change what it holds: its node, what 
 the beginning, each node, and the end; the engine asks once a sweep who wants to. A watcher is told what its class overrides: one
 that sees sweeps alone costs operations nothing, and the other way round.
 """
+
 from __future__ import annotations
 
 import threading
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gradlab.core.extent import extent
 
-WATCHED: list[Watcher] = []                                # one entry for each watcher at work in any thread
+WATCHED: list[Watcher] = []  # one entry for each watcher at work in any thread
 
 
 class Sweep(NamedTuple):
@@ -97,13 +98,14 @@ class Watcher:
 
 OF_SWEEPS = {"begin", "visit", "end"}
 
+
 class _Watchers(threading.local):
-    active: tuple[Watcher, ...] = ()                       # outermost first
-    sweeps: tuple[Watcher, ...] = ()                       # those of them that see sweeps
+    active: tuple[Watcher, ...] = ()  # outermost first
+    sweeps: tuple[Watcher, ...] = ()  # those of them that see sweeps
 
 
 watchers = _Watchers()
-EVERYWHERE: list[Watcher] = []                             # those that see every thread, if anything is seen at all
+EVERYWHERE: list[Watcher] = []  # those that see every thread, if anything is seen at all
 W = TypeVar("W", bound=Watcher)
 T = TypeVar("T")
 
@@ -114,7 +116,7 @@ def watch(watcher: W) -> W:
     sweeps: tuple[Watcher, ...] = (*watchers.sweeps, watcher) if watcher.sees_sweeps else watchers.sweeps
     watchers.active, watchers.sweeps = active, sweeps
     if watcher.sees_operations:
-        WATCHED.append(watcher)                            # an interrupt comes before all three steps or after all: see `extent`
+        WATCHED.append(watcher)  # an interrupt comes before all three steps or after all: see `extent`
     return watcher
 
 
@@ -125,7 +127,7 @@ def unwatch(watcher: Watcher) -> None:
     active, sweeps = without_last(watchers.active, watcher), without_last(watchers.sweeps, watcher)
     watchers.active, watchers.sweeps = active, sweeps
     if watcher.sees_operations:
-        WATCHED.remove(watcher)                            # likewise
+        WATCHED.remove(watcher)  # likewise
 
 
 def times(watcher: Watcher) -> int:
@@ -136,7 +138,7 @@ def times(watcher: Watcher) -> int:
 def without_last(active: tuple[Watcher, ...], watcher: Watcher) -> tuple[Watcher, ...]:
     """All but the last that is `watcher`."""
     last = max([i for i, other in enumerate(active) if other is watcher], default=len(active))
-    return (*active[:last], *active[last + 1:])
+    return (*active[:last], *active[last + 1 :])
 
 
 def watching(watcher: W) -> AbstractContextManager[W]:
@@ -146,6 +148,7 @@ def watching(watcher: W) -> AbstractContextManager[W]:
     def end() -> None:
         if times(watcher) > outer:
             unwatch(watcher)
+
     return extent(lambda: watch(watcher), end)
 
 

@@ -1,4 +1,5 @@
 """Tensors from data: numbers, nested sequences of them, arrays, buffers."""
+
 from __future__ import annotations
 
 import warnings
@@ -38,7 +39,7 @@ def from_data(data: Any, wanted: np.dtype | None) -> Any:
         raise uneven(data, error) from None
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
-    if array.dtype.kind not in "biuf" or array.dtype == np.uint64:      # an int beyond 64 bits makes an array of objects
+    if array.dtype.kind not in "biuf" or array.dtype == np.uint64:  # an int beyond 64 bits makes an array of objects
         raise ValueError("Overflow when unpacking long long")
     if wanted is not None:
         return fitting(array, wanted)
@@ -56,9 +57,12 @@ def leaf_types(data: Any) -> set[Any]:
     if isinstance(data, (list, tuple, range)):
         types = set(map(type, data))
         if np.ndarray in types:
-            warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
-                          "list to a single numpy.ndarray with numpy.array() before converting to a tensor.", UserWarning,
-                          stacklevel=4)
+            warnings.warn(
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                "list to a single numpy.ndarray with numpy.array() before converting to a tensor.",
+                UserWarning,
+                stacklevel=4,
+            )
         return types if types <= PLAIN else set().union(*map(leaf_types, data))
     if isinstance(data, Tensor):
         return {data.array.dtype}
@@ -74,9 +78,11 @@ def check_leaf(kind: Any, data: Any) -> None:
     if kind is complex:
         raise TypeError(f"complex numbers are not supported; the data were {data!r:.200}.")
     if kind in (str, bytes):
-        raise (ValueError(f"too many dimensions {kind.__name__!r}. The data hold text: convert it to numbers first.")
-               if isinstance(data, (list, tuple)) else
-               TypeError(f"new(): invalid data type {kind.__name__!r}. The data must be numbers."))
+        raise (
+            ValueError(f"too many dimensions {kind.__name__!r}. The data hold text: convert it to numbers first.")
+            if isinstance(data, (list, tuple))
+            else TypeError(f"new(): invalid data type {kind.__name__!r}. The data must be numbers.")
+        )
     name = "gradlab.dtype" if kind is dtype else kind.__name__
     hint = " A set or a dict has no order: give list(…) of it." if kind in (set, dict, frozenset) else ""
     raise RuntimeError(f"Could not infer dtype of {name}. The data must be a number, sequences of numbers or an array.{hint}")
@@ -88,8 +94,9 @@ def fitting(array: np.ndarray, wanted: np.dtype) -> np.ndarray:
         high = np.iinfo(wanted).max
         low = -high if wanted.kind == "u" else np.iinfo(wanted).min
         if not (array.min() >= low and array.max() <= high):
-            raise RuntimeError(f"value cannot be converted to type {known_dtype(wanted).name} without overflow. It holds {low} "
-                               f"to {high}.")
+            raise RuntimeError(
+                f"value cannot be converted to type {known_dtype(wanted).name} without overflow. It holds {low} to {high}."
+            )
         return array.astype(np.int64).astype(wanted)
     return array.astype(wanted)
 
@@ -99,8 +106,11 @@ def without_tensors(data: Any, integers: bool) -> Any:
     if isinstance(data, Tensor):
         if data.array.size != 1:
             hint = f"One has shape {list(data.array.shape)}: to put tensors together use gradlab.stack or gradlab.cat."
-            raise (TypeError(f"only integer tensors of a single element can be converted to an index. {hint}") if integers else
-                   ValueError(f"only one element tensors can be converted to Python scalars. {hint}"))
+            raise (
+                TypeError(f"only integer tensors of a single element can be converted to an index. {hint}")
+                if integers
+                else ValueError(f"only one element tensors can be converted to Python scalars. {hint}")
+            )
         return data.item()
     return [without_tensors(x, integers) for x in data] if isinstance(data, (list, tuple, range)) else data
 
@@ -120,14 +130,19 @@ def uneven(data: Any, error: Exception) -> Exception:
                     return ValueError(f"expected sequence of length {len(data[0])} at dim {depth + 1} (got {len(other)}). {hint}")
             elif isinstance(other, (list, tuple)):
                 kind = type(other).__name__
-                return TypeError(f"{kind!r} object cannot be interpreted as an integer. {hint}" if isinstance(data[0], int) else
-                                 f"must be real number, not {kind}. {hint}")
+                return TypeError(
+                    f"{kind!r} object cannot be interpreted as an integer. {hint}"
+                    if isinstance(data[0], int)
+                    else f"must be real number, not {kind}. {hint}"
+                )
         return next((wrong for x in data if (wrong := found(x, depth + 1))), None)
+
     return found(data, 0) or ValueError(f"{error}. {hint}")
 
 
-def tensor(data: Any, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False,
-           pin_memory: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A tensor with a copy of `data`: a number, nested sequences of numbers, or an array.
 
     Python floats become the default dtype (float32), integers int64; arrays keep their dtype.
@@ -142,9 +157,12 @@ def tensor(data: Any, *, dtype: Dtype = None, device: Device = None, requires_gr
 
 def warn_of_copy(name: str) -> None:
     """What torch advises instead of `tensor(x)` of a tensor."""
-    warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                  f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).", UserWarning,
-                  stacklevel=3)
+    warnings.warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor).",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
@@ -158,8 +176,9 @@ def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
     return placed(from_data(data, wanted), device, False)
 
 
-def asarray(obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None,
-            requires_grad: bool | None = None) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
     """`obj` as a tensor: it shares memory unless `copy` is True or dtype or device differ; `copy=False` raises if it cannot.
 
     A tensor keeps its history, unless `requires_grad` says whether gradients are wanted of the result.
@@ -169,8 +188,10 @@ def asarray(obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool 
     made = as_tensor(obj, dtype, device)
     shared = made.array is getattr(obj, "array", obj)
     if copy is False and not shared:
-        raise ValueError(f"can't alias tensor of dtype {known_dtype(getattr(obj, 'array', obj).dtype)} with another dtype or on "
-                         "another device. Leave copy=False away.")
+        raise ValueError(
+            f"can't alias tensor of dtype {known_dtype(getattr(obj, 'array', obj).dtype)} with another dtype or on "
+            "another device. Leave copy=False away."
+        )
     if copy and shared:
         made = made.clone()
     if requires_grad is not None and made.requires_grad != requires_grad:
@@ -184,11 +205,17 @@ def from_numpy(array: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type_name(array)}). gradlab.tensor takes numbers and lists.")
     known_dtype(array.dtype)
     if array.size and min(array.strides, default=0) < 0:
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                         "currently supported. Copy it: array.copy().")
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. Copy it: array.copy()."
+        )
     if not array.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and gradlab writes to no array that is not: writing to this tensor "
-                      "raises. Copy the array first (array.copy()) if the tensor is to be written to.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "The given NumPy array is not writable, and gradlab writes to no array that is not: writing to this tensor "
+            "raises. Copy the array first (array.copy()) if the tensor is to be written to.",
+            UserWarning,
+            stacklevel=2,
+        )
     return constant(array if type(array) is np.ndarray else array.view(np.ndarray))
 
 

@@ -4,6 +4,7 @@ A factory is written as a function from a description (sizes, a value, bounds) t
 `factory`, which adds `out`, `dtype`, `layout`, `device`, `pin_memory` and `requires_grad`, or by `factory_like`, for those that
 take after a tensor.
 """
+
 from __future__ import annotations
 
 import functools
@@ -37,14 +38,25 @@ def placed(array: Any, where: Device, requires_grad: bool) -> Tensor:
     made = constant(moved(array, place(where)))
     if requires_grad:
         if array.dtype.kind != "f":
-            raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients. The data made a tensor "
-                               f"of dtype {made.dtype}: write 1. and not 1, or give dtype=gradlab.float32.")
+            raise RuntimeError(
+                f"Only Tensors of floating point and complex dtype can require gradients. The data made a tensor "
+                f"of dtype {made.dtype}: write 1. and not 1, or give dtype=gradlab.float32."
+            )
         made.requires_grad_()
     return made
 
 
-SHARED = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in (
-    ("out", None), ("dtype", None), ("layout", None), ("device", None), ("pin_memory", False), ("requires_grad", False))]
+SHARED = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
+    for name, value in (
+        ("out", None),
+        ("dtype", None),
+        ("layout", None),
+        ("device", None),
+        ("pin_memory", False),
+        ("requires_grad", False),
+    )
+]
 LIKE = [inspect.Parameter("memory_format", inspect.Parameter.KEYWORD_ONLY, default=None), *SHARED[1:]]
 
 
@@ -60,8 +72,17 @@ def described(function: Any, make: Callable[..., Any], shared: list[inspect.Para
 def factory(make: Callable[..., Any]) -> Factory:
     """A function that makes an array, as one that makes tensors. `make` is also given `xp`, the namespace of the device, and
     `dtype`, NumPy's or None."""
-    def function(*args: Any, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Device = None,
-                 pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Tensor:
+
+    def function(
+        *args: Any,
+        out: Tensor | None = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Device = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        **options: Any,
+    ) -> Tensor:
         where = place(device)
         if layout is not None:
             only_strided(layout)
@@ -72,6 +93,7 @@ def factory(make: Callable[..., Any]) -> Factory:
         if requires_grad or where is not CPU:
             return placed(array, where, requires_grad)
         return constant(array)
+
     return described(function, make, SHARED)
 
 
@@ -79,9 +101,11 @@ def _into(name: str, out: Any, array: Any, wanted: Any) -> Tensor:
     if not isinstance(out, Tensor):
         raise expected(name, "out", None, "Tensor", out)
     if wanted is not None and wanted != out.array.dtype:
-        raise RuntimeError(f"dtype {OF_NUMPY[wanted].word} does not match dtype of out parameter ({out.dtype.word}). Leave "
-                           "dtype= away: the result is written in the dtype of out.")
-    if out.array.shape != array.shape:                                        # nothing that torch warns of here
+        raise RuntimeError(
+            f"dtype {OF_NUMPY[wanted].word} does not match dtype of out parameter ({out.dtype.word}). Leave "
+            "dtype= away: the result is written in the dtype of out."
+        )
+    if out.array.shape != array.shape:  # nothing that torch warns of here
         out.array = out.array.reshape(-1)[:0]
     return into(name, out, constant(array.astype(out.array.dtype)))
 
@@ -90,8 +114,17 @@ def factory_like(make: Callable[..., Any]) -> Factory:
     """The same for one that takes after a tensor: `make` is given its array first, and its dtype if no other is asked for."""
     name = make.__name__
 
-    def function(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Device = None,
-                 pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, **options: Any) -> Tensor:
+    def function(
+        input: Tensor,
+        *args: Any,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Device = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        **options: Any,
+    ) -> Tensor:
         if not isinstance(input, Tensor):
             raise expected(name, "input", 1, "Tensor", input)
         if layout is not None:
@@ -100,6 +133,7 @@ def factory_like(make: Callable[..., Any]) -> Factory:
         wanted = like.dtype if dtype is None else as_numpy_dtype(dtype, name)
         array = arranged(make(like, *args, dtype=wanted, xp=namespace_of[type(like)], **options), memory_format)
         return placed(array, input.device if device is None else device, requires_grad)
+
     return described(function, make, LIKE)
 
 
@@ -108,12 +142,17 @@ def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...
     if size is not None:
         shape = (size,)
     elif not shape:
-        raise (invalid_combination(name, (), "(tuple of ints size)") if name in ("rand", "randn") else
-               TypeError(f'{name}() missing 1 required positional arguments: "size"'))
+        raise (
+            invalid_combination(name, (), "(tuple of ints size)")
+            if name in ("rand", "randn")
+            else TypeError(f'{name}() missing 1 required positional arguments: "size"')
+        )
     alone = isinstance(shape[0], (tuple, list))
     if alone and len(shape) > 1:
-        raise TypeError(f"{name}() takes 1 positional argument but {len(shape)} were given. Give one tuple of integers, or the "
-                        "integers one after the other.")
+        raise TypeError(
+            f"{name}() takes 1 positional argument but {len(shape)} were given. Give one tuple of integers, or the "
+            "integers one after the other."
+        )
     made: list[int] = []
     for at, n in enumerate(shape[0] if alone else shape):
         if type(n) is not int:
@@ -121,13 +160,21 @@ def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...
                 n = n.array.item()
             if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
                 got = type(n).__name__
-                raise (expected(name, "size", 1, "tuple of ints", n) if at == 0 and not alone else TypeError(
-                    f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error \"type must be tuple of "
-                    f'ints,but got {got}"'))
+                raise (
+                    expected(name, "size", 1, "tuple of ints", n)
+                    if at == 0 and not alone
+                    else TypeError(
+                        f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error \"type must be tuple of "  # noqa: E501
+                        f'ints,but got {got}"'
+                    )
+                )
             n = int(n)
         made.append(n)
     if made and min(made) < 0:
         first = next(n for n in made if n < 0)
-        raise RuntimeError("zeros: Dimension size must be non-negative." if name == "zeros" else
-                           f"Trying to create tensor with negative dimension {first}: {made}")
+        raise RuntimeError(
+            "zeros: Dimension size must be non-negative."
+            if name == "zeros"
+            else f"Trying to create tensor with negative dimension {first}: {made}"
+        )
     return tuple(made)

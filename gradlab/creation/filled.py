@@ -1,4 +1,5 @@
 """Tensors of one value, of ones on a diagonal, and of numbers evenly spaced."""
+
 from __future__ import annotations
 
 import builtins
@@ -15,8 +16,22 @@ from gradlab.core.layout import arranged
 from gradlab.core.tensor import Tensor
 from gradlab.creation.factories import factory, factory_like, sizes
 
-__all__ = ["arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "logspace", "ones",
-           "ones_like", "range", "zeros", "zeros_like"]
+__all__ = [
+    "arange",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "range",
+    "zeros",
+    "zeros_like",
+]
 
 
 @factory
@@ -44,8 +59,9 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any, xp: Any) -> Any:
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(steps)} and {len(shape)}.")
     if min((0, *shape, *steps)) < 0:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. None may be "
-                           "negative.")
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}. None may be negative."
+        )
     wanted = default.float if dtype is None else dtype
     memory = xp.empty(1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) if 0 not in shape else 0, wanted)
     return xp.lib.stride_tricks.as_strided(memory, shape, tuple(s * memory.itemsize for s in steps))
@@ -65,10 +81,12 @@ def value_of(name: str, value: Any, position: int) -> Any:
 def fits(value: Any, wanted: np.dtype) -> Any:
     """The number, if the dtype has it."""
     if wanted.kind == "f" and isinstance(value, float) and isfinite(value) and abs(value) > float(np.finfo(wanted).max):
-        raise RuntimeError(f"value cannot be converted to type {'at::Half' if wanted.itemsize == 2 else 'float'} without "
-                           f"overflow. It is {value:g}.")
+        raise RuntimeError(
+            f"value cannot be converted to type {'at::Half' if wanted.itemsize == 2 else 'float'} without "
+            f"overflow. It is {value:g}."
+        )
     if wanted.kind in "iu":
-        wraps = wanted.kind == "u" and isinstance(value, int)                              # torch lets -1 be 255, not -1.0
+        wraps = wanted.kind == "u" and isinstance(value, int)  # torch lets -1 be 255, not -1.0
         if not isfinite(value) or not np.iinfo(wanted).min - 255 * wraps <= value <= np.iinfo(wanted).max:
             raise RuntimeError(f"value cannot be converted to type {OF_NUMPY[wanted].name}_t without overflow. It is {value}.")
         return int(value) % 256 if wanted.kind == "u" else int(value)
@@ -124,12 +142,12 @@ def arange(*bounds: Any, start: Any = None, end: Any = None, step: Any = None, d
     """The numbers from start up to but not including end: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`;
     int64 if all are integers, else the default float."""
     if dtype is None and start is end is step is None and len(bounds) == 1 and type(bounds[0]) is int and bounds[0] >= 0:
-        return np.arange(bounds[0], dtype=np.int64)                                                          # nearly always
+        return np.arange(bounds[0], dtype=np.int64)  # nearly always
     named = {k: v for k, v in (("start", start), ("end", end), ("step", step)) if v is not None}
     order = ["end"] if len(bounds) + len(named) == 1 else [k for k in ("start", "end", "step") if k not in named]
     if len(bounds) > len(order) or (len(bounds) == 1 and "end" not in named and order != ["end"] and "step" in named):
         order = ["end"] if len(bounds) == 1 else order
-    if len(bounds) > len(order) or "end" not in {*order[:len(bounds)], *named}:
+    if len(bounds) > len(order) or "end" not in {*order[: len(bounds)], *named}:
         raise invalid_combination("arange", bounds, "(Number end)", "(Number start, Number end, Number step = 1)", **named)
     named |= zip(order, bounds, strict=False)
     values = {k: number("arange", k, 1 + at, v) for at, (k, v) in enumerate(named.items())}
@@ -163,9 +181,12 @@ def range(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any, xp: 
     """The numbers from start to end, which is included. Deprecated: use arange."""
     if end is None:
         raise TypeError('range() missing 1 required positional arguments: "end"')
-    warnings.warn("gradlab.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-                  "Python's range builtin. Instead, use gradlab.arange, which produces values in [start, end).", UserWarning,
-                  stacklevel=3)
+    warnings.warn(
+        "gradlab.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use gradlab.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=3,
+    )
     start, end, step = (number("range", "start", 1, x) for x in (start or 0, end, step))
     count = int((end - start) / step) + 1 if step else 0
     return counted(start, start + (count - 0.5) * step, step, default.float if dtype is None else dtype)
@@ -176,12 +197,14 @@ def bounds_of(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> 
     bounds = []
     for argument, x in (("start", start), ("end", end)):
         if isinstance(x, Tensor) and x.array.ndim:
-            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {argument} with "
-                               f"{x.array.ndim} dimension(s).")
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {argument} with {x.array.ndim} dimension(s)."
+            )
         x = x.item() if isinstance(x, (Tensor, np.generic)) else x
         if not isinstance(x, (int, float)) or not isinstance(steps, (int, np.integer)):
-            raise invalid_combination(name, (start, end) if steps is None else (start, end, steps),
-                                      "(Number start, Number end, int steps)")
+            raise invalid_combination(
+                name, (start, end) if steps is None else (start, end, steps), "(Number start, Number end, int steps)"
+            )
         bounds.append(x)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -199,12 +222,15 @@ def linspace(start: Any, end: Any, steps: Any = None, *, dtype: Any, xp: Any) ->
     bounds = bounds_of("linspace", start, end, steps, wanted)
     if steps < 2:
         return np.full(steps, bounds[0]).astype(wanted)
-    typed = wanted.type if wanted.kind == "f" else np.float64           # counted from either end in this type, as torch does
+    typed = wanted.type if wanted.kind == "f" else np.float64  # counted from either end in this type, as torch does
     first, last = map(typed, bounds)
     width = (last - first) / typed(steps - 1)
     forth, back = (np.arange(n).astype(typed) for n in (steps // 2, steps - steps // 2))
-    halves = (first + width * forth, last - width * back) if typed is np.float16 else (
-        multiply_add(forth, width, first), multiply_add(back, -width, last))
+    halves = (
+        (first + width * forth, last - width * back)
+        if typed is np.float16
+        else (multiply_add(forth, width, first), multiply_add(back, -width, last))
+    )
     return np.concatenate((halves[0], halves[1][::-1])).astype(wanted)
 
 
@@ -217,8 +243,9 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, dty
         return np.full(steps, float(base) ** bounds[0]).astype(wanted)
     first, last = map(wanted.type if wanted.kind == "f" else int, bounds)
     width = float(last - first) / (steps - 1)
-    powers = np.concatenate((float(first) + width * np.arange(steps // 2),
-                             (float(last) - width * np.arange(steps - steps // 2))[::-1]))
+    powers = np.concatenate(
+        (float(first) + width * np.arange(steps // 2), (float(last) - width * np.arange(steps - steps // 2))[::-1])
+    )
     return (float(base) ** powers).astype(wanted)
 
 

@@ -1,4 +1,5 @@
 """`Tensor(…)` and the types of older texts: `FloatTensor([1, 2])`, `LongTensor(2, 3)`, `isinstance(x, FloatTensor)`."""
+
 from __future__ import annotations
 
 import warnings
@@ -28,14 +29,26 @@ from gradlab.core.tensor import Tensor
 from gradlab.creation.data import from_data
 from gradlab.creation.factories import Device, placed, sizes
 
-__all__ = ["BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
-           "ShortTensor", "set_default_tensor_type"]
+__all__ = [
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "set_default_tensor_type",
+]
 
 
 def options_of(typed: dtype) -> str:
     """How torch's errors write what a tensor of a dtype is like."""
-    return (f"TensorOptions(dtype={typed.c_name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false "
-            "(default), memory_format=(nullopt))")
+    return (
+        f"TensorOptions(dtype={typed.c_name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false "
+        "(default), memory_format=(nullopt))"
+    )
 
 
 def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None) -> Any:
@@ -49,8 +62,9 @@ def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None
             return np.empty(source, wanted)
         if isinstance(source, Tensor):
             if typed is not None and source.array.dtype != typed:
-                raise TypeError(f"expected {options_of(OF_NUMPY[typed])} (got {options_of(source.dtype)}). Call "
-                                f".to({OF_NUMPY[typed]}).")
+                raise TypeError(
+                    f"expected {options_of(OF_NUMPY[typed])} (got {options_of(source.dtype)}). Call .to({OF_NUMPY[typed]})."
+                )
             return source.array
         if isinstance(source, (float, np.generic)):
             raise TypeError(f"new(): data must be a sequence (got {type(source).__name__}). gradlab.tensor takes a number.")
@@ -75,9 +89,16 @@ class tensortype(type):  # noqa: N801  (torch's name)
 
 def legacy_type(typed: dtype, is_cuda: bool = False) -> tensortype:
     """The type that older texts use for a dtype."""
-    return tensortype(typed.legacy, (), {
-        "dtype": typed, "is_cuda": is_cuda, "__module__": "gradlab.cuda" if is_cuda else "gradlab",
-        "__doc__": f"A {typed.name} tensor of a sequence of numbers, or of the given sizes with unset values."})
+    return tensortype(
+        typed.legacy,
+        (),
+        {
+            "dtype": typed,
+            "is_cuda": is_cuda,
+            "__module__": "gradlab.cuda" if is_cuda else "gradlab",
+            "__doc__": f"A {typed.name} tensor of a sequence of numbers, or of the given sizes with unset values.",
+        },
+    )
 
 
 FloatTensor, DoubleTensor, HalfTensor = map(legacy_type, (float32, float64, float16))
@@ -100,8 +121,12 @@ def as_legacy(value: Any) -> tuple[dtype, bool] | None:
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by one of the older types or its name. Deprecated: use set_default_dtype."""
-    warnings.warn("gradlab.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use gradlab.set_default_dtype() and "
-                  "gradlab.set_default_device() as alternatives.", UserWarning, stacklevel=2)
+    warnings.warn(
+        "gradlab.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use gradlab.set_default_dtype() and "
+        "gradlab.set_default_device() as alternatives.",
+        UserWarning,
+        stacklevel=2,
+    )
     known = as_legacy(t)
     if known is None:
         raise TypeError("invalid type object. Give gradlab.FloatTensor, or its name.")

@@ -7,6 +7,7 @@ can name lines. While the mode is off nothing is done and nothing is kept.
 
 The mode belongs to a thread.
 """
+
 from __future__ import annotations
 
 import sys
@@ -34,7 +35,7 @@ from gradlab.diagnose.sites import present as recorded_already
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
-REVERSE = engine._reverse.__code__            # which node a sweep is at is read off its frame: the loop keeps no account of it
+REVERSE = engine._reverse.__code__  # which node a sweep is at is read off its frame: the loop keeps no account of it
 
 
 class Stack(Sequence[str]):
@@ -53,11 +54,20 @@ class Stack(Sequence[str]):
         if self._lines is None:
             places = [place for frame in self.frames if (place := place_of(frame)) is not None]
             cell = next((at for at, place in enumerate(places) if CELL.match(place.filename)), 0)
-            self._lines = StackSummary.from_list([
-                FrameSummary(p.filename, p.line, p.function, lookup_line=False, end_lineno=p.end,
-                             colno=p.start_column if p.start_column >= 0 else None,
-                             end_colno=p.end_column if p.end_column >= 0 else None)
-                for p in places[cell:]]).format()
+            self._lines = StackSummary.from_list(
+                [
+                    FrameSummary(
+                        p.filename,
+                        p.line,
+                        p.function,
+                        lookup_line=False,
+                        end_lineno=p.end,
+                        colno=p.start_column if p.start_column >= 0 else None,
+                        end_colno=p.end_column if p.end_column >= 0 else None,
+                    )
+                    for p in places[cell:]
+                ]
+            ).format()
         return self._lines
 
     def __getitem__(self, at: Any) -> Any:
@@ -77,8 +87,8 @@ class Anomaly(Watcher):
     """Watches what is recorded and what the sweeps return."""
 
     def __init__(self, sites: Sites | None) -> None:
-        self.check_nan, self.sites = True, sites                                             # None: somebody else's record sites
-        self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()     # how a node came to make nan
+        self.check_nan, self.sites = True, sites  # None: somebody else's record sites
+        self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # how a node came to make nan
 
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note the stack, and of whose backward the operation is part."""
@@ -101,7 +111,7 @@ class Anomaly(Watcher):
                 frames.append((frame.f_code, frame.f_lasti))
             elif parent is None and frame.f_code is REVERSE:
                 parent = frame.f_locals["node"].public[0]
-            frame = frame.f_back                                                             # type: ignore[assignment]
+            frame = frame.f_back  # type: ignore[assignment]
         node.metadata["traceback_"] = Stack(tuple(reversed(frames)))
         if parent is not None:
             node.metadata["parent_"] = parent
@@ -122,8 +132,9 @@ class Anomaly(Watcher):
         for at, c in enumerate(cotangents):
             array = getattr(c, "array", c)
             if array is not None and type(array) is not Bundle and has_nan(array):
-                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {at}th output."
-                                   f"{self.why(node, at, g, array)}")
+                raise RuntimeError(
+                    f"Function '{node.name()}' returned nan values in its {at}th output.{self.why(node, at, g, array)}"
+                )
 
     def end(self, sweep: Sweep, error: BaseException | None) -> None:
         """Tell where the node at which a sweep failed was recorded."""
@@ -134,8 +145,10 @@ class Anomaly(Watcher):
             seen = {node}
             while (node := parent_of(node)) is not None and node not in seen:
                 seen.add(node)
-                warn(f"\n\nPrevious calculation was induced by {node.name()}. "
-                     f"{traceback_of(node, 'that induced the previous calculation')}")
+                warn(
+                    f"\n\nPrevious calculation was induced by {node.name()}. "
+                    f"{traceback_of(node, 'that induced the previous calculation')}"
+                )
 
     def why(self, node: Any, at: int, g: Any, c: Any) -> str:
         """Where the nan is, what it was computed from, and where the forward pass had nan first."""
@@ -159,8 +172,9 @@ class Anomaly(Watcher):
             first = below[0].public[0]
             stack = first.metadata["traceback_"].frames
             place = place_of(stack[-1]) if stack else None
-            text += (f". In the forward pass {first.name()} {self.first_nan[first]}"
-                     + (f" ({place.where}{f': `{place.expression}`' if place.expression else ''})" if place else ""))
+            text += f". In the forward pass {first.name()} {self.first_nan[first]}" + (
+                f" ({place.where}{f': `{place.expression}`' if place.expression else ''})" if place else ""
+            )
         return text + "."
 
 
@@ -300,8 +314,11 @@ class detect_anomaly:  # noqa: N801  (torch's name)
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-                      "debugging.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def __enter__(self) -> None:
         self._extent = _switched_on(self._check_nan)

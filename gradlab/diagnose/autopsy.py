@@ -4,6 +4,7 @@ An error begins with torch's sentence, unchanged, so that a search finds help. W
 graph, from what `diagnose.sites` has noted, or from the source of the line at hand; where no sites were recorded, one sentence
 says how to see the lines. Nothing here runs before something is wrong.
 """
+
 from __future__ import annotations
 
 import ast
@@ -36,8 +37,8 @@ from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
 from gradlab.diagnose.speaking import is_module, library_name, spelled, value_of
 
 COLUMNS = 100
-LABEL = 11                                                                   # where the text beside a label begins
-WALKED = 20_000                                                              # nodes that are looked at for one message
+LABEL = 11  # where the text beside a label begins
+WALKED = 20_000  # nodes that are looked at for one message
 HOW = " To see the lines, run it inside `with gradlab.record_sites():` or in a %%grad cell."
 
 
@@ -45,8 +46,14 @@ def told(first: str, *facts: tuple[str, str]) -> str:
     """A first paragraph, and below it what is known, one labelled entry each."""
     lines = [spelled(first)]
     for label, text in ((label, spelled(text) if label in ("fix", "why") else text) for label, text in facts):
-        lines += textwrap.wrap(text, COLUMNS, initial_indent=f"  {label}".ljust(LABEL), subsequent_indent=" " * LABEL,
-                               break_long_words=False, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            text,
+            COLUMNS,
+            initial_indent=f"  {label}".ljust(LABEL),
+            subsequent_indent=" " * LABEL,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return "\n".join(lines)
 
 
@@ -66,15 +73,25 @@ def made_at(node: Any) -> str:
 
 
 # ------------------------------------------------------------------------------------------------ saved, then overwritten
-def written_to(plain: RuntimeError, type_name: str, shape: tuple[int, ...], producer: str | None, version: int, user: str,
-               node: Any = None, argument: str = "", storage: Any = None) -> RuntimeError:
+def written_to(
+    plain: RuntimeError,
+    type_name: str,
+    shape: tuple[int, ...],
+    producer: str | None,
+    version: int,
+    user: str,
+    node: Any = None,
+    argument: str = "",
+    storage: Any = None,
+) -> RuntimeError:
     """A saved tensor was written to: who saved it, who wrote, what to write instead."""
     writes = list(getattr(storage, "writes", ()))
     since = [] if node is None else [write for write in writes if write.tick < node.order]
     before = writes[-len(since) - 1] if len(writes) > len(since) else None
     first = since[0] if since else None
-    complete = first is not None and (first.version == 1 or node.order < first.began or (
-        before is not None and before.version + 1 == first.version))
+    complete = first is not None and (
+        first.version == 1 or node.order < first.began or (before is not None and before.version + 1 == first.version)
+    )
     then = first.version - 1 if first is not None and complete else 0 if version == 1 else None
     saving, writing = place_of(getattr(node, "site", None)), place_of(first.site if first is not None else None)
     what = "it"
@@ -87,8 +104,10 @@ def written_to(plain: RuntimeError, type_name: str, shape: tuple[int, ...], prod
     wanted = "an earlier version" if then is None else f"version {then}"
     sentence = modified(type_name, shape, producer, version, wanted, user)
     if saving is None and writing is None:
-        return RuntimeError(f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 rather than x += 1), "
-                            f"or after backward().{how_to_see()}")
+        return RuntimeError(
+            f"{sentence}{'' if what == 'it' else f' ({what})'}. Write to a copy (x = x + 1 rather than x += 1), "
+            f"or after backward().{how_to_see()}"
+        )
     facts = []
     if saving is not None:
         known = [what] * (what != "it") + [f"at version {then}"] * (then is not None)
@@ -96,8 +115,14 @@ def written_to(plain: RuntimeError, type_name: str, shape: tuple[int, ...], prod
     if writing is not None and first is not None:
         to = f"version {first.version}" + (f", the first of {len(since)} writes" if len(since) > 1 else "")
         facts.append(("modified", f"{writing.quoted(whole=True)} ({operation(first, writing)}, to {to})"))
-    facts.append(("fix", remedy(first, writing) if first is not None else
-                  "write to a copy (x = x + 1 rather than x += 1), or after backward()"))
+    facts.append(
+        (
+            "fix",
+            remedy(first, writing)
+            if first is not None
+            else "write to a copy (x = x + 1 rather than x += 1), or after backward()",
+        )
+    )
     return RuntimeError(told(f"{sentence}.", *facts))
 
 
@@ -139,14 +164,23 @@ def remedy(write: Write, place: Place | None) -> str:
         if any(keyword.arg == "inplace" and isinstance(keyword.value, ast.Constant) for keyword in call.keywords):
             return f"leave `inplace=True` out{at}"
         function = call.func
-        if isinstance(function, ast.Attribute) and function.attr.endswith("_") and isinstance(function.value, ast.Name) and (
-                isinstance(statement, ast.Expr) and statement.value is call and hasattr(Tensor, function.attr[:-1])):
+        if (
+            isinstance(function, ast.Attribute)
+            and function.attr.endswith("_")
+            and isinstance(function.value, ast.Name)
+            and (isinstance(statement, ast.Expr) and statement.value is call and hasattr(Tensor, function.attr[:-1]))
+        ):
             out = ast.Call(ast.Attribute(function.value, function.attr[:-1]), call.args, call.keywords)
             return f"write `{function.value.id} = {source_of(out)}` instead of `{source_of(call)}`{at}"
         if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")) and write.function not in ("", "method"):
             return f"{write.function} wrote in place{at}: leave inplace=True out where it was asked for, or give it a clone()"
-    written = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target if isinstance(
-        statement, ast.AugAssign) else call
+    written = (
+        statement.targets[0]
+        if isinstance(statement, ast.Assign)
+        else statement.target
+        if isinstance(statement, ast.AugAssign)
+        else call
+    )
     if name := root_name(written):
         return f"put `{name} = {name}.clone()` before {place.short}, so that the saved values stay as they are"
     return f"write to a clone(){at}, or after backward()"
@@ -159,8 +193,10 @@ def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> R
     made, by = made_at(node), place_of(freed.site if freed is not None else None)
     first = str(plain).removesuffix(".")
     if not made and by is None:
-        return RuntimeError(f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
-                            f"and call it once.{how_to_see()}")
+        return RuntimeError(
+            f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
+            f"and call it once.{how_to_see()}"
+        )
     facts = [("freed", f"{made} ({node.title})")] if made else []
     facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
     carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
@@ -199,14 +235,20 @@ WAYS = {
     "data": (".data gives the values of {what} without their history", "leave .data out{at}, if its gradient is wanted"),
     "no_grad": ("computed from {what} while no_grad() or set_grad_enabled(False) held", "compute it outside no_grad(){at}"),
     "inference_mode": ("computed from {what} in inference_mode()", "compute it outside inference_mode(){at}"),
-    "comparison": ("a comparison of {what} gives bools, which have no gradient",
-                   "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)"),
-    "position": ("a position among {what} is an integer, and has no gradient",
-                 "differentiate what comes before argmax{at}: max, or softmax in its place"),
+    "comparison": (
+        "a comparison of {what} gives bools, which have no gradient",
+        "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)",
+    ),
+    "position": (
+        "a position among {what} is an integer, and has no gradient",
+        "differentiate what comes before argmax{at}: max, or softmax in its place",
+    ),
     "cast": ("the cast of {what} to integers or bools has no gradient", "leave the cast out{at}"),
     "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
-    "item()": ("it made a Python number of {what}, and numbers have no history",
-               "go on with the tensor itself{at} (`gradlab.stack` puts several together)"),
+    "item()": (
+        "it made a Python number of {what}, and numbers have no history",
+        "go on with the tensor itself{at} (`gradlab.stack` puts several together)",
+    ),
     "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
 }
 
@@ -218,8 +260,10 @@ def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeErro
     if facts:
         return RuntimeError(told(first, *facts))
     if getattr(output, "dtype", output).is_floating_point:
-        first += (" No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
-                  "or .item(): set requires_grad=True on the input before computing.")
+        first += (
+            " No tensor it was made from requires a gradient, or it was made under no_grad() or cut off by detach(), .data "
+            "or .item(): set requires_grad=True on the input before computing."
+        )
     return RuntimeError(first + how_to_see())
 
 
@@ -269,11 +313,15 @@ def asked(place: Place, whole_numbers: bool, *, named: bool = True) -> str:
         return f"call requires_grad_() before {place.short} on what to differentiate by"
     if len(names) == 1:
         ask = f"call {names[0]}.requires_grad_() before {place.short}"
-        return f"make its data floating point (1. and not 1), and {ask}" if whole_numbers else (
-            f"{ask}, if {names[0]} is what to differentiate by")
+        return (
+            f"make its data floating point (1. and not 1), and {ask}"
+            if whole_numbers
+            else (f"{ask}, if {names[0]} is what to differentiate by")
+        )
     which = f"{', '.join(names[:-1])} or {names[-1]}"
     return f"call requires_grad_() on what to differentiate by ({which}) before {place.short}" + (
-        ", and make its data floating point (1. and not 1)" if whole_numbers else "")
+        ", and make its data floating point (1. and not 1)" if whole_numbers else ""
+    )
 
 
 def is_frozen(value: Any) -> bool:
@@ -301,8 +349,11 @@ def explained(loss: Loss) -> list[tuple[str, str]]:
     unknown = f"{loss.how} gives the values of {{what}} without their history", "differentiate what comes before it"
     why, fix = WAYS.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
     what = f"{loss.what} (shape {list(loss.shape)})"
-    return [("lost", place.quoted() if place is not None else "at a place that is not known"),
-            ("why", why.format(what=what)), ("fix", fix.format(at=at))]
+    return [
+        ("lost", place.quoted() if place is not None else "at a place that is not known"),
+        ("why", why.format(what=what)),
+        ("fix", fix.format(at=at)),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- graph without input
@@ -322,9 +373,16 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
         shared = [node for node in below([x.node]) if node in own]
         if shared:
             by = made or f"by {x.node.title}"
-            facts += [("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
-                      ("fix", ("differentiate by the tensor that was used, or use this one: a name that is bound again "
-                               "(x = x + 0) is another tensor"))]
+            facts += [
+                ("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
+                (
+                    "fix",
+                    (
+                        "differentiate by the tensor that was used, or use this one: a name that is bound again "
+                        "(x = x + 0) is another tensor"
+                    ),
+                ),
+            ]
         elif made:
             facts.append(("made", made))
     else:
@@ -337,8 +395,15 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
         else:
             shapes = [list(node.shape) for node in graph if node.op is None]
             has = f"{len(shapes)} {'leaf' if len(shapes) == 1 else 'leaves'}, of shapes {', '.join(map(str, shapes[:4]))}"
-            facts.append(("why", (f"it is a leaf of shape {list(x.array.shape)} that no operation of the graph used; the graph "
-                                  f"has {has}{' …' if len(shapes) > 4 else ''}")))
+            facts.append(
+                (
+                    "why",
+                    (
+                        f"it is a leaf of shape {list(x.array.shape)} that no operation of the graph used; the graph "
+                        f"has {has}{' …' if len(shapes) > 4 else ''}"
+                    ),
+                )
+            )
     known = made or any(hasattr(node, "site") for node in graph)
     return RuntimeError(told(first + ("" if known else how_to_see()), *facts))
 
@@ -361,7 +426,7 @@ def shares(one: Any, other: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------- at this line
-WORDED: dict[Any, tuple[Any, str]] = {}                                      # the warning of a line, which may run in a loop
+WORDED: dict[Any, tuple[Any, str]] = {}  # the warning of a line, which may run in a loop
 
 
 def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
@@ -373,7 +438,7 @@ def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
         if len(WORDED) >= 256:
             WORDED.clear()
         text = worded(str(plain), tensor, place_of(here), place_of(made))
-        WORDED[key] = (here, made), text                                     # the sites, so that no id is used again
+        WORDED[key] = (here, made), text  # the sites, so that no id is used again
     return UserWarning(WORDED[key][1])
 
 
@@ -385,8 +450,10 @@ def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> s
         called = name if name.replace(".", "").isidentifier() else "y"
         if step := rebinding(made, called) or rebinding(here, called):
             where, update = step
-            facts += [("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
-                      ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself")]
+            facts += [
+                ("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
+                ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself"),
+            ]
             return told(first, *facts)
         facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
     if leaves := names_of_leaves(tensor):
@@ -402,8 +469,11 @@ def names_of_leaves(tensor: Any) -> list[str]:
         frame = frame.f_back
     if frame is None:
         return []
-    leaves = {id(leaf) for node in below([tensor.node]) if node.op is None and (
-        leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None}
+    leaves = {
+        id(leaf)
+        for node in below([tensor.node])
+        if node.op is None and (leaf := getattr(node, "variable", None)) is not None and leaf.grad_slot is not None
+    }
     return [f"{name}.grad" for name, value in frame.f_locals.items() if id(value) in leaves and str(name)[:1] != "_"][:4]
 
 
@@ -423,8 +493,7 @@ def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
 # --------------------------------------------------------------------------------------------------------- what is registered
 def weights(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
     """Weights of another shape than their output."""
-    return plain if batched else this_line(
-        plain, ("backward", "`{ones}` has the right shape: it weighs every element alike"))
+    return plain if batched else this_line(plain, ("backward", "`{ones}` has the right shape: it weighs every element alike"))
 
 
 def in_place(plain: RuntimeError) -> RuntimeError:
@@ -433,8 +502,7 @@ def in_place(plain: RuntimeError) -> RuntimeError:
 
 
 EXPLAINED: dict[str, Callable[..., Exception]] = {
-    "not_scalar": lambda plain, shape: this_line(
-        plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")),
+    "not_scalar": lambda plain, shape: this_line(plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")),
     "no_graph": without_history,
     "graph_freed": second_sweep,
     "overwritten": written_to,

@@ -3,6 +3,7 @@
 NumPy and CuPy raise a `MemoryError`. A recording function, and a sweep, hand it here, with the nodes that the operation's
 operands (or the sweep's roots) came from: what these saved is what a user can do something about.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -32,17 +33,23 @@ def exhausted(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Ite
     lines[0] += f" The operation was {name.strip('_')}."
     if on_gpu and cuda.cupy is not None:
         pool = cuda.cupy.get_default_memory_pool()
-        lines.append(f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
-                     "for reuse (gradlab.cuda.empty_cache() gives them back).")
+        lines.append(
+            f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
+            "for reuse (gradlab.cuda.empty_cache() gives them back)."
+        )
     if found:
         lines.append(f"The graph holds {amount(sum(size for _, size in found))} in {len(found)} saved tensors. The largest:")
         lines += [f"  {amount(size):>10}  {what}" for what, size in found[:SHOWN]]
-        lines.append("What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
-                     "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
-                     "loss).")
+        lines.append(
+            "What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
+            "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
+            "loss)."
+        )
     else:
-        lines.append("No graph is held. What to do: a smaller batch or a smaller result, float32 for float64, and del for what "
-                     "is not needed.")
+        lines.append(
+            "No graph is held. What to do: a smaller batch or a smaller result, float32 for float64, and del for what "
+            "is not needed."
+        )
     return OutOfMemoryError("\n".join(lines))
 
 
@@ -61,8 +68,12 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 shape = "×".join(map(str, owner.shape)) or "0-d"
-                found.append((f"{node.title}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
-                              owner.size * owner.itemsize))
+                found.append(
+                    (
+                        f"{node.title}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
+                        owner.size * owner.itemsize,
+                    )
+                )
     return found
 
 
@@ -75,4 +86,3 @@ def amount(size: Any) -> str:
         size /= 1024
         del units[0]
     return f"{size} bytes" if units[0] == "bytes" else f"{size:.2f} {units[0]}"
-

@@ -4,6 +4,7 @@ A code object knows for each instruction which characters of the source it was c
 from `linecache`, where IPython puts its cells too. All of it happens when an error is worded, never while a program runs. The
 statement is parsed to say what to write instead; what cannot be found or parsed is left out of the message.
 """
+
 from __future__ import annotations
 
 import ast
@@ -18,10 +19,10 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 
-WIDTH = 64                                                                   # characters of source that are quoted
+WIDTH = 64  # characters of source that are quoted
 CELL = re.compile(r"<ipython-input-(\d+)-\w+>$|.*ipykernel_\d+[/\\]\d+\.py$")
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete, ast.Raise)
-LARGEST = 2_000_000                                                          # characters of a file that is still parsed
+LARGEST = 2_000_000  # characters of a file that is still parsed
 
 
 class Cells:
@@ -63,8 +64,13 @@ class Place:
     @property
     def short(self) -> str:
         """ "line 3"; "that line" of what has but one, "In[4] line 3" of another cell."""
-        return "that line" if self.filename.startswith("<%grad") else self.where[self.where.index(" ") + 1:] if CELL.match(
-            self.filename) else f"line {self.line}"
+        return (
+            "that line"
+            if self.filename.startswith("<%grad")
+            else self.where[self.where.index(" ") + 1 :]
+            if CELL.match(self.filename)
+            else f"line {self.line}"
+        )
 
     @cached_property
     def lines(self) -> list[str]:
@@ -74,11 +80,11 @@ class Place:
     @cached_property
     def expression(self) -> str:
         """The source of the very sub-expression on one line; "" if it is not known."""
-        if not self.lines[self.line - 1:self.end] or self.start_column < 0:
+        if not self.lines[self.line - 1 : self.end] or self.start_column < 0:
             return ""
-        rows = [row.encode() for row in self.lines[self.line - 1:self.end]]
-        rows[-1] = rows[-1][:self.end_column]
-        rows[0] = rows[0][self.start_column:]
+        rows = [row.encode() for row in self.lines[self.line - 1 : self.end]]
+        rows[-1] = rows[-1][: self.end_column]
+        rows[0] = rows[0][self.start_column :]
         return " ".join(b" ".join(rows).decode(errors="replace").split())
 
     @cached_property
@@ -108,7 +114,11 @@ class Place:
         """The sub-expression, parsed; None if it is not known."""
         for node in ast.walk(self.statement) if self.statement is not None else ():
             if isinstance(node, ast.expr) and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == (
-                    self.line, self.start_column, self.end, self.end_column):
+                self.line,
+                self.start_column,
+                self.end,
+                self.end_column,
+            ):
                 return node
         return None
 
@@ -116,9 +126,9 @@ class Place:
     def text(self) -> str:
         """The statement on one line, or the line."""
         if self.statement is not None:
-            rows = [row.encode() for row in self.lines[self.statement.lineno - 1:self.statement.end_lineno]]
-            rows[-1] = rows[-1][:self.statement.end_col_offset]
-            rows[0] = rows[0][self.statement.col_offset:]
+            rows = [row.encode() for row in self.lines[self.statement.lineno - 1 : self.statement.end_lineno]]
+            rows[-1] = rows[-1][: self.statement.end_col_offset]
+            rows[0] = rows[0][self.statement.col_offset :]
             return " ".join(b" ".join(rows).decode(errors="replace").split())
         return self.lines[self.line - 1].strip() if len(self.lines) >= self.line else ""
 
@@ -137,7 +147,7 @@ class Positions(threading.local):
     """The positions of the code that was asked for last: the nodes of a graph come from few."""
 
     code: Any = None
-    found: list[Any] = []                                                    # noqa: RUF012  (replaced, never changed)
+    found: list[Any] = []  # noqa: RUF012  (replaced, never changed)
 
 
 positions = Positions()
@@ -153,7 +163,7 @@ def place_of(site: Any) -> Place | None:
     at = max(offset, 0) // 2
     line, end, start, stop = positions.found[at] if at < len(positions.found) else (None,) * 4
     line = line or code.co_firstlineno
-    if end is None or start is None or stop is None:                         # python -X no_debug_ranges
+    if end is None or start is None or stop is None:  # python -X no_debug_ranges
         end, start, stop = line, -1, -1
     return Place(code.co_filename, code.co_name, line, end, start, stop)
 
@@ -177,7 +187,7 @@ def clipped(text: str, around: str = "") -> str:
         return text
     at = max(text.find(around), 0) if around else 0
     start = max(0, min(at - 8, len(text) - WIDTH))
-    return ("…" if start else "") + text[start:start + WIDTH] + ("…" if start + WIDTH < len(text) else "")
+    return ("…" if start else "") + text[start : start + WIDTH] + ("…" if start + WIDTH < len(text) else "")
 
 
 def root_name(node: Any) -> str:
@@ -232,8 +242,15 @@ def hands_on(source: Place | None, reader: Place | None) -> bool:
     if source is None or reader is None or (source.filename, source.function) != (reader.filename, reader.function):
         return False
     statement = source.statement
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target] if isinstance(
-        statement, (ast.AugAssign, ast.AnnAssign)) else [statement.value] if isinstance(statement, ast.Expr) else []
+    targets = (
+        statement.targets
+        if isinstance(statement, ast.Assign)
+        else [statement.target]
+        if isinstance(statement, (ast.AugAssign, ast.AnnAssign))
+        else [statement.value]
+        if isinstance(statement, ast.Expr)
+        else []
+    )
     given = {root_name(target) for target in targets} - {"", *MODULES}
     read = getattr(reader.statement, "value", None)
     return read is not None and any(isinstance(child, ast.Name) and child.id in given for child in ast.walk(read))
@@ -283,11 +300,16 @@ def rebinding(place: Place | None, name: str) -> tuple[Place, str] | None:
 def _as_update(statement: ast.Assign, name: str) -> str:
     """The update that an assignment to `name` with its own `.grad` in it is; "" of another."""
     target, value = statement.targets[0], statement.value
-    pairs = list(zip(target.elts, value.elts, strict=False)) if isinstance(target, ast.Tuple) and isinstance(
-        value, ast.Tuple) else [(target, value)]
+    pairs = (
+        list(zip(target.elts, value.elts, strict=False))
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        else [(target, value)]
+    )
     for one, new in pairs:
-        if source_of(one) == name and any(isinstance(child, ast.Attribute) and child.attr == "grad" and source_of(
-                child.value) == name for child in ast.walk(new)):
+        if source_of(one) == name and any(
+            isinstance(child, ast.Attribute) and child.attr == "grad" and source_of(child.value) == name
+            for child in ast.walk(new)
+        ):
             if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(new, ast.BinOp) and source_of(new.left) == name:
                 return source_of(ast.AugAssign(one, new.op, new.right))
             return f"{name}.copy_({source_of(new)})"

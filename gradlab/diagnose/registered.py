@@ -1,4 +1,5 @@
 """On import, the core's errors are worded here: `gradlab.diagnose.autopsy`, which is loaded when the first error is raised."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -8,6 +8,7 @@ What is noted is kept where it belongs, in slots that are empty while nobody wat
 `Tensor.lost`. So it lives as long as the graph does, also after the block in which it was recorded, and holds no tensor: a
 `Loss` is handed on from tensor to tensor, never chained, and refers weakly to the node that was cut off.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -22,12 +23,12 @@ from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, tick
 from gradlab.core.watching import Watcher, watchers, watching
 
-HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")                 # our modules, and the code that we generate
+HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
 CORE = (HOME[0] + "core/", "<gradlab")
 OPTIMIZERS = HOME[0] + "optim/"
-OURS: set[str] = set()                                                       # file names known to start so
-KEPT = 64                                                                    # writes to one storage that are remembered
-MOST = 3                                                                     # losses that a tensor remembers
+OURS: set[str] = set()  # file names known to start so
+KEPT = 64  # writes to one storage that are remembered
+MOST = 3  # losses that a tensor remembers
 
 Site = tuple[Any, ...]
 
@@ -36,25 +37,25 @@ class Write(NamedTuple):
     """One write to a storage: when (a tick), where, by which function of gradlab's, and what kind of tensor it went through."""
 
     tick: int
-    version: int                          # of the storage, after it
-    began: int                            # the tick when the recording began that noted it
+    version: int  # of the storage, after it
+    began: int  # the tick when the recording began that noted it
     site: Site | None
-    function: str                         # "add_"
-    entry: str                            # the method of ours that the user called: "step" of an optimizer
-    leaf: bool                            # a leaf that requires grad
-    graded: bool                          # in grad mode
-    lost: tuple[Loss, ...]                # of a tensor that shares the memory without the history
+    function: str  # "add_"
+    entry: str  # the method of ours that the user called: "step" of an optimizer
+    leaf: bool  # a leaf that requires grad
+    graded: bool  # in grad mode
+    lost: tuple[Loss, ...]  # of a tensor that shares the memory without the history
 
 
 class Loss(NamedTuple):
     """How and where a tensor came to have no history, although …"""
 
-    how: str                              # "detach", "data", "no_grad", "constant" (nothing required grad), "integers" …
+    how: str  # "detach", "data", "no_grad", "constant" (nothing required grad), "integers" …
     site: Site | None
-    what: str                             # what did require grad: "the result of ExpBackward0"
+    what: str  # what did require grad: "the result of ExpBackward0"
     shape: tuple[int, ...]
-    node: Any = None                      # a weak reference to its node
-    after: Any = None                     # of a "constant": the last Loss that left no tensor behind, as item()
+    node: Any = None  # a weak reference to its node
+    after: Any = None  # of a "constant": the last Loss that left no tensor behind, as item()
 
 
 class Freed(NamedTuple):
@@ -86,8 +87,8 @@ class Sites(Watcher):
 
     def __init__(self) -> None:
         self.began = tick()
-        self.lossy = False                                                   # whether anything has been cut off yet
-        self.away: Loss | None = None                                        # the last value that left as a number or an array
+        self.lossy = False  # whether anything has been cut off yet
+        self.away: Loss | None = None  # the last value that left as a number or an array
 
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
@@ -118,13 +119,13 @@ class Sites(Watcher):
                 continue
             if x.node is not None:
                 how = "inference_mode" if mode.inference else "no_grad"
-                return Loss(how, site, wording(x.node), x.array.shape, weakref.ref(x.node)),
+                return (Loss(how, site, wording(x.node), x.array.shape, weakref.ref(x.node)),)
             losses += [loss for loss in getattr(x, "lost", ()) if loss not in losses]
         cuts = [loss for loss in losses if loss.how != "constant"]
         if cuts or losses:
             return tuple((cuts or losses)[:MOST])
         kind = next((str(x.dtype) for x in args if x is not None and x.array.dtype.kind != "f"), "")
-        return Loss("constant", site, kind, args[0].array.shape if args and args[0] is not None else (), None, self.away),
+        return (Loss("constant", site, kind, args[0].array.shape if args and args[0] is not None else (), None, self.away),)
 
     def wrote(self, tensor: Any) -> None:
         """Note where memory was written to."""
@@ -141,8 +142,11 @@ class Sites(Watcher):
         if writes is None:
             storage.writes = writes = deque(maxlen=KEPT)
         leaf = tensor.node is not None and tensor.node.op is None
-        writes.append(Write(storage.written, storage.version, self.began, site, function, entry, leaf, mode.grad,
-                            getattr(tensor, "lost", ())))
+        writes.append(
+            Write(
+                storage.written, storage.version, self.began, site, function, entry, leaf, mode.grad, getattr(tensor, "lost", ())
+            )
+        )
 
     def rebased(self, node: Any) -> None:
         """Note where a node was recorded for a write."""
@@ -153,7 +157,7 @@ class Sites(Watcher):
         """Note where a tensor was made without the history of its source."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
-            lost = Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node)),
+            lost = (Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node)),)
         if lost:
             made.lost, self.lossy = lost, True
 

@@ -3,6 +3,7 @@
 Advice is code that somebody will type. So it is worded when an error is, with the namespace of the nearest frame outside gradlab
 (and the notebook's, while the extension is loaded): `gl.ones_like(y)` for who imported gradlab as gl.
 """
+
 from __future__ import annotations
 
 import inspect

@@ -66,8 +66,7 @@ class Cells:
         first, end, left, right = self.window = window
         tall, broad = limit if isinstance(limit, tuple) else (limit, limit)
         stops = np.cumsum([0, *(size for _, size in blocks)])
-        inside = [("", int(max(0, min(right, stop) - max(left, start))))
-                  for start, stop in pairwise(stops)]
+        inside = [("", int(max(0, min(right, stop) - max(left, start)))) for start, stop in pairwise(stops)]
         self.rows = first + bins([("", end - first)], tall)
         self.columns = left + bins(inside, broad)
         self.low = np.full((len(self.rows), len(self.columns)), np.inf)
@@ -194,8 +193,11 @@ class Cells:
         """Which entries lie in the window, and the cells of those."""
         first, end, left, right = self.window
         inside = (rows >= first) & (rows < end) & (columns >= left) & (columns < right)
-        return (inside, np.searchsorted(self.rows, rows[inside], side="right") - 1,
-                np.searchsorted(self.columns, columns[inside], side="right") - 1)
+        return (
+            inside,
+            np.searchsorted(self.rows, rows[inside], side="right") - 1,
+            np.searchsorted(self.columns, columns[inside], side="right") - 1,
+        )
 
     def _put(self, where: Any, band: np.ndarray, present: np.ndarray | None, starts: np.ndarray) -> None:
         """Put parallel lines into one line of cells, which begin at `starts`; of each line what is `present`."""

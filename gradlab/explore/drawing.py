@@ -13,6 +13,7 @@ The notebook gets one `<img>` with a data URI and never a bare `image/svg+xml`, 
 and which an untrusted notebook does not show. The PNG is the same SVG, rasterised by resvg with the DejaVu font that
 matplotlib brings.
 """
+
 from __future__ import annotations
 
 import base64
@@ -26,25 +27,25 @@ from typing import Any
 from unicodedata import east_asian_width
 
 # On the transparent ground: contrast on white and on #111 in brackets.
-VALUE = "#2f7cc3"                                   # what flows forward: values, leaves               [4.4, 4.3]
-GRADIENT = "#c05c0c"                                # what flows back: cotangents, gradients           [4.4, 4.3]
-DIM = "#717d8d"                                     # text: axis labels, captions, shapes on edges     [4.2, 4.5]
-EDGE = "#7f8a99"                                    # lines                                            [3.5, 5.4]
+VALUE = "#2f7cc3"  # what flows forward: values, leaves               [4.4, 4.3]
+GRADIENT = "#c05c0c"  # what flows back: cotangents, gradients           [4.4, 4.3]
+DIM = "#717d8d"  # text: axis labels, captions, shapes on edges     [4.2, 4.5]
+EDGE = "#7f8a99"  # lines                                            [3.5, 5.4]
 # In and around opaque boxes.
-INK = "#1c2430"                                     # text on PANEL and PAPER; also the ground of an output
-PAPER = "#ffffff"                                   # text on INK
-PANEL = "#f7f8fa"                                   # the ground of an operation
-LINE = "#c3cad4"                                    # the outline of an operation
-QUIET = "#5b6472"                                   # small text on PANEL
-VALUE_PANEL = "#e9f1f9"                             # the ground of a leaf
-GRADIENT_PANEL = "#fdf1e4"                          # the ground of what is active
+INK = "#1c2430"  # text on PANEL and PAPER; also the ground of an output
+PAPER = "#ffffff"  # text on INK
+PANEL = "#f7f8fa"  # the ground of an operation
+LINE = "#c3cad4"  # the outline of an operation
+QUIET = "#5b6472"  # small text on PANEL
+VALUE_PANEL = "#e9f1f9"  # the ground of a leaf
+GRADIENT_PANEL = "#fdf1e4"  # the ground of what is active
 
 SANS = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-MAX_SIDE = 1200                                     # pixels of a bitmap
-MAX_BYTES = 100_000                                 # of a bitmap in a notebook
-LEAST_ZOOM = 0.2                                    # a bitmap smaller than this shows nothing any more
+MAX_SIDE = 1200  # pixels of a bitmap
+MAX_BYTES = 100_000  # of a bitmap in a notebook
+LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,10 @@ class Drawing:
         width, height = tidy(max(self.width, 1)), tidy(max(self.height, 1))
         size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         label = escape(self.alt.partition("\n")[0])
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}" font-family="{SANS}" '
-                f'font-size="12">\n{self.body}\n</svg>\n')
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}" font-family="{SANS}" '
+            f'font-size="12">\n{self.body}\n</svg>\n'
+        )
 
     def png(self, max_side: int = MAX_SIDE, *, max_bytes: int | None = None) -> bytes | None:
         """The drawing as a PNG with a transparent ground.
@@ -106,8 +109,9 @@ class Drawing:
 
     def html(self) -> str:
         """One `<img>` that holds the drawing."""
-        return (f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" width="{self.width:.0f}" '
-                f'style="max-width:100%;height:auto">')
+        return (
+            f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" width="{self.width:.0f}" style="max-width:100%;height:auto">'
+        )
 
     def bundle(self) -> dict[str, str]:
         """What a notebook is given, by MIME type: `text/html`, `text/plain`, and `image/png` where it can be had."""
@@ -139,8 +143,13 @@ def _composed(drawings: tuple[Drawing, ...], gap: float, extent: Callable[[Drawi
         width, height = max(width, x + drawing.width), max(height, y + drawing.height)
         right, down = extent(drawing)
         x, y = x + right + gap * bool(right), y + down + gap * bool(down)
-    return Drawing("\n".join(parts), width, height, text="\n\n".join(d.text for d in drawings if d.text),
-                   alt="\n\n".join(d.alt for d in drawings if d.alt))
+    return Drawing(
+        "\n".join(parts),
+        width,
+        height,
+        text="\n\n".join(d.text for d in drawings if d.text),
+        alt="\n\n".join(d.alt for d in drawings if d.alt),
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------- text
@@ -165,12 +174,14 @@ def tidy(number: float) -> str:
 
 
 # Advance widths of DejaVu Sans, the widest of the usual interface fonts, in thousandths of the size, U+0020 to U+007E.
+# fmt: off
 _ADVANCES = (
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636, 636,
     636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656,
     557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838, 500, 500, 613,
     635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818,
     592, 592, 525, 636, 337, 636, 838)
+# fmt: on
 
 
 def text_width(text: str, size: float, mono: bool = False) -> float:
@@ -190,13 +201,21 @@ def rasterise(svg: str, width: int) -> bytes | None:
     """An SVG document as a PNG of `width` pixels, or None where resvg_py is not installed."""
     try:
         import resvg_py
-    except ImportError:                                                    # Pyodide has no resvg
+    except ImportError:  # Pyodide has no resvg
         return None
     fonts = _bundled_fonts()
-    foreign = max(svg) > "\u2fff"                                          # scripts that DejaVu does not have
-    return bytes(resvg_py.svg_to_bytes(
-        svg_string=svg, width=width, skip_system_fonts=bool(fonts) and not foreign, font_files=fonts,
-        font_family="DejaVu Sans", sans_serif_family="DejaVu Sans", monospace_family="DejaVu Sans Mono"))
+    foreign = max(svg) > "\u2fff"  # scripts that DejaVu does not have
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=svg,
+            width=width,
+            skip_system_fonts=bool(fonts) and not foreign,
+            font_files=fonts,
+            font_family="DejaVu Sans",
+            sans_serif_family="DejaVu Sans",
+            monospace_family="DejaVu Sans Mono",
+        )
+    )
 
 
 def _bundled_fonts() -> list[str]:

@@ -17,6 +17,7 @@ inputs stands. Two intervals with equal tokens are then isomorphic and equally c
 that repeated segments are the runs of equal tokens at a distance p. What is used all over the graph (the weights of a
 recurrent network) stands outside and is told in a token by its own number instead.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -33,12 +34,12 @@ from gradlab.explore.words import count
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
 
-PERIODS = 12                                              # distances that are looked at closely
-COMPARISONS = 8_000_000                                   # of tokens, to choose them: 100 000 nodes at 80
-LEAST_SAVED = 3                                           # nodes that a fold must take away
-PIECES = 12                                               # boxes that one long chain becomes
-SHARES = (48, 24, 12, 6, 3)                               # boxes into which a graph without any structure is cut
-DENSE = 3                                                 # edges for each box, above which nobody can follow them
+PERIODS = 12  # distances that are looked at closely
+COMPARISONS = 8_000_000  # of tokens, to choose them: 100 000 nodes at 80
+LEAST_SAVED = 3  # nodes that a fold must take away
+PIECES = 12  # boxes that one long chain becomes
+SHARES = (48, 24, 12, 6, 3)  # boxes into which a graph without any structure is cut
+DENSE = 3  # edges for each box, above which nobody can follow them
 MANY_OUTPUTS = 24
 
 
@@ -108,14 +109,24 @@ def _folded(nodes: Nodes, members: Sequence[int], label: str = "", detail: str =
     numbers = tuple(number for node in inside for number in node.members)
     if not operations:
         label = label or f"{count(many, 'leaf', 'leaves')}"
-        return _Group(members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names,
-                                         members=numbers))
+        return _Group(
+            members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names, members=numbers)
+        )
     parts = part_of_model(names)
     signs = [node.label.partition("(")[0] for node in operations]
     said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
-    return _Group(members, GraphNode("folded", label or parts or shortened(said, 30), shape=inside[-1].shape,
-                                     detail=detail or count(many, "node"), count=many, inside=names,
-                                     members=numbers))
+    return _Group(
+        members,
+        GraphNode(
+            "folded",
+            label or parts or shortened(said, 30),
+            shape=inside[-1].shape,
+            detail=detail or count(many, "node"),
+            count=many,
+            inside=names,
+            members=numbers,
+        ),
+    )
 
 
 def _names(node: GraphNode) -> tuple[str, ...]:
@@ -132,8 +143,13 @@ def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edge
     if len(outputs) <= min(MANY_OUTPUTS, limit // 4):
         return nodes, edges
     detail = _listed([nodes[i] for i in outputs])
-    many = GraphNode("output", count(len(outputs), "output"), detail=detail, count=len(outputs),
-                     members=tuple(number for i in outputs for number in nodes[i].members))
+    many = GraphNode(
+        "output",
+        count(len(outputs), "output"),
+        detail=detail,
+        count=len(outputs),
+        members=tuple(number for i in outputs for number in nodes[i].members),
+    )
     return _contracted(nodes, edges, [_Group(outputs, many)])
 
 
@@ -176,7 +192,7 @@ def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[_Group]:
     for start, length in runs:
         times = length // period
         start = period + _best_start(nodes, arrays, sequence, start, length % period)
-        groups.append(_again(nodes, sequence[start:start + times * period].tolist(), period, times))
+        groups.append(_again(nodes, sequence[start : start + times * period].tolist(), period, times))
     return groups
 
 
@@ -257,12 +273,12 @@ def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
     """Straight chains of operations with their own parameters, the longest first, as many as need be."""
     inputs = inputs_of(nodes, edges)
     uses = Counter(edge.source for edge in edges)
-    own = [False] * len(nodes)                                             # a parameter, or its transpose, used once
+    own = [False] * len(nodes)  # a parameter, or its transpose, used once
     for i, node in enumerate(nodes):
         single = inputs[i][0] if len(inputs[i]) == 1 else None
         transposed = single is not None and nodes[single].kind == "leaf" and own[single]
         own[i] = uses[i] == 1 and (node.kind == "leaf" or transposed)
-    chain_of: dict[int, list[list[int]]] = {}                              # by its last; a link: parameters, operation
+    chain_of: dict[int, list[list[int]]] = {}  # by its last; a link: parameters, operation
     for i, node in enumerate(nodes):
         if node.kind in ("leaf", "output") or own[i]:
             continue
@@ -291,7 +307,7 @@ def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
 def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
     """Intervals that belong to one part of a model by their parameters' names, as small parts as there is room for."""
     inner = _inner(nodes)
-    paths: list[list[str]] = []                                            # an operation's is its parameters'
+    paths: list[list[str]] = []  # an operation's is its parameters'
     path: list[str] = []
     for node in nodes[:inner]:
         names = _names(node)
@@ -309,7 +325,7 @@ def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
     """About equal intervals, cut where the fewest tensors pass; the fewer, the more of these there are."""
     inner = _inner(nodes)
     arrays = _arrays(nodes, edges)
-    passing = np.zeros(len(nodes) + 1, dtype=np.int64)                     # how many pass a cut before each node
+    passing = np.zeros(len(nodes) + 1, dtype=np.int64)  # how many pass a cut before each node
     np.add.at(passing, np.arange(len(nodes)) + 1, 1)
     np.add.at(passing, arrays.last_use + 1, -1)
     passing = np.cumsum(passing)
@@ -321,7 +337,7 @@ def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
         starts = [0]
         for share in range(1, shares):
             first = inner * share // shares - leeway
-            starts.append(first + int(np.argmin(passing[first:first + 2 * leeway + 1])))
+            starts.append(first + int(np.argmin(passing[first : first + 2 * leeway + 1])))
         if _density(starts, arrays) <= DENSE:
             break
     return _intervals(nodes, starts)

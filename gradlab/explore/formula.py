@@ -4,6 +4,7 @@ A `Formula` grows as a rule computes on it, just as an array or a Tensor would; 
 brackets appear where they are needed. It also keeps what was done, so that `evaluate` can compute it: a test holds every
 formula against its rule's numbers.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ class Formula:
 
     def __init__(self, text: str, rank: int = ATOM, apply: Callable[..., Any] | None = None, *parts: Any) -> None:
         self.text, self.rank, self.apply, self.parts = text, rank, apply, parts
-        self.negated = ""                                                          # of a comparison, what holds where it does not
+        self.negated = ""  # of a comparison, what holds where it does not
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The number (or array) this stands for, given arrays for its symbols."""
@@ -48,7 +49,7 @@ class Formula:
     def __neg__(self) -> Formula:
         return Formula(f"-{self.within(PRODUCT)}", SUM, np.negative, self)
 
-    def __getitem__(self, index: Any) -> Formula:                              # an axis of length 1 is no news in a formula
+    def __getitem__(self, index: Any) -> Formula:  # an axis of length 1 is no news in a formula
         return Formula(self.text, self.rank, lambda x: x[index], self)
 
     @property
@@ -68,16 +69,23 @@ def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, ri
         made = Formula(template.format(*parts), rank, apply, a, b)
         made.negated = negated.format(*parts)
         return made
+
     return build, lambda a, b: build(b, a)
 
 
 _OPERATORS: dict[str, tuple[str, int, Callable[..., Any], int, int]] = {
-    "add": ("{} + {}", SUM, np.add, SUM, SUM), "sub": ("{} - {}", SUM, np.subtract, SUM, PRODUCT),
-    "mul": (r"{}\,{}", PRODUCT, np.multiply, PRODUCT, PRODUCT), "matmul": (r"{}\,{}", PRODUCT, np.matmul, PRODUCT, PRODUCT),
-    "truediv": (r"\frac{{{}}}{{{}}}", ATOM, np.divide, -ATOM, -ATOM), "pow": ("{}^{{{}}}", POWER, np.power, POWER + 1, -ATOM),
-    "gt": ("{} > {}", 0, np.greater, SUM, SUM), "ge": (r"{} \ge {}", 0, np.greater_equal, SUM, SUM),
-    "lt": ("{} < {}", 0, np.less, SUM, SUM), "le": (r"{} \le {}", 0, np.less_equal, SUM, SUM),
-    "eq": ("{} = {}", 0, np.equal, SUM, SUM), "and": (r"{} \wedge {}", -1, np.logical_and, 0, 0),
+    "add": ("{} + {}", SUM, np.add, SUM, SUM),
+    "sub": ("{} - {}", SUM, np.subtract, SUM, PRODUCT),
+    "mul": (r"{}\,{}", PRODUCT, np.multiply, PRODUCT, PRODUCT),
+    "matmul": (r"{}\,{}", PRODUCT, np.matmul, PRODUCT, PRODUCT),
+    "truediv": (r"\frac{{{}}}{{{}}}", ATOM, np.divide, -ATOM, -ATOM),
+    "pow": ("{}^{{{}}}", POWER, np.power, POWER + 1, -ATOM),
+    "gt": ("{} > {}", 0, np.greater, SUM, SUM),
+    "ge": (r"{} \ge {}", 0, np.greater_equal, SUM, SUM),
+    "lt": ("{} < {}", 0, np.less, SUM, SUM),
+    "le": (r"{} \le {}", 0, np.less_equal, SUM, SUM),
+    "eq": ("{} = {}", 0, np.equal, SUM, SUM),
+    "and": (r"{} \wedge {}", -1, np.logical_and, 0, 0),
 }
 _NEGATED = {"gt": r"{} \le {}", "ge": "{} < {}", "lt": r"{} \ge {}", "le": "{} > {}", "eq": r"{} \ne {}"}
 for _name, _declared in _OPERATORS.items():
@@ -106,13 +114,21 @@ def _mean(x: Formula, axis: Any = None, keepdims: bool = False) -> Formula:
     return Formula(rf"\overline{{{x.text}}}", ATOM, lambda v: np.mean(v, axis=axis, keepdims=keepdims), x)
 
 
-SYMBOLS = SimpleNamespace(                                                       # NumPy's names on formulas
-    log=_call(r"\log {}", PREFIX, np.log, PREFIX), log1p=_call(r"\log(1 + {})", PREFIX, np.log1p, SUM),
-    sqrt=_call(r"\sqrt{{{}}}", ATOM, np.sqrt, -ATOM), sinh=_call(r"\sinh {}", PREFIX, np.sinh, PREFIX),
-    cosh=_call(r"\cosh {}", PREFIX, np.cosh, PREFIX), exp=_call("e^{{{}}}", POWER, np.exp, -ATOM),
-    sin=_call(r"\sin {}", PREFIX, np.sin, PREFIX), cos=_call(r"\cos {}", PREFIX, np.cos, PREFIX),
-    sign=_call(r"\mathrm{{sgn}}\,{}", PREFIX, np.sign, PREFIX), zeros_like=lambda x: Formula("0", ATOM, np.zeros_like, x),
-    where=_where, sum=_sum, mean=_mean)
+SYMBOLS = SimpleNamespace(  # NumPy's names on formulas
+    log=_call(r"\log {}", PREFIX, np.log, PREFIX),
+    log1p=_call(r"\log(1 + {})", PREFIX, np.log1p, SUM),
+    sqrt=_call(r"\sqrt{{{}}}", ATOM, np.sqrt, -ATOM),
+    sinh=_call(r"\sinh {}", PREFIX, np.sinh, PREFIX),
+    cosh=_call(r"\cosh {}", PREFIX, np.cosh, PREFIX),
+    exp=_call("e^{{{}}}", POWER, np.exp, -ATOM),
+    sin=_call(r"\sin {}", PREFIX, np.sin, PREFIX),
+    cos=_call(r"\cos {}", PREFIX, np.cos, PREFIX),
+    sign=_call(r"\mathrm{{sgn}}\,{}", PREFIX, np.sign, PREFIX),
+    zeros_like=lambda x: Formula("0", ATOM, np.zeros_like, x),
+    where=_where,
+    sum=_sum,
+    mean=_mean,
+)
 
 
 class Rules(dict[str, Formula | str]):
@@ -149,8 +165,10 @@ def formula(what: Primitive | Any) -> Rules:
         what = GRADLAB.whole(what)
     written = getattr(what, "_forward_cls", None)
     if written is not None:
-        raise ValueError(f"formula(): the rule of {written.__name__} is its own backward, which is code and not a formula: read "
-                         f"{written.__name__}.backward.")
+        raise ValueError(
+            f"formula(): the rule of {written.__name__} is its own backward, which is code and not a formula: read "
+            f"{written.__name__}.backward."
+        )
     op = PRIMITIVES.get(what) if isinstance(what, str) else what if isinstance(what, Primitive) else getattr(what, "op", None)
     if op is None:
         near = get_close_matches(str(what), PRIMITIVES, n=5) or ["tanh", "mul", "matmul"]
@@ -161,7 +179,7 @@ def formula(what: Primitive | Any) -> Rules:
     shown = {k: f"{v:g}" if isinstance(v, (int, float)) else str(k) for k, v in ({k: k for k in op.meta} | meta).items()}
     notation = (op.tex or rf"\mathrm{{{op.name}}}({', '.join(op.args)})").format(**{a: a for a in op.args}, **shown)
     rules: dict[str, Formula | str] = {"out": notation}
-    if traceable(op) and (meta or not op.meta):                  # a rule may ask what a number is: it must be known
+    if traceable(op) and (meta or not op.meta):  # a rule may ask what a number is: it must be known
         symbols = {a: Formula(a) for a in op.args}
         given = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
         for arg in op.rules:

@@ -4,6 +4,7 @@ The graph is read once (`reading`), folded where it has more nodes than anyone r
 and painted (`painting`); its text form (`listing`) stays whole. A `Graph` holds plain data, so it can be kept without
 keeping tensors.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,11 +21,11 @@ from gradlab.explore.painting import paint
 from gradlab.explore.reading import GraphEdge, GraphNode, read
 from gradlab.explore.words import count, shape_text
 
-LIMIT = 150                                               # nodes in a picture
+LIMIT = 150  # nodes in a picture
 LEAST_LIMIT = 8
-MOST_NODES = 50_000                                       # that are read, unless more are asked for: about a second
-MOST_CELL = 295_000                                       # characters of a picture in a notebook, in all formats
-LEAST_TEXT = 20_000                                       # of them for the text form, if need be the folded one
+MOST_NODES = 50_000  # that are read, unless more are asked for: about a second
+MOST_CELL = 295_000  # characters of a picture in a notebook, in all formats
+LEAST_TEXT = 20_000  # of them for the text form, if need be the folded one
 SHORTEST_LINE = 8
 MOST_ALT = 2_000
 
@@ -71,17 +72,22 @@ def graph(out: Any, names: Mapping[str, Any] | None = None, *, limit: int = LIMI
     for output in outputs:
         library = library_of(output)
         if library is None:
-            raise TypeError("graph(out) draws the graph of a tensor or of a sequence of tensors; got "
-                            f"{type(output).__module__}.{type(output).__qualname__}")
+            raise TypeError(
+                "graph(out) draws the graph of a tensor or of a sequence of tensors; got "
+                f"{type(output).__module__}.{type(output).__qualname__}"
+            )
         if first is not None and library is not first:
             raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
         if not output.requires_grad:
             name = next((name for name, tensor in names.items() if tensor is output), "out")
-            why = library.why_lost(output) or ("Call requires_grad_() on what it is computed from before computing it, and look "
-                                               "for detach() and no_grad() on the way")
+            why = library.why_lost(output) or (
+                "Call requires_grad_() on what it is computed from before computing it, and look "
+                "for detach() and no_grad() on the way"
+            )
             raise RuntimeError(
                 "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
-                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}")
+                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}"
+            )
     if most < LEAST_LIMIT:
         raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
     nodes, edges = read(outputs, names, most)

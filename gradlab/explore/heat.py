@@ -33,8 +33,24 @@ LETTERS = 10.5  # size of the labels, px
 BOLD = 1.15  # how much wider a bold text is
 ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
-CROSS = np.array([list(row) for row in (        # pixels of a bitmap's cell
-    "........", ".x....x.", "..x..x..", "...xx...", "...xx...", "..x..x..", ".x....x.", "........")]) == "x"
+CROSS = (
+    np.array(
+        [
+            list(row)
+            for row in (  # pixels of a bitmap's cell
+                "........",
+                ".x....x.",
+                "..x..x..",
+                "...xx...",
+                "...xx...",
+                "..x..x..",
+                ".x....x.",
+                "........",
+            )
+        ]
+    )
+    == "x"
+)
 MINUS = np.zeros((8, 8), bool)
 MINUS[3:5, 1:7] = True
 
@@ -250,8 +266,7 @@ def _draw(
         for k in range(0, n, column_step)
     ]
     body += [
-        _text(left - 8, y[k] + (high - gap) / 2 + 3.7, row_names[k], LETTERS, DIM, anchor="end")
-        for k in range(0, m, row_step)
+        _text(left - 8, y[k] + (high - gap) / 2 + 3.7, row_names[k], LETTERS, DIM, anchor="end") for k in range(0, m, row_step)
     ]
     if separate:
         body.append(_separate_cells(cells, shown, x.tolist(), y.tolist(), wide - gap, high - gap, bound))
@@ -398,13 +413,11 @@ def _fills(cells: np.ndarray, bound: float) -> np.ndarray:
 def _scale(x: float, y: float, bound: float, extent: tuple[float, float]) -> tuple[str, float]:
     """The colour bar with its ends, and the true extremes beside it; and its width."""
     low, high = extent
-    beside = (
-        f"least {number(low, sign=True)} · greatest {number(high, sign=True)}" if low != high else f"all {number(low)}"
-    )
+    beside = f"least {number(low, sign=True)} · greatest {number(high, sign=True)}" if low != high else f"all {number(low)}"
     if bound == 0:
         return _text(x, y + 9, "all 0", LETTERS, DIM), 40
     steps, length = 33, max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
-    bar = "".join(                                                # each over the edge of the next, so that no seam shows
+    bar = "".join(  # each over the edge of the next, so that no seam shows
         f'<rect x="{tidy(x + k * length / steps)}" y="{tidy(y)}" width="{tidy(length - k * length / steps)}" height="9" '
         f'fill="{colour(-1 + 2 * k / (steps - 1), 1)}"/>'
         for k in range(steps)
@@ -421,14 +434,10 @@ def _scale(x: float, y: float, bound: float, extent: tuple[float, float]) -> tup
     return bar + ticks + _text(x + length + 16, y + 9, beside, LETTERS, DIM), length + 16 + text_width(beside, LETTERS)
 
 
-def _text(
-    x: float, y: float, text: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0
-) -> str:
+def _text(x: float, y: float, text: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0) -> str:
     if not text:
         return ""
-    extra = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (
-        f' font-weight="{weight}"' if weight != 400 else ""
-    )
+    extra = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (f' font-weight="{weight}"' if weight != 400 else "")
     if turn:
         extra += f' transform="rotate({turn} {tidy(x)} {tidy(y)})"'
     return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{size}" fill="{fill}"{extra}>{escape(text)}</text>'

@@ -73,10 +73,14 @@ class Lab:
             self._path = path_of(jacobian.library, self._graph.outputs, self._graph.inputs, dict(named))
         plan = None if jacobian.complete else jacobian.plan
         return {
-            "outputs": [{"name": name, "shape": list(shape)}
-                        for name, shape in zip(jacobian.output_names, jacobian.output_shapes, strict=True)],
-            "inputs": [{"name": name, "shape": list(shape)}
-                       for name, shape in zip(jacobian.input_names, jacobian.input_shapes, strict=True)],
+            "outputs": [
+                {"name": name, "shape": list(shape)}
+                for name, shape in zip(jacobian.output_names, jacobian.output_shapes, strict=True)
+            ],
+            "inputs": [
+                {"name": name, "shape": list(shape)}
+                for name, shape in zip(jacobian.input_names, jacobian.input_shapes, strict=True)
+            ],
             "rows": jacobian.shape[0],
             "columns": jacobian.shape[1],
             "plan": "" if plan is None else str(plan),
@@ -138,12 +142,12 @@ class Lab:
         self._layer.put(columns, at, line)
         self._show(at, weights, line, code, swift)
         window = list(self._layer.view.window)
-        start, end = window[2 * columns:2 * columns + 2]
+        start, end = window[2 * columns : 2 * columns + 2]
         if start <= at < end:
             return False
         length = end - start
         start = min(max(0, at - length // 2), self._size() - length)
-        window[2 * columns:2 * columns + 2] = start, start + length
+        window[2 * columns : 2 * columns + 2] = start, start + length
         self._layer.look((window[0], window[1], window[2], window[3]))
         return True
 
@@ -227,7 +231,7 @@ class Lab:
                 matrix = np.array(jacobian[:count]) if graph is None else graph.vjp(units)  # what is known stays as it is
             trial = Trial(matrix, jacobian.row_labels(), jacobian.library, jacobian.likes[0], **switches)
             layer = Layer(self._jacobian, None)
-            layer.done[0][trial.count:] = True
+            layer.done[0][trial.count :] = True
             layer.look(self._layer.view.window)
             self.by, self._trial, self._layer = "rows", trial, layer
         else:
@@ -248,8 +252,17 @@ class Lab:
         return False
 
     _asks: ClassVar[dict[str, Callable[[Lab, dict[str, Any], list[bytes]], bool]]] = {
-        "hello": _hello, "step": _step, "go": _go, "mix": _mix, "fill": _fill, "axis": _axis, "window": _look, "forget": _forget,
-        "reset": _reset, "group": _group, "pause": _nothing,
+        "hello": _hello,
+        "step": _step,
+        "go": _go,
+        "mix": _mix,
+        "fill": _fill,
+        "axis": _axis,
+        "window": _look,
+        "forget": _forget,
+        "reset": _reset,
+        "group": _group,
+        "pause": _nothing,
     }
 
     def _forget_result(self) -> None:
@@ -266,23 +279,34 @@ class Lab:
         arrays = {"picked": picked.astype("<i4"), "weights": self.weights[picked].astype("<f8")}
         start = view.window[0 if self.by == "columns" else 2]
         if self.result is not None:
-            arrays["result"] = self.result[start:start + NUMBERS].astype("<f8")
+            arrays["result"] = self.result[start : start + NUMBERS].astype("<f8")
             strip = self._strip(view, self.result)
             arrays |= {"stripLow": strip.low.astype("<f8"), "stripHigh": strip.high.astype("<f8"), "stripFlags": strip.flags}
         lines = sorted(layer.changed)
         if whole or len(lines) > len(view.rows) // 4 + 4:
-            arrays |= {"low": view.low.astype("<f8"), "high": view.high.astype("<f8"), "flags": view.flags,
-                       "rowBins": view.rows.astype("<i4"), "columnBins": view.columns.astype("<i4")}
+            arrays |= {
+                "low": view.low.astype("<f8"),
+                "high": view.high.astype("<f8"),
+                "flags": view.flags,
+                "rowBins": view.rows.astype("<i4"),
+                "columnBins": view.columns.astype("<i4"),
+            }
             lines = []
         elif lines:
             parts = [(slice(None), k) if columns else (k, slice(None)) for columns, k in lines]
-            arrays |= {"low": np.concatenate([view.low[part] for part in parts]).astype("<f8"),
-                       "high": np.concatenate([view.high[part] for part in parts]).astype("<f8"),
-                       "flags": np.concatenate([view.flags[part] for part in parts])}
+            arrays |= {
+                "low": np.concatenate([view.low[part] for part in parts]).astype("<f8"),
+                "high": np.concatenate([view.high[part] for part in parts]).astype("<f8"),
+                "flags": np.concatenate([view.flags[part] for part in parts]),
+            }
         done = layer.done[self.by == "columns"]
         trial = self._trial
         frame = {
-            "by": self.by, "at": self.at, "start": start, "window": list(view.window), "whole": "rowBins" in arrays,
+            "by": self.by,
+            "at": self.at,
+            "start": start,
+            "window": list(view.window),
+            "whole": "rowBins" in arrays,
             "lines": [[int(columns), k] for columns, k in lines],
             "filled": int(done.sum()) - (self._jacobian.shape[0] - trial.count if trial else 0),
             "of": trial.count if trial else int(done.size),
@@ -292,7 +316,8 @@ class Lab:
             "nans": layer.all.odd[NAN],
             "sweeps": self.sweeps,
             "code": self._code or self._first_code(),
-            "lit": self._lit[0], "litEdges": self._lit[1],
+            "lit": self._lit[0],
+            "litEdges": self._lit[1],
             "unused": self._jacobian.code.independent(self._jacobian.runner.unused),
             **self._switches,
             "trial": trial.meaning() if trial else "",
@@ -335,8 +360,10 @@ class Lab:
         labels = self._jacobian.column_labels_lazily() if plan.by == "columns" else self._jacobian.row_labels()
         first = [np.flatnonzero(plan.colours == k)[:4] for k in range(min(plan.sweeps, 12))]
         frame = {
-            "by": plan.by, "sweeps": int(plan.sweeps), "entries": int(rows.size), "groups": [
-                {"size": int(sizes[k]), "members": [labels[int(m)] for m in some]} for k, some in enumerate(first)],
+            "by": plan.by,
+            "sweeps": int(plan.sweeps),
+            "entries": int(rows.size),
+            "groups": [{"size": int(sizes[k]), "members": [labels[int(m)] for m in some]} for k, some in enumerate(first)],
         }
         return frame, {"groupCells": cells.astype("<i4")}
 

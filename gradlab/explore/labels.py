@@ -4,12 +4,14 @@ gradlab and PyTorch name their nodes alike (`MulBackward0`), so one table serves
 called by its name in Python's spelling (`LogSoftmaxBackward0`: `log_softmax`), and a function of the user's own as
 the user called it.
 """
+
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
+# fmt: off
 SIGNS = {
     "Add": "+", "Sub": "−", "Rsub": "−", "Mul": "×", "Div": "÷", "Pow": "**", "Remainder": "%", "Fmod": "fmod",
     "Mm": "@", "Bmm": "@", "Mv": "@", "Dot": "@", "Matmul": "@", "UnsafeMatmul": "@", "Addmm": "@ +", "Addmv": "@ +",
@@ -22,6 +24,7 @@ SIGNS = {
     "MaxPool2DWithIndices": "max_pool2d", "MaxPool3DWithIndices": "max_pool3d", "NllLoss2D": "nll_loss",
     "NllLossNd": "nll_loss", "NllLoss": "nll_loss", "AccumulateGrad": "leaf",
 }
+# fmt: on
 REDUCTIONS = ("sum", "mean", "std", "var", "max", "min", "amax", "amin", "prod", "logsumexp")
 
 _BACKWARD = re.compile(r"(?:Backward\d*)+$")
@@ -33,7 +36,7 @@ def sign(node_name: str) -> str:
     name = _BACKWARD.sub("", node_name)
     if name in SIGNS:
         return SIGNS[name]
-    if name == node_name or node_name.endswith("Backward"):                # no digit: the user's own Function
+    if name == node_name or node_name.endswith("Backward"):  # no digit: the user's own Function
         return name or node_name
     return _WORD.sub("_", name).lower()
 
@@ -61,12 +64,12 @@ def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
     if rank is not None:
         room = rank + (label in ("unsqueeze", "stack"))
         axes = [axis + room if axis < 0 else axis for axis in axes]
-    if label == "transpose" and "axes" in settings:                        # gradlab keeps the whole permutation
+    if label == "transpose" and "axes" in settings:  # gradlab keeps the whole permutation
         axes = [place for place, axis in enumerate(axes) if axis != place]
     if label in ("permute", "transpose") and rank == 2 and (label == "transpose" or axes == [1, 0]):
         return ".T"
     if not axes or (label in REDUCTIONS and axes == list(range(rank or 0))):
-        return label                                                       # over all axes
+        return label  # over all axes
     return f"{label}({', '.join(map(str, axes))})"
 
 
@@ -75,7 +78,7 @@ def shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = (limit - 1) // 3
-    return f"{text[:head]}…{text[head + 1 - limit:]}"
+    return f"{text[:head]}…{text[head + 1 - limit :]}"
 
 
 def part_of_model(names: Sequence[str]) -> str:
@@ -87,7 +90,7 @@ def part_of_model(names: Sequence[str]) -> str:
         return ""
     first, last = module_path(names[0]), module_path(names[-1])
     shared = min(common_parts(names[0], name) for name in names)
-    ends = ["".join(parts[:shared + 1]) for parts in (first, last)]
+    ends = ["".join(parts[: shared + 1]) for parts in (first, last)]
     if len(first) == len(last) == shared or ends[0] == ends[1]:
         return "".join(first[:shared])
     return f"{ends[0]} … {ends[1]}"

@@ -17,6 +17,7 @@ understanding of hierarchical system structures", IEEE Trans. SMC 11(2), 1981) d
 
 No step recurses; each is linear in the number of boxes and lane places but for logarithms.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_right, insort
@@ -27,16 +28,16 @@ from math import inf
 
 Point = tuple[float, float]
 
-GAP_X, GAP_Y = 18.0, 20.0                           # least space between neighbours in a row, and between rows
-STEEPEST = 0.09                                     # further space between rows per pixel that an edge goes sideways
+GAP_X, GAP_Y = 18.0, 20.0  # least space between neighbours in a row, and between rows
+STEEPEST = 0.09  # further space between rows per pixel that an edge goes sideways
 MOST_GAP_Y = 64.0
-LANE = 10.0                                         # the width of a lane
-SWEEPS = 12                                         # ordering sweeps, down and up in turn
-SETTLED = 4                                         # sweeps without fewer crossings after which ordering ends
-PLACEMENTS = 10                                     # placing sweeps
-MIDDLE = 0.02                                       # how much the middle pulls; an edge from a parameter: 1
-STRAIGHT, DEEP = 512.0, 7                           # the pull within a lane; from which depth on a box pulls as much
-LOWERED = 400                                       # boxes in a branch that is lowered as a whole
+LANE = 10.0  # the width of a lane
+SWEEPS = 12  # ordering sweeps, down and up in turn
+SETTLED = 4  # sweeps without fewer crossings after which ordering ends
+PLACEMENTS = 10  # placing sweeps
+MIDDLE = 0.02  # how much the middle pulls; an edge from a parameter: 1
+STRAIGHT, DEEP = 512.0, 7  # the pull within a lane; from which depth on a box pulls as much
+LOWERED = 400  # boxes in a branch that is lowered as a whole
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
         routes.append([*points, (x[target], tops[rows.layer[target]])])
     boxes = [(x[box], tops[rows.layer[box]]) for box in range(len(sizes))]
     width = max(x[item] + rows.widths[item] / 2 for item in range(len(x)))
-    return Layout(boxes, routes, rows.layer[:len(sizes)], rows.crossings(), width, bottoms[-1])
+    return Layout(boxes, routes, rows.layer[: len(sizes)], rows.crossings(), width, bottoms[-1])
 
 
 # --------------------------------------------------------------------------------------------------------------- layers
@@ -111,7 +112,7 @@ def assign_layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     for box in topological:
         layer[box] = max((layer[source] + 1 for source in sources[box]), default=0)
     for box in reversed(topological):
-        if 0 < len(targets[box]) >= len(sources[box]):                     # for each longer edge a shorter one
+        if 0 < len(targets[box]) >= len(sources[box]):  # for each longer edge a shorter one
             layer[box] = min(layer[target] for target in targets[box]) - 1
     for box in topological:
         for source in sources[box]:
@@ -153,7 +154,7 @@ def _neighbours(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[list
 def _topological(sources: list[list[int]], targets: list[list[int]]) -> list[int]:
     missing = [len(each) for each in sources]
     ordered = [box for box, count in enumerate(missing) if not count]
-    for box in ordered:                                                    # grows while it is read
+    for box in ordered:  # grows while it is read
         for target in targets[box]:
             missing[target] -= 1
             if not missing[target]:
@@ -171,10 +172,10 @@ class _Rows:
         self.count = len(sizes)
         self.layer = assign_layers(self.count, edges)
         self.widths = [width for width, _ in sizes]
-        self.above: list[list[int]] = [[] for _ in sizes]                  # in the row above, in argument order
+        self.above: list[list[int]] = [[] for _ in sizes]  # in the row above, in argument order
         self.below: list[list[int]] = [[] for _ in sizes]
-        self.lanes: list[list[int]] = []                                   # of each edge, from its source to its target
-        self.depth = [0] * self.count                                      # how many operations lie behind an item
+        self.lanes: list[list[int]] = []  # of each edge, from its source to its target
+        self.depth = [0] * self.count  # how many operations lie behind an item
         self._lay_lanes(edges)
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
         for item in sorted(range(len(self.layer)), key=self.layer.__getitem__):
@@ -183,7 +184,7 @@ class _Rows:
             self.rows[self.layer[item]].append(item)
 
     def _lay_lanes(self, edges: Sequence[tuple[int, int]]) -> None:
-        lane_of: list[list[int]] = [[] for _ in range(self.count)]         # the lane of each source, from its row down
+        lane_of: list[list[int]] = [[] for _ in range(self.count)]  # the lane of each source, from its row down
         linked: set[tuple[int, int]] = set()
         for source, target in edges:
             lane = lane_of[source]
@@ -245,7 +246,7 @@ class _Rows:
                 down = sweep % 2 == 0
                 for row in range(1, len(self.rows)) if down else range(len(self.rows) - 2, -1, -1):
                     if idle:
-                        self.rows[row].reverse()                           # equal barycentres, so the other way round
+                        self.rows[row].reverse()  # equal barycentres, so the other way round
                     self._by_barycentre(row, self.above if down else self.below)
                 self._swap_neighbours()
                 found, idle = self.crossings(), idle + 1
@@ -267,10 +268,14 @@ class _Rows:
         for _ in range(SETTLED):
             improved = False
             for number, row in enumerate(self.rows):
-                around = [{item: i for i, item in enumerate(self.rows[n])} if 0 <= n < len(self.rows) else {}
-                          for n in (number - 1, number + 1)]
-                ends = {item: ([around[0][end] for end in self.above[item]],
-                               [around[1][end] for end in self.below[item]]) for item in row}
+                around = [
+                    {item: i for i, item in enumerate(self.rows[n])} if 0 <= n < len(self.rows) else {}
+                    for n in (number - 1, number + 1)
+                ]
+                ends = {
+                    item: ([around[0][end] for end in self.above[item]], [around[1][end] for end in self.below[item]])
+                    for item in row
+                }
                 for i in range(len(row) - 1):
                     a, b = ends[row[i]], ends[row[i + 1]]
                     if sum(_inversions(a[side], b[side]) - _inversions(b[side], a[side]) for side in (0, 1)) > 0:
@@ -323,8 +328,10 @@ class _Rows:
 
     def _room(self, item: int, left: int | None, right: int | None, x: Sequence[float]) -> tuple[float, float]:
         """Between which x an item may be moved."""
-        return (-inf if left is None else x[left] + (self.widths[left] + self.widths[item]) / 2 + GAP_X,
-                inf if right is None else x[right] - (self.widths[right] + self.widths[item]) / 2 - GAP_X)
+        return (
+            -inf if left is None else x[left] + (self.widths[left] + self.widths[item]) / 2 + GAP_X,
+            inf if right is None else x[right] - (self.widths[right] + self.widths[item]) / 2 - GAP_X,
+        )
 
     def _place_row(self, row: list[int], sides: Sequence[list[list[int]]], x: list[float]) -> None:
         wanted, weights = [], []
@@ -335,9 +342,9 @@ class _Rows:
                     pull = self._pull(item, end)
                     total += pull * x[end]
                     weight += pull
-            if not weight:                                                 # nothing on this side: stay, unless pushed
+            if not weight:  # nothing on this side: stay, unless pushed
                 total, weight = MIDDLE * x[item], MIDDLE
-            weight += MIDDLE                                               # the middle is at 0
+            weight += MIDDLE  # the middle is at 0
             wanted.append(total / weight)
             weights.append(weight)
         gaps = [(self.widths[a] + self.widths[b]) / 2 + GAP_X for a, b in pairwise(row)]
@@ -359,7 +366,7 @@ def isotonic(wanted: Sequence[float], weights: Sequence[float], gaps: Sequence[f
     offsets = [0.0]
     for gap in gaps:
         offsets.append(offsets[-1] + gap)
-    pools: list[tuple[float, float, int]] = []                             # mean, weight, how many
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for position, weight, offset in zip(wanted, weights, offsets, strict=True):
         mean, many = position - offset, 1
         while pools and pools[-1][0] > mean:

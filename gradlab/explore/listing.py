@@ -6,6 +6,7 @@ parameters these hang off to the side and the line goes on with the other, so th
 a staircase. What is used more than once stands once, as a section of its own, and is marked `[1]` wherever it is
 used.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -16,21 +17,24 @@ from gradlab.explore.labels import shortened
 from gradlab.explore.reading import GraphEdge, GraphNode
 from gradlab.explore.words import count, shape_text
 
-DEEP = 12                                                 # levels of indentation, beyond which a section begins
-SIDE = 4                                                  # lines of an input that may hang off to the side
-NAMED = 6                                                 # leaves that the heading names
+DEEP = 12  # levels of indentation, beyond which a section begins
+SIDE = 4  # lines of an input that may hang off to the side
+NAMED = 6  # leaves that the heading names
 
 
 def heading(nodes: Sequence[GraphNode]) -> str:
-    """"loss (scalar −0.2749): 15 operations on 2 leaves, a and b"."""
+    """ "loss (scalar −0.2749): 15 operations on 2 leaves, a and b"."""
     outputs = [node for node in nodes if node.kind == "output"]
     leaves = [node for node in nodes if node.kind == "leaf"]
     operations = sum(node.kind == "operation" for node in nodes)
     said = ", ".join(f"{node.label} ({node.detail})" for node in outputs[:NAMED])
     said += f" and {len(outputs) - NAMED} more" if len(outputs) > NAMED else ""
     names = [node.label for node in leaves]
-    named = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) if len(names) <= NAMED \
-        else f"{', '.join(names[:NAMED - 1])} and {len(names) - NAMED + 1} more"
+    named = (
+        " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+        if len(names) <= NAMED
+        else f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
+    )
     return clean(f"{said}: {count(operations, 'operation')} on {count(len(leaves), 'leaf', 'leaves')}, {named}")
 
 
@@ -46,15 +50,15 @@ def listing(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
     def shared(node: int) -> bool:
         return bool(inputs[node]) and (uses[node] > 1 or node in marks)
 
-    size: list[int] = []                                                   # lines of a node and all below it
-    for i in range(len(nodes)):                                            # numbers are topological
+    size: list[int] = []  # lines of a node and all below it
+    for i in range(len(nodes)):  # numbers are topological
         size.append(1 if shared(i) else 1 + sum(1 if shared(source) else size[source] for source in inputs[i]))
 
     def slight(node: int) -> bool:
         return shared(node) or size[node] <= SIDE
 
     lines = []
-    for head in sections:                                                  # grows while it is read
+    for head in sections:  # grows while it is read
         lines.append("")
         waiting = [(head, "", "", 0)]
         while waiting:
@@ -82,8 +86,13 @@ def _title(node: GraphNode) -> str:
 
 
 def _line(node: GraphNode) -> str:
-    facts = (_title(node), node.operation if node.kind == "operation" else "", node.detail,
-             shape_text(node.shape) if node.shape is not None and node.kind != "output" else "", node.line)
+    facts = (
+        _title(node),
+        node.operation if node.kind == "operation" else "",
+        node.detail,
+        shape_text(node.shape) if node.shape is not None and node.kind != "output" else "",
+        node.line,
+    )
     return "  ".join(fact for fact in facts if fact)
 
 
@@ -99,12 +108,17 @@ def bounded(text: str, characters: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- Graphviz
 def dot(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
     """The graph in Graphviz's DOT language."""
-    looks = {"leaf": f'style="rounded,filled" color="{VALUE}" fillcolor="{VALUE_PANEL}"',
-             "output": f'style="rounded,filled" color="{INK}" fillcolor="{INK}" fontcolor="{PAPER}"'}
+    looks = {
+        "leaf": f'style="rounded,filled" color="{VALUE}" fillcolor="{VALUE_PANEL}"',
+        "output": f'style="rounded,filled" color="{INK}" fillcolor="{INK}" fontcolor="{PAPER}"',
+    }
     lines = ["digraph {", f'  node [shape=box style=filled color="{LINE}" fillcolor="{PANEL}" fontcolor="{INK}"]']
     for i, node in enumerate(nodes):
-        small = node.operation if node.kind == "operation" else node.detail or (
-            shape_text(node.shape) if node.shape is not None else "")
+        small = (
+            node.operation
+            if node.kind == "operation"
+            else node.detail or (shape_text(node.shape) if node.shape is not None else "")
+        )
         look = " " + looks[node.kind] if node.kind in looks else ""
         lines.append(f"  n{i} [label={_quoted(_title(node), small)}{look}]")
     for edge in edges:

@@ -48,8 +48,9 @@ class Trial:
         The rows that were swept, in order.
     """
 
-    def __init__(self, matrix: np.ndarray, labels: Sequence[str], library: Library, like: Any, *, zero: bool,
-                 retain: bool) -> None:
+    def __init__(
+        self, matrix: np.ndarray, labels: Sequence[str], library: Library, like: Any, *, zero: bool, retain: bool
+    ) -> None:
         self.zero, self.retain = zero, retain
         self._library, self._labels, self._like = library, labels, like
         self.count, self._of = len(matrix), len(labels)
@@ -75,17 +76,19 @@ class Trial:
         """The same by hand, with the forgotten line as a comment."""
         gl, part = self._library.alias, "J" if self.count == self._of else f"J[:{self.count}]"
         x = f"{gl}.zeros({self._x.shape[0]}, dtype={gl}.{self._library.dtype_name(self._x)}, requires_grad=True)"
-        return "\n".join([
-            "# on tensors of its own: z = J @ x has the Jacobian J",
-            f"x = {x}",
-            f"z = {gl}.tensor({part}{'[:]' if part == 'J' else ''}) @ x",
-            "for i in range(len(z)):",
-            "    # x.grad = None  is forgotten" if self.zero else "    x.grad = None",
-            f"    v = {gl}.zeros_like(z)",
-            "    v[i] = 1.",
-            "    z.backward(v)  # retain_graph=True is forgotten" if self.retain else "    z.backward(v, retain_graph=True)",
-            "    row = x.grad.clone()" + (f"  # at i = {i}: {self.meaning()}" if self.terms else ""),
-        ])
+        return "\n".join(
+            [
+                "# on tensors of its own: z = J @ x has the Jacobian J",
+                f"x = {x}",
+                f"z = {gl}.tensor({part}{'[:]' if part == 'J' else ''}) @ x",
+                "for i in range(len(z)):",
+                "    # x.grad = None  is forgotten" if self.zero else "    x.grad = None",
+                f"    v = {gl}.zeros_like(z)",
+                "    v[i] = 1.",
+                "    z.backward(v)  # retain_graph=True is forgotten" if self.retain else "    z.backward(v, retain_graph=True)",
+                "    row = x.grad.clone()" + (f"  # at i = {i}: {self.meaning()}" if self.terms else ""),
+            ]
+        )
 
     def meaning(self) -> str:
         """Of which rows `.grad` is the sum: "row z[0] + row z[1]"."""

@@ -4,6 +4,7 @@ An operation leads with what the user wrote, its node's name small below. The te
 as a tag, where it leaves: with the user's name for it, and with its shape where that is not the shape of one of the
 arguments. So every shape along a path can be told without a label on each line, and no label lies on a line.
 """
+
 from __future__ import annotations
 
 from collections import Counter, defaultdict
@@ -31,12 +32,12 @@ from gradlab.explore.layout import Point, layered
 from gradlab.explore.reading import GraphEdge, GraphNode
 from gradlab.explore.words import shape_text
 
-LABEL, SMALL, TAG = 12.5, 9.0, 9.5                        # font sizes in pixels
-HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0           # of a box
-TAG_HEIGHT, OVERLAP = 15.0, 4.0                           # of a tag, and how much of it lies on its box
-LONGEST = 30                                              # characters of a name that are shown
+LABEL, SMALL, TAG = 12.5, 9.0, 9.5  # font sizes in pixels
+HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
+TAG_HEIGHT, OVERLAP = 15.0, 4.0  # of a tag, and how much of it lies on its box
+LONGEST = 30  # characters of a name that are shown
 MARGIN = 4.0
-BOLD = 1.09                                               # how much wider bold letters are
+BOLD = 1.09  # how much wider bold letters are
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class _Box:
     node: GraphNode
     label: str
     small: str
-    tag: tuple[str, str]                                  # the name and the shape of the tensor that it makes
+    tag: tuple[str, str]  # the name and the shape of the tensor that it makes
     width: float
 
     @property
@@ -87,9 +88,19 @@ def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, 
         "height": round(layout.height + 2 * MARGIN, 1),
         "tall": HEIGHT,
         "nodes": [
-            {"kind": box.node.kind, "label": box.label, "small": box.small, "name": box.tag[0], "shape": box.tag[1],
-             "wide": box.width, "tag": round(box.tag_width, 1), "x": round(x + MARGIN, 1), "y": round(y + MARGIN, 1),
-             "many": box.node.count > 1, "title": hover(box.node)}
+            {
+                "kind": box.node.kind,
+                "label": box.label,
+                "small": box.small,
+                "name": box.tag[0],
+                "shape": box.tag[1],
+                "wide": box.width,
+                "tag": round(box.tag_width, 1),
+                "x": round(x + MARGIN, 1),
+                "y": round(y + MARGIN, 1),
+                "many": box.node.count > 1,
+                "title": hover(box.node),
+            }
             for box, (x, y) in zip(boxes, layout.boxes, strict=True)
         ],
         "edges": [
@@ -136,7 +147,7 @@ def _painted(box: _Box, position: Point) -> str:
     left, width = tidy(-box.width / 2), tidy(box.width)
     look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"'
     parts = [f'<g transform="translate({tidy(x)},{tidy(y)})"><title>{escape(hover(node))}</title>']
-    if node.count > 1:                                                     # a second sheet behind the first
+    if node.count > 1:  # a second sheet behind the first
         parts.append(f'<rect x="{tidy(-box.width / 2 + 3)}" y="3" width="{width}" {look}/>')
     parts.append(f'<rect x="{left}" width="{width}" {look}/>')
     weight = ' font-weight="600"' if node.kind in ("leaf", "output") else ""
@@ -156,24 +167,34 @@ def _tag(box: _Box) -> str:
     said = f'<tspan font-weight="600">{escape(name)}</tspan>' if name else ""
     said += ("\N{EN SPACE}" if name and shape else "") + escape(shape)
     left, width = tidy(-box.tag_width / 2), tidy(box.tag_width)
-    return (f'<rect x="{left}" y="{tidy(top)}" width="{width}" height="{tidy(TAG_HEIGHT)}" rx="{tidy(TAG_HEIGHT / 2)}" '
-            f'fill="{fill}" stroke="{stroke}"/>'
-            f'<text y="{tidy(top + 10.8)}" font-size="{TAG}" fill="{ink}">{said}</text>')
+    return (
+        f'<rect x="{left}" y="{tidy(top)}" width="{width}" height="{tidy(TAG_HEIGHT)}" rx="{tidy(TAG_HEIGHT / 2)}" '
+        f'fill="{fill}" stroke="{stroke}"/>'
+        f'<text y="{tidy(top + 10.8)}" font-size="{TAG}" fill="{ink}">{said}</text>'
+    )
 
 
 def hover(node: GraphNode) -> str:
     """All that is known of a node, on one line."""
     made = f"{node.name}: " if node.name and node.kind == "operation" else ""
     what = f"{made}{node.label}"
-    return ", ".join(part for part in (
-        what, node.operation if node.kind == "operation" else "", node.detail,
-        shape_text(node.shape) if node.shape is not None and shape_text(node.shape) not in node.detail else "",
-        f"{node.line}: {node.source}" if node.line and node.source else node.line) if part)
+    return ", ".join(
+        part
+        for part in (
+            what,
+            node.operation if node.kind == "operation" else "",
+            node.detail,
+            shape_text(node.shape) if node.shape is not None and shape_text(node.shape) not in node.detail else "",
+            f"{node.line}: {node.source}" if node.line and node.source else node.line,
+        )
+        if part
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- edges
-def _edges(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Sequence[Sequence[Point]], *,
-           whole: bool = False) -> list[tuple[str, str]]:
+def _edges(
+    edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Sequence[Sequence[Point]], *, whole: bool = False
+) -> list[tuple[str, str]]:
     """The paths and their titles. Of the edges that share a lane the longest draws it, the others branch off; or, if `whole`,
     each draws it."""
     longest: dict[int, int] = {}
@@ -185,7 +206,7 @@ def _edges(edges: Sequence[GraphEdge], nodes: Sequence[GraphNode], routes: Seque
     paths = []
     for i, edge in enumerate(edges):
         pair = edge.source, edge.target
-        bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)               # x * x: two lines side by side
+        bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)  # x * x: two lines side by side
         copies[pair] += 1
         points = routes[i] if whole or longest[edge.source] == i else routes[i][-2:]
         source, shape = nodes[edge.source], "" if edge.shape is None else shape_text(edge.shape)
@@ -200,7 +221,7 @@ def _path(points: Sequence[Point], bulge: float) -> str:
     said = [f"M{tidy(x)} {tidy(y)}"]
     for number, (to_x, to_y) in enumerate(points[1:], start=1):
         last = number == len(points) - 1
-        if number % 2 == 0 and not last:                                   # down its lane
+        if number % 2 == 0 and not last:  # down its lane
             said.append(f"V{tidy(to_y)}")
         else:
             aside, middle = bulge if last else 0.0, tidy((y + to_y) / 2)

@@ -44,9 +44,7 @@ def kept(name: str, matrix: Reduced) -> Map:
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(matrix.cells, np.float32).tobytes()
     cells = int(matrix.cells.shape[0]), int(matrix.cells.shape[1])
-    return Map(
-        name, matrix.shape, cells, data, tuple(map(int, matrix.rows)), tuple(map(int, matrix.columns)), least, greatest
-    )
+    return Map(name, matrix.shape, cells, data, tuple(map(int, matrix.rows)), tuple(map(int, matrix.columns)), least, greatest)
 
 
 def picture(graph: Drawing | None, maps: Sequence[Drawing]) -> tuple[Drawing | None, int]:

@@ -4,6 +4,7 @@ The graph is read once, through a `Library`, without recursion; afterwards nothi
 an array. Nodes are operations, edges carry tensors. Nodes are numbered *spine first*: each after what it is computed
 from, and of its inputs the deepest first. Equal programs give equal numbers.
 """
+
 from __future__ import annotations
 
 import math
@@ -18,8 +19,8 @@ from gradlab.explore.words import count, number, shape_text
 
 Shape = tuple[int, ...]
 
-SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")   # what a label may tell; see `labels.written`
-NAMES_SHOWN = 3                                          # of one node
+SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
+NAMES_SHOWN = 3  # of one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,18 @@ def inputs_of(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> list[li
     return inputs
 
 
-def renumbered(nodes: Sequence[GraphNode] | Mapping[int, GraphNode], edges: Sequence[GraphEdge],
-               order: Sequence[int]) -> tuple[list[GraphNode], list[GraphEdge]]:
+def renumbered(
+    nodes: Sequence[GraphNode] | Mapping[int, GraphNode], edges: Sequence[GraphEdge], order: Sequence[int]
+) -> tuple[list[GraphNode], list[GraphEdge]]:
     """The graph with its nodes in another order; edges by target and argument."""
     place = {node: i for i, node in enumerate(order)}
     moved = [GraphEdge(place[e.source], place[e.target], e.argument, e.shape) for e in edges]
     return [nodes[node] for node in order], sorted(moved, key=lambda e: (e.target, e.argument))
 
 
-def read(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = None) -> tuple[
-        tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+def read(
+    outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = None
+) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
     """The nodes and edges behind tensors that require grad; of a graph of more than `most` nodes the `most` + 1 nearest to the
     outputs, and one for each output."""
     library = library_of(outputs[0])
@@ -113,8 +116,11 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = No
         label = written(operation, _settings(library, node), None if first is None else len(first))
         line, source = library.place(node)
         found.append(GraphNode("operation", label, name, operation, shapes[i], line=line, source=source))
-        edges += [GraphEdge(index[source], i, argument, shapes[index[source]])
-                  for argument, source in enumerate(inputs[i]) if source is not None]
+        edges += [
+            GraphEdge(index[source], i, argument, shapes[index[source]])
+            for argument, source in enumerate(inputs[i])
+            if source is not None
+        ]
     own: dict[int, str] = {}
     for name, tensor in names.items():
         own.setdefault(id(tensor), name)
@@ -124,7 +130,7 @@ def read(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = No
         label = name or ("output" if len(outputs) == 1 else f"output {position}")
         made_by = found[index[root]]
         if made_by.kind == "operation" and made_by.name == name and not uses[index[root]]:
-            found[index[root]] = replace(made_by, name="")                 # it is said next door
+            found[index[root]] = replace(made_by, name="")  # it is said next door
         edges.append(GraphEdge(index[root], len(found), 0, shape))
         found.append(GraphNode("output", label, name, "", shape, _value(library, output)))
     return tuple(found), tuple(edges)
@@ -149,8 +155,9 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
     depth: dict[Any, int] = {}
     for node in _after_their_sources(roots, sources):
         depth[node] = max((depth[source] + 1 for source in inputs[node] if source is not None), default=0)
-    ordered = _after_their_sources(roots, lambda node: sorted(
-        (source for source in inputs[node] if source is not None), key=lambda source: -depth[source]))
+    ordered = _after_their_sources(
+        roots, lambda node: sorted((source for source in inputs[node] if source is not None), key=lambda source: -depth[source])
+    )
     return ordered, [inputs[node] for node in ordered]
 
 
@@ -158,7 +165,7 @@ def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | No
     """The nodes that take the fewest steps from the roots, one more than `most` of them; None if there are no more."""
     found: dict[Any, None] = dict.fromkeys(roots)
     order = list(found)
-    for node in order:                                         # grows while it is read
+    for node in order:  # grows while it is read
         for source in library.inputs(node):
             source = library.whole(source)
             if source is not None and source not in found:
@@ -211,7 +218,7 @@ def _settings(library: Library, node: Any) -> dict[str, Any]:
 
 
 def _value(library: Library, output: Any) -> str:
-    """"scalar −0.2749" of a tensor with one element, "3 elements" of a vector, "6×4" of others."""
+    """ "scalar −0.2749" of a tensor with one element, "3 elements" of a vector, "6×4" of others."""
     shape = tuple(output.shape)
     if math.prod(shape) != 1:
         return shape_text(shape) if len(shape) > 1 else count(shape[0], "element")

@@ -121,9 +121,7 @@ def matrix_of(values: Any) -> Any:
     if numbers.dtype.kind not in "fiub":
         raise TypeError(f"a heat map shows real numbers; got dtype {numbers.dtype}")
     if numbers.ndim > 2:
-        raise ValueError(
-            f"a heat map shows one or two axes; got shape {numbers.shape}. Index or reshape it to a matrix first"
-        )
+        raise ValueError(f"a heat map shows one or two axes; got shape {numbers.shape}. Index or reshape it to a matrix first")
     if numbers.dtype.kind != "f" or numbers.dtype.itemsize < 4:
         numbers = numbers.astype(np.float32 if numbers.dtype.itemsize < 4 else np.float64)
     return numbers.reshape((1,) * (2 - numbers.ndim) + numbers.shape)
@@ -192,7 +190,6 @@ def _presence(filled: Any, shape: tuple[int, int]) -> np.ndarray | None:
         present = present[:, None]
     elif present.shape != shape:
         raise ValueError(
-            f"filled has shape {present.shape}; a matrix of shape {shape} takes that shape, or one value a row: "
-            f"({shape[0]},)"
+            f"filled has shape {present.shape}; a matrix of shape {shape} takes that shape, or one value a row: ({shape[0]},)"
         )
     return None if present.all() else present

@@ -1,4 +1,5 @@
 """The live views of what explorers find. They belong to the notebook layer above, which says here how each is opened."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

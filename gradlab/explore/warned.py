@@ -1,4 +1,5 @@
 """Warnings about what a call of the user's has made: at that line, and each time."""
+
 from __future__ import annotations
 
 import sys
@@ -16,5 +17,6 @@ def warn_at_the_caller(message: str) -> None:
     frame = sys._getframe(1)
     while is_ours(frame.f_code.co_filename) and frame.f_back is not None:
         frame = frame.f_back
-    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno,
-                           module=frame.f_globals.get("__name__") or "unknown")
+    warnings.warn_explicit(
+        message, UserWarning, frame.f_code.co_filename, frame.f_lineno, module=frame.f_globals.get("__name__") or "unknown"
+    )

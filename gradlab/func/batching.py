@@ -4,6 +4,7 @@ The function is run on one slice after another, and what it returns is stacked: 
 on its values, draws random numbers or calls `item()`, at the cost of one run of the function for each slice. Where one call of
 an operation on the whole batch would do (nearly every operation takes leading axes), that is quicker by about the batch size.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from gradlab.functions.joins import stack
 __all__ = ["vmap"]
 
 
-def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
-         chunk_size: int | None = None) -> Callable[..., Any]:
+def vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable[..., Any]:
     """A function that maps `func` over an axis of its arguments.
 
     It runs `func` once for each slice and stacks the results: use it to say what is meant, and batched operations for speed.
@@ -54,25 +56,35 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     def mapped(*args: Any, **kwargs: Any) -> Any:
         for leaf in flatten(out_dims)[0]:
             if leaf is not None and not isinstance(leaf, int):
-                raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
-                                 "collection of ints representing where in the outputs the vmapped dimension should appear.")
+                raise ValueError(
+                    f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+                    "collection of ints representing where in the outputs the vmapped dimension should appear."
+                )
         count, leaves, axes, tree = inputs_of(func, in_dims, args)
         results, structure = [], None
         before = states()
-        for i in range(count) or (None,):                        # of an empty batch one run on zeros says what results are like
+        for i in range(count) or (None,):  # of an empty batch one run on zeros says what results are like
             if randomness == "same":
                 go_on_from(before)
-            given = tree.build([x if axis is None else x.select(axis, i) if i is not None else emptied(x, axis)
-                                for x, axis in zip(leaves, axes, strict=True)])
+            given = tree.build(
+                [
+                    x if axis is None else x.select(axis, i) if i is not None else emptied(x, axis)
+                    for x, axis in zip(leaves, axes, strict=True)
+                ]
+            )
             found, structure = flatten(func(*given, **kwargs))
             results.append(found)
             if randomness == "error" and i in (0, None, count - 1) and has_drawn(before):
-                raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the 'same' "
-                                   "or 'different' randomness flags on vmap or perform the randomness operation out of vmap")
+                raise RuntimeError(
+                    "vmap: called random operation while in randomness error mode. Please either use the 'same' "
+                    "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
+                )
         assert structure is not None
         places = places_of(func, out_dims, structure)
-        return structure.build([together(func, values, place, count)
-                                for values, place in zip(zip(*results, strict=True), places, strict=True)])
+        return structure.build(
+            [together(func, values, place, count) for values, place in zip(zip(*results, strict=True), places, strict=True)]
+        )
+
     return mapped
 
 
@@ -87,16 +99,22 @@ def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> 
     name = name_of(func)
     called = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
-                         f"inputs, got: {type(in_dims)}.")
+        raise ValueError(
+            f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
+            f"inputs, got: {type(in_dims)}."
+        )
     if not args:
-        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
-                         "a function with no inputs. The latter is unsupported.")
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
+            "a function with no inputs. The latter is unsupported."
+        )
     leaves, tree = flatten(args)
     axes = spread(in_dims, tree)
     if axes is None:
-        raise ValueError(f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-                         f"{flatten(in_dims)[1]} but inputs has structure {tree}.")
+        raise ValueError(
+            f"{called}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{flatten(in_dims)[1]} but inputs has structure {tree}."
+        )
     sizes = []
     for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
@@ -104,18 +122,24 @@ def inputs_of(func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...]) -> 
         if not isinstance(axis, int):
             raise ValueError(f"{called}: Got in_dim={axis} for an input but in_dim must be either an integer dimension or None.")
         if not isinstance(x, Tensor):
-            raise ValueError(f"{called}: Got in_dim={axis} for an input but the input is of type {type(x)}. We cannot vmap over "
-                             "non-Tensor arguments, please use None as the respective in_dim")
+            raise ValueError(
+                f"{called}: Got in_dim={axis} for an input but the input is of type {type(x)}. We cannot vmap over "
+                "non-Tensor arguments, please use None as the respective in_dim"
+            )
         if not -x.ndim <= axis < x.ndim:
-            raise ValueError(f"{called}: Got in_dim={axis} for some input, but that input is a Tensor of dimensionality {x.ndim} "
-                             f"so expected in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}.")
+            raise ValueError(
+                f"{called}: Got in_dim={axis} for some input, but that input is a Tensor of dimensionality {x.ndim} "
+                f"so expected in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}."
+            )
         axes[i] = axis % x.ndim
         sizes.append(x.array.shape[axis])
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
-        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                         f"{sizes} for the mapped dimension")
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
     return sizes[0], leaves, axes, tree
 
 
@@ -124,9 +148,11 @@ def places_of(func: Callable[..., Any], out_dims: Any, tree: Tree) -> list[int |
     single = tree.kind is None and isinstance(out_dims, tuple) and len(out_dims) == 1
     places = [out_dims[0]] if single else spread(out_dims, tree)
     if places is None:
-        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
-                         f"structure of `outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure "
-                         f"{tree}.")
+        raise ValueError(
+            f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
+            f"structure of `outputs`. out_dims has structure {flatten(out_dims)[1]} but outputs has structure "
+            f"{tree}."
+        )
     return places
 
 
@@ -134,14 +160,17 @@ def together(func: Callable[..., Any], values: tuple[Any, ...], place: int | Non
     """One result of all slices as one."""
     name, first = name_of(func), values[0]
     if place is None:
-        if isinstance(first, Tensor) and not all(x is first or (x.node is None and np.array_equal(x.array, first.array))
-                                                 for x in values):
+        if isinstance(first, Tensor) and not all(
+            x is first or (x.node is None and np.array_equal(x.array, first.array)) for x in values
+        ):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return first
     for x in values:
         if not isinstance(x, Tensor):
-            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
-                             "out_dims= to None for output?")
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+                "out_dims= to None for output?"
+            )
     whole = stack(values, place)
     return whole if count else whole.narrow(place, 0, 0)
 
@@ -149,7 +178,7 @@ def together(func: Callable[..., Any], values: tuple[Any, ...], place: int | Non
 def emptied(x: Tensor, axis: int) -> Tensor:
     """Zeros of the shape of a slice, for a batch that has none."""
     shape = x.array.shape
-    return x.new_zeros(shape[:axis] + shape[axis + 1:])
+    return x.new_zeros(shape[:axis] + shape[axis + 1 :])
 
 
 def name_of(func: Callable[..., Any]) -> str:

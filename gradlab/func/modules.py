@@ -1,4 +1,5 @@
 """Modules as functions of their parameters and buffers: `functional_call`, `stack_module_state`."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -15,8 +16,15 @@ from gradlab.nn.modules.normalization import BatchNorm
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
-def functional_call(module: Module, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
-                    tie_weights: bool = True, strict: bool = False) -> Any:
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """Call a module with other tensors in place of its parameters and buffers, which it gets back afterwards.
 
     Parameters
@@ -40,8 +48,10 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Any, args: Any =
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: x for one in parameter_and_buffer_dicts for name, x in one.items()}
     else:
-        raise ValueError("Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
-                         f"{type(parameter_and_buffer_dicts)}")
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
     with _reparametrized(module, given, tie_weights, strict):
         return module(*(() if args is None else args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
 
@@ -53,9 +63,14 @@ def _reparametrized(module: Module, given: dict[str, Any], tie_weights: bool, st
     own = _names(module)
     if strict and set(wanted) != set(own):
         unexpected, missing = [n for n in wanted if n not in own], [n for n in own if n not in wanted]
-        raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(
-            f"{what} key(s): {', '.join(map(repr, names))}." for what, names in
-            (("Unexpected", unexpected), ("Missing", missing)) if names))
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {module._get_name()}:\n\t"
+            + "\n\t".join(
+                f"{what} key(s): {', '.join(map(repr, names))}."
+                for what, names in (("Unexpected", unexpected), ("Missing", missing))
+                if names
+            )
+        )
     places = {name: _place(module, name) for name in wanted}
     for x in wanted.values():
         if not isinstance(x, Tensor) and x is not None:
@@ -75,7 +90,7 @@ def _reparametrized(module: Module, given: dict[str, Any], tie_weights: bool, st
                 held[last] = before[name]
 
 
-ABSENT = object()                                     # what a module had under a name that it does not have
+ABSENT = object()  # what a module had under a name that it does not have
 
 
 def _named(module: Module) -> list[tuple[str, Any]]:
@@ -100,7 +115,7 @@ def _place(module: Module, name: str) -> tuple[dict[str, Any], str]:
             if held[last] is not None and not isinstance(held[last], Tensor):
                 raise TypeError(f"attribute `{last}`: {held[last]} is not an instance of gradlab.Tensor")
             return held, last
-    return module.__dict__, last                      # as torch, which takes a name that the module does not have
+    return module.__dict__, last  # as torch, which takes a name that the module does not have
 
 
 def _untied(module: Module, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,8 +128,10 @@ def _untied(module: Module, given: Mapping[str, Any]) -> dict[str, Any]:
         values = [given[name] for name in tied if name in given]
         if len(tied) > 1 and values:
             if any(x is not values[0] for x in values):
-                raise ValueError(f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
-                                 "tie_weights=False")
+                raise ValueError(
+                    f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
+                    "tie_weights=False"
+                )
             made |= dict.fromkeys(tied, values[0])
     return made
 
@@ -155,15 +172,18 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """The function itself: it computes the same with its in-place operations, and there is no program here to rewrite."""
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
-                           "are:\n     remove='mutations': all inplace and out= operators will be removed from the program, and "
-                           "replaced with their out-of-place equivalents.\n     remove='mutations_and_views': In addition to the "
-                           "above, all aliasing operators {view} will be replaced with their non-aliasing counterparts, "
-                           "{view}_copy.\n")
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
+            "are:\n     remove='mutations': all inplace and out= operators will be removed from the program, and "
+            "replaced with their out-of-place equivalents.\n     remove='mutations_and_views': In addition to the "
+            "above, all aliasing operators {view} will be replaced with their non-aliasing counterparts, "
+            "{view}_copy.\n"
+        )
 
     @wraps(func)
     def same(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
+
     return same
 
 

@@ -8,6 +8,7 @@ tensors; so may results, but for `grad`'s.
 Forward mode is a sweep over the graph that the function recorded, so an operation under `no_grad` inside the function is a
 constant for `jvp`, `jacfwd` and `linearize`, as it is for reverse mode.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -124,6 +125,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         Takes what `func` takes; returns (gradient, value), or (gradient, (value, aux)). The gradient is nested as the argument,
         in a tuple if `argnums` is one.
     """
+
     @wraps(func)
     @in_normal_mode
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
@@ -133,8 +135,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             if not isinstance(y, Tensor):
                 raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(y)}")
             if y.ndim:
-                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
-                                   f"{y.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{y.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
             aux = call.outward_aux() if has_aux else None
             traced = call.traced(y)
             with recorded_if(traced):
@@ -143,6 +147,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             return gradient, ((value, aux) if has_aux else value)
         finally:
             call.settle()
+
     return gradient_and_value
 
 
@@ -157,6 +162,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         found, value = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
+
     return gradient
 
 
@@ -167,8 +173,9 @@ def _vjp(func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux:
         ys, tree = _tensors(call.run(func, {}, has_aux, VJP), VJP)
         for y in ys:
             if y.array.dtype.kind != "f":
-                raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                                   f"dtype {y.dtype}")
+                raise RuntimeError(
+                    f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"
+                )
         return call, ys, tree
     except BaseException:
         call.settle()
@@ -194,18 +201,22 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         """vᵀJ of the recorded call by its primals."""
         given, structure = flatten(cotangents)
         if structure != tree:
-            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                               f"function. cotangents: {structure.drawn()}, primal output: {tree.drawn()}")
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {structure.drawn()}, primal output: {tree.drawn()}"
+            )
         wanted = recording() if create_graph is None else create_graph
         traced = wanted and asked_outside([*ys, *given], call.inputs)
         with recorded_if(traced):
             found = sweeps.cotangents(ys, call.inputs, given, traced=traced, retain=retain_graph)
         return call.tree.build([outward(c, call.inputs) for c in _filled(found, call.inputs)])
+
     return (results, vjp_fn, aux) if has_aux else (results, vjp_fn)
 
 
-def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False,
-           chunk_size: int | None = None) -> Callable[..., Any]:
+def jacrev(
+    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func` by its arguments, computed by rows: for functions of many inputs.
 
     All rows of an output are one batched reverse sweep, or as many at once as memory allows, or `chunk_size`.
@@ -231,16 +242,22 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             return _jacobian(call, ys, tree, found, has_aux)
         finally:
             call.settle()
+
     return jacobian
 
 
 def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, found: list[list[Tensor | None]], has_aux: bool) -> Any:
     """The blocks of a Jacobian, nested as the outputs and within as the inputs."""
+
     def block_of(block: Tensor | None, y: Tensor, x: Tensor) -> Tensor:
         return zeros_like(x, y.array.shape) if block is None else call.outward(block)
 
-    made = tree.build([call.tree.build([block_of(block, y, x) for block, x in zip(line, call.inputs, strict=True)])
-                       for y, line in zip(outputs, found, strict=True)])
+    made = tree.build(
+        [
+            call.tree.build([block_of(block, y, x) for block, x in zip(line, call.inputs, strict=True)])
+            for y, line in zip(outputs, found, strict=True)
+        ]
+    )
     return (made, call.outward_aux()) if has_aux else made
 
 
@@ -267,9 +284,11 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     xs, structure = flatten(primals)
     along, other = flatten(tangents)
     if structure != other:
-        raise RuntimeError(f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is "
-                           f"a tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents "
-                           f"with structure {other}")
+        raise RuntimeError(
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is "
+            f"a tuple of 3 tensors, tangents also must be. Got primals with structure {structure} and tangents "
+            f"with structure {other}"
+        )
     _check_tensors(xs, "primals")
     _check_tensors(along, "tangents")
     for x, u in zip(xs, along, strict=True):
@@ -279,8 +298,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
         pushed = _pushed(call, ys, along)
         if strict and any(t is None for t in pushed):
-            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
-                               "not allowed with strict=True.")
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                "not allowed with strict=True."
+            )
         made = tree.build([call.outward(y) for y in ys]), tree.build([call.outward(t) for t in _filled(pushed, ys)])
         return (*made, call.outward_aux()) if has_aux else made
     finally:
@@ -299,6 +320,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
     The function is called once, and all columns of an argument are one batched forward sweep over what it recorded, so every
     column sees the same random numbers, whatever `randomness` says. `argnums` may be None: all arguments.
     """
+
     @wraps(func)
     @in_normal_mode
     def jacobian(*args: Any) -> Any:
@@ -311,6 +333,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
             return _jacobian(call, ys, tree, found, has_aux)
         finally:
             call.settle()
+
     return jacobian
 
 
@@ -341,9 +364,12 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         for i, (u, x) in enumerate(zip(along, call.inputs, strict=True)):
             for what in ("shape", "device", "dtype"):
                 if getattr(u, what) != getattr(x, what):
-                    raise RuntimeError(f"tangent:{i} with {what} {getattr(u, what)} in flattened pytree doesn't match the {what} "
-                                       f"{getattr(x, what)} of the corresponding primal.")
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {getattr(u, what)} in flattened pytree doesn't match the {what} "
+                        f"{getattr(x, what)} of the corresponding primal."
+                    )
         ys = [y for y in leaves if isinstance(y, Tensor)]
         pushed = iter(_filled(_pushed(call, ys, along), ys))
         return tree.build([outward(next(pushed), call.inputs) if isinstance(y, Tensor) else y for y in leaves])
+
     return output, jvp_fn

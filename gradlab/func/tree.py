@@ -4,6 +4,7 @@ The containers are those of `torch.utils._pytree`: tuple, named tuple, list, dic
 Everything else, None too, is a leaf. A `Tree` is the structure without its leaves; two are equal if they are nested alike, with
 the same keys, and it prints as PyTorch prints it, because the errors of `func` show it.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
@@ -61,13 +62,24 @@ CONTAINERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], Callable
     "dict": (list, lambda x: x.values(), lambda parts, keys: dict(zip(keys, parts, strict=True))),
     "namedtuple": (type, tuple, lambda parts, kind: getattr(kind, "_make", kind)(parts)),
     "OrderedDict": (list, lambda x: x.values(), lambda parts, keys: OrderedDict(zip(keys, parts, strict=True))),
-    "defaultdict": (lambda x: [x.default_factory, list(x)], lambda x: x.values(),
-                    lambda parts, made: defaultdict(made[0], zip(made[1], parts, strict=True))),
+    "defaultdict": (
+        lambda x: [x.default_factory, list(x)],
+        lambda x: x.values(),
+        lambda parts, made: defaultdict(made[0], zip(made[1], parts, strict=True)),
+    ),
     "deque": (lambda x: x.maxlen, list, deque),
-    "Size": (lambda x: None, tuple, lambda parts, _: tuple(parts))}
+    "Size": (lambda x: None, tuple, lambda parts, _: tuple(parts)),
+}
 DICTIONARIES = "dict", "OrderedDict", "defaultdict"
-KINDS: dict[type, str] = {tuple: "tuple", list: "list", dict: "dict", OrderedDict: "OrderedDict", defaultdict: "defaultdict",
-                          deque: "deque", Size: "Size"}
+KINDS: dict[type, str] = {
+    tuple: "tuple",
+    list: "list",
+    dict: "dict",
+    OrderedDict: "OrderedDict",
+    defaultdict: "defaultdict",
+    deque: "deque",
+    Size: "Size",
+}
 
 
 def kind_of(x: Any) -> str | None:
@@ -103,7 +115,7 @@ def spread(prefix: Any, tree: Tree) -> list[Any] | None:
     if kind is None:
         return [prefix] * tree.leaves()
     context, parts, _ = CONTAINERS[kind]
-    if isinstance(prefix, dict) and tree.kind in DICTIONARIES:                                # whatever the order of the keys
+    if isinstance(prefix, dict) and tree.kind in DICTIONARIES:  # whatever the order of the keys
         keys = tree.context[1] if tree.kind == "defaultdict" else tree.context
         if prefix.keys() != set(keys):
             return None

@@ -3,6 +3,7 @@
 What a module lists in `__all__` is a name of `gradlab` itself. The first parameter is the tensor, so the same functions are the
 methods of `Tensor` (see `gradlab.methods`).
 """
+
 from gradlab.functions.arithmetic import *
 from gradlab.functions.comparison import *
 from gradlab.functions.contraction import *

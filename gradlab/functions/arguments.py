@@ -1,4 +1,5 @@
 """Arguments that many functions take alike: an axis or several, another operand."""
+
 from __future__ import annotations
 
 import functools
@@ -35,13 +36,16 @@ def over_dims(function: F) -> F:
             if isinstance(first, Tensor):
                 raise
             raise not_a_tensor(function.__name__, first) from None
+
     return spelled  # type: ignore[return-value]
 
 
 def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> TypeError:
     """Torch's error for an argument that should be a tensor."""
-    return TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. Make it a "
-                     "tensor first: gradlab.tensor(…).")
+    return TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. Make it a "
+        "tensor first: gradlab.tensor(…)."
+    )
 
 
 class Called:

@@ -3,6 +3,7 @@
 The operators are the recording functions themselves (see `gradlab.methods.python`). The functions here are what torch calls by
 name: they take `alpha`, `rounding_mode` and the like, and refuse what is no tensor in torch's words.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,20 +19,63 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import Called, checked, number
 from gradlab.rules import elementwise as el
 
-__all__ = ["abs", "absolute", "add", "addcdiv", "addcmul", "arctan2", "atan2", "clamp", "clamp_max", "clamp_min", "clip",
-           "copysign", "div", "divide", "float_power", "floor_divide", "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot",
-           "lcm", "ldexp", "lerp", "logaddexp", "logaddexp2", "maximum", "minimum", "mul", "multiply", "neg", "negative",
-           "nextafter", "positive", "pow", "reciprocal", "relu", "remainder", "rsub", "square", "sub", "subtract", "true_divide",
-           "xlogy"]
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "addcdiv",
+    "addcmul",
+    "arctan2",
+    "atan2",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "copysign",
+    "div",
+    "divide",
+    "float_power",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gcd",
+    "heaviside",
+    "hypot",
+    "lcm",
+    "ldexp",
+    "lerp",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply",
+    "neg",
+    "negative",
+    "nextafter",
+    "positive",
+    "pow",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "rsub",
+    "square",
+    "sub",
+    "subtract",
+    "true_divide",
+    "xlogy",
+]
 
 relu, reciprocal, abs, neg = (op.record for op in (el.relu, el.reciprocal, el.absolute, el.neg))
 maximum, minimum, fmax, fmin = (op.record for op in (el.maximum, el.minimum, el.fmax, el.fmin))
-atan2, hypot, ldexp, logaddexp, logaddexp2, nextafter = (op.record for op in (
-    el.atan2, el.hypot, el.ldexp, el.logaddexp, el.logaddexp2, el.nextafter))
+atan2, hypot, ldexp, logaddexp, logaddexp2, nextafter = (
+    op.record for op in (el.atan2, el.hypot, el.ldexp, el.logaddexp, el.logaddexp2, el.nextafter)
+)
 
 NUMBERS = bool, int, float, np.generic
 OPERANDS = Tensor, *NUMBERS
-PLAIN = int, float                                                         # as a constant: a tuple made anew costs 20 ns
+PLAIN = int, float  # as a constant: a tuple made anew costs 20 ns
 
 
 def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -58,8 +102,9 @@ def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tenso
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results. Write 1 for True.")
     if isinstance(alpha, float) and kind != "f":
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number. Convert the tensors: "
-                           "x.float().")
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number. Convert the tensors: x.float()."
+        )
     factor = alpha if op is el.add else -alpha
     return scaled.record(a, b, alpha=factor if kind == "f" else number(factor, a.array.dtype), out=out)
 
@@ -67,8 +112,12 @@ def _scaled(op: Any, scaled: Any, input: Any, other: Any, alpha: Any, out: Tenso
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha · input."""
     if not isinstance(input, Tensor) or not isinstance(other, OPERANDS):
-        raise invalid_combination("rsub", (input, other), "(Tensor input, Tensor other, *, Number alpha = 1)",
-                                  "(Tensor input, Number other, *, Number alpha = 1)")
+        raise invalid_combination(
+            "rsub",
+            (input, other),
+            "(Tensor input, Tensor other, *, Number alpha = 1)",
+            "(Tensor input, Number other, *, Number alpha = 1)",
+        )
     if alpha == 1 and type(alpha) is int:
         return subtracted_from(input, other)
     return _scaled(el.sub, RSUB_SCALED[isinstance(other, Tensor)], other, input, alpha, None)
@@ -130,22 +179,40 @@ def with_number(name: str, doc: str, op: Any, by_number: Any = None, of_number: 
                 return by_number.record(input, other, out=out)
         elif of_number is not None and isinstance(other, Tensor) and isinstance(input, NUMBERS):
             return of_number.record(input, other, out=out)
-        raise invalid_combination(name, (input, other), *["(Tensor input, Tensor other)", "(Tensor input, Number other)",
-                                                          "(Number self, Tensor other)"][:2 + (of_number is not None)])
+        raise invalid_combination(
+            name,
+            (input, other),
+            *["(Tensor input, Tensor other)", "(Tensor input, Number other)", "(Number self, Tensor other)"][
+                : 2 + (of_number is not None)
+            ],
+        )
+
     function.__name__ = function.__qualname__ = name.removeprefix("special_")
     function.__doc__ = doc
     return function
 
 
-floor_divide = with_number("floor_divide", "⌊input / other⌋, element by element, of integers an integer.", el.floor_divide,
-                           of_number=el.floor_divide)
-remainder = with_number("remainder", "input - other · ⌊input / other⌋: it has the sign of `other`, as Python's %.", el.remainder,
-                        el.remainder_scalar, el.number_remainder)
-fmod = with_number("fmod", "input - other · trunc(input / other): it has the sign of `input`, as C's fmod.", el.fmod,
-                   el.fmod_scalar)
+floor_divide = with_number(
+    "floor_divide", "⌊input / other⌋, element by element, of integers an integer.", el.floor_divide, of_number=el.floor_divide
+)
+remainder = with_number(
+    "remainder",
+    "input - other · ⌊input / other⌋: it has the sign of `other`, as Python's %.",
+    el.remainder,
+    el.remainder_scalar,
+    el.number_remainder,
+)
+fmod = with_number(
+    "fmod", "input - other · trunc(input / other): it has the sign of `input`, as C's fmod.", el.fmod, el.fmod_scalar
+)
 copysign = with_number("copysign", "The magnitude of `input` with the sign of `other`.", el.copysign, el.copysign_number)
-xlogy = with_number("xlogy", "input · log(other), and 0 where `input` is 0.", el.xlogy, el.xlogy.named("XlogyBackward2"),
-                    el.xlogy.named("XlogyBackward1"))
+xlogy = with_number(
+    "xlogy",
+    "input · log(other), and 0 where `input` is 0.",
+    el.xlogy,
+    el.xlogy.named("XlogyBackward2"),
+    el.xlogy.named("XlogyBackward1"),
+)
 
 
 # --------------------------------------------------------------------------------------------------------------- powers
@@ -157,8 +224,13 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     if isinstance(exponent, Tensor) and isinstance(input, NUMBERS):
         return power_of(exponent, input, out)
     if not isinstance(input, Tensor) or not isinstance(exponent, Tensor):
-        raise invalid_combination("pow", (input, exponent), "(Tensor input, Tensor exponent)", "(Number self, Tensor exponent)",
-                                  "(Tensor input, Number exponent)")
+        raise invalid_combination(
+            "pow",
+            (input, exponent),
+            "(Tensor input, Tensor exponent)",
+            "(Number self, Tensor exponent)",
+            "(Tensor input, Number exponent)",
+        )
     return el.pow_.record(*_powers(input, exponent), out=out)
 
 
@@ -208,8 +280,13 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, in float64."""
     given = [isinstance(x, Tensor) for x in (input, exponent)]
     if not any(given) or not all(isinstance(x, OPERANDS) for x in (input, exponent)):
-        raise invalid_combination("float_power", (input, exponent), "(Tensor input, Tensor exponent)",
-                                  "(Number self, Tensor exponent)", "(Tensor input, Number exponent)")
+        raise invalid_combination(
+            "float_power",
+            (input, exponent),
+            "(Tensor input, Tensor exponent)",
+            "(Number self, Tensor exponent)",
+            "(Tensor input, Number exponent)",
+        )
     double = np.dtype(np.float64)
     return pow(*(cast(x, double) if isinstance(x, Tensor) else float(x) for x in (input, exponent)))
 
@@ -219,8 +296,10 @@ def fits(number: int | float, like: Tensor) -> None:
     if isinstance(number, int) and like.array.dtype.kind in "ui":
         limits = np.iinfo(like.array.dtype)
         if not limits.min <= number <= limits.max:
-            raise RuntimeError(f"value cannot be converted to type {like.dtype.name}_t without overflow. It is {number}; convert "
-                               "the tensor: x.long().")
+            raise RuntimeError(
+                f"value cannot be converted to type {like.dtype.name}_t without overflow. It is {number}; convert "
+                "the tensor: x.long()."
+            )
 
 
 # ------------------------------------------------------------------------------------------------------------ three of them
@@ -231,7 +310,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 def scale(value: Any, *operands: Any) -> Any:
     """The factor `value` of `addcmul`, in the operands' common dtype if that is not floating point."""
-    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":                        # nearly always
+    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":  # nearly always
         return value
     if any(not isinstance(x, Tensor) or x.array.dtype.kind == "f" for x in operands):
         return value
@@ -246,19 +325,23 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     if all(isinstance(x, Tensor) and x.array.dtype.kind != "f" for x in (tensor1, tensor2)):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
-            "of tensor1 and tensor2. Convert one of them: tensor1.float().")
+            "of tensor1 and tensor2. Convert one of them: tensor1.float()."
+        )
     return el.addcdiv.record(input, tensor1, tensor2, value=value, out=out)
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """input + weight · (end - input): the way from `input` to `end`; the weight a number or a tensor."""
     if not isinstance(input, Tensor) or not isinstance(end, Tensor) or not isinstance(weight, OPERANDS):
-        raise invalid_combination("lerp", (input, end, weight), "(Tensor input, Tensor end, Tensor weight)",
-                                  "(Tensor input, Tensor end, Number weight)")
+        raise invalid_combination(
+            "lerp", (input, end, weight), "(Tensor input, Tensor end, Tensor weight)", "(Tensor input, Tensor end, Number weight)"
+        )
     for name, x in (("end", end), ("weight", weight)):
         if isinstance(x, Tensor) and x.array.dtype != input.array.dtype and (name == "end" or x.array.ndim):
-            raise RuntimeError(f"expected dtype {input.dtype.c_name} for `{name}` but got dtype {x.dtype.c_name}. Convert it: "
-                               f"{name}.to(input.dtype).")
+            raise RuntimeError(
+                f"expected dtype {input.dtype.c_name} for `{name}` but got dtype {x.dtype.c_name}. Convert it: "
+                f"{name}.to(input.dtype)."
+            )
     if isinstance(weight, Tensor):
         return el.lerp.record(input, end, weight, out=out)
     return el.lerp_scalar.record(input, end, weight=weight.item() if isinstance(weight, np.generic) else weight, out=out)
@@ -279,9 +362,13 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
             if max is None:
                 return el.clamp_least.record(input, min, out=out)
             return el.clamp_tensors.record(input, min, max, out=out)
-    raise invalid_combination("clamp", (input,), "(Tensor input, Tensor min = None, Tensor max = None)",
-                              "(Tensor input, Number min = None, Number max = None)",
-                              **{k: v for k, v in (("max", max), ("min", min)) if v is not None})
+    raise invalid_combination(
+        "clamp",
+        (input,),
+        "(Tensor input, Tensor min = None, Tensor max = None)",
+        "(Tensor input, Number min = None, Number max = None)",
+        **{k: v for k, v in (("max", max), ("min", min)) if v is not None},
+    )
 
 
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
@@ -320,8 +407,9 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
         if not isinstance(x, Tensor):
             raise TypeError(f"heaviside(): argument '{name}' (position {i + 1}) must be Tensor, not {type(x).__name__}.")
     if input.array.dtype != values.array.dtype:
-        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes. Convert one of them: "
-                           "values.to(input.dtype).")
+        raise RuntimeError(
+            "heaviside is not yet implemented for tensors with different dtypes. Convert one of them: values.to(input.dtype)."
+        )
     return el.heaviside.record(input, values, out=out)
 
 
@@ -345,6 +433,7 @@ def _of_integers(ufunc: Any, name: str, doc: str) -> Callable[..., Tensor]:
             return constant(wrap(getattr(namespace_of[type(a.array)], name)(a.array, b.array)))
         except ValueError as error:
             raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

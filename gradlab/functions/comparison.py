@@ -1,4 +1,5 @@
 """Comparisons and logic: results are tensors of bools without history. `where` chooses by one."""
+
 from __future__ import annotations
 
 import warnings
@@ -19,10 +20,40 @@ from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import Called
 from gradlab.rules import elementwise as el
 
-__all__ = ["allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-           "eq", "equal", "ge", "greater", "greater_equal", "gt", "isclose", "isfinite", "isinf", "isnan", "isneginf",
-           "isposinf", "isreal", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-           "ne", "not_equal", "signbit", "where"]
+__all__ = [
+    "allclose",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "eq",
+    "equal",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "le",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "ne",
+    "not_equal",
+    "signbit",
+    "where",
+]
 
 WITH_NUMBERS = "(Tensor input, Tensor other)", "(Tensor input, Number other)", "(Number self, Tensor other)"
 
@@ -75,9 +106,16 @@ is_less, lt = _comparison(np.less, "lt", "<")
 is_at_most, le = _comparison(np.less_equal, "le", "≤")
 is_greater, gt = _comparison(np.greater, "gt", ">")
 is_at_least, ge = _comparison(np.greater_equal, "ge", "≥")
-not_equal, less, less_equal, greater, greater_equal = (_comparison(ufunc, name, symbol)[1] for ufunc, name, symbol in (
-    (np.not_equal, "not_equal", "≠"), (np.less, "less", "<"), (np.less_equal, "less_equal", "≤"), (np.greater, "greater", ">"),
-    (np.greater_equal, "greater_equal", "≥")))
+not_equal, less, less_equal, greater, greater_equal = (
+    _comparison(ufunc, name, symbol)[1]
+    for ufunc, name, symbol in (
+        (np.not_equal, "not_equal", "≠"),
+        (np.less, "less", "<"),
+        (np.less_equal, "less_equal", "≤"),
+        (np.greater, "greater", ">"),
+        (np.greater_equal, "greater_equal", "≥"),
+    )
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------- logic
@@ -88,6 +126,7 @@ def _logic(name: str, doc: str) -> Callable[..., Tensor]:
     def combine(input: Tensor, other: Tensor) -> Tensor:
         a, b = all_tensors(called, (input, other))
         return computed(called, getattr(namespace_of[type(a.array)], name), a, b)
+
     combine.__name__ = combine.__qualname__ = name
     combine.__doc__ = f"{doc} Numbers other than 0 count as True."
     return combine
@@ -124,10 +163,12 @@ def _bits(ufunc: Any, name: str, doc: str) -> tuple[Callable[..., Any], Callable
 bits_and, bitwise_and = _bits(np.bitwise_and, "bitwise_and", "input & other on bools or on the bits of integers.")
 bits_or, bitwise_or = _bits(np.bitwise_or, "bitwise_or", "input | other on bools or on the bits of integers.")
 bits_xor, bitwise_xor = _bits(np.bitwise_xor, "bitwise_xor", "input ^ other on bools or on the bits of integers.")
-shifted_left, bitwise_left_shift = _bits(np.left_shift, "bitwise_left_shift",
-                                         "The bits of integers moved to the left: input · 2^other.")
-shifted_right, bitwise_right_shift = _bits(np.right_shift, "bitwise_right_shift",
-                                           "The bits of integers moved to the right: ⌊input / 2^other⌋.")
+shifted_left, bitwise_left_shift = _bits(
+    np.left_shift, "bitwise_left_shift", "The bits of integers moved to the left: input · 2^other."
+)
+shifted_right, bitwise_right_shift = _bits(
+    np.right_shift, "bitwise_right_shift", "The bits of integers moved to the right: ⌊input / 2^other⌋."
+)
 
 
 # ----------------------------------------------------------------------------------------------------------- properties
@@ -137,6 +178,7 @@ def _property(name: str, doc: str, of_array: Callable[[Any, Any], Any]) -> Calla
     def function(input: Tensor) -> Tensor:
         array = all_tensors(called, (input,))[0].array
         return constant(wrap(of_array(namespace_of[type(array)], array)))
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
@@ -152,8 +194,13 @@ isinf = _property("isinf", "True where the element is infinite.", lambda xp, x: 
 isreal = _property("isreal", "True everywhere: there are no complex tensors.", lambda xp, x: xp.ones(x.shape, dtype=bool))
 isposinf = takes_out(_property("isposinf", "True where the element is +∞.", _infinite(1)))
 isneginf = takes_out(_property("isneginf", "True where the element is -∞.", _infinite(-1)))
-signbit = takes_out(_property("signbit", "True where the element's sign is minus; -0. has one.",
-                              lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0))
+signbit = takes_out(
+    _property(
+        "signbit",
+        "True where the element's sign is minus; -0. has one.",
+        lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0,
+    )
+)
 logical_not = takes_out(_property("logical_not", "True where the element is zero or False.", lambda xp, x: xp.logical_not(x)))
 
 
@@ -194,10 +241,11 @@ def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equ
             same = same | ((a != a) & (b != b))
         if not rtol and not atol:
             return same
-        if a.dtype.kind != "f":                                           # integers would overflow
+        if a.dtype.kind != "f":  # integers would overflow
             a, b = a.astype(default.float), b.astype(default.float)
         allowed, distance = atol + xp.absolute(rtol * b), xp.absolute(a - b)
         return same | (xp.isfinite(distance) & (distance <= allowed))
+
     return computed(called, close, a, b)
 
 
@@ -225,10 +273,16 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
             return tuple(constant(i) for i in (array if array.ndim else array.reshape(1)).nonzero())
     if condition.array.dtype.kind != "b":
         if condition.array.dtype != np.uint8:
-            raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
-                               f"{condition.dtype.word}. Compare (x > 0), or call .bool().")
-        warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
-                      "version of PyTorch. Use a boolean condition instead: condition.bool().", UserWarning, stacklevel=2)
+            raise RuntimeError(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{condition.dtype.word}. Compare (x > 0), or call .bool()."
+            )
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead: condition.bool().",
+            UserWarning,
+            stacklevel=2,
+        )
         condition = constant(condition.array != 0)
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         agreed = agree(Called("where"), condition, input, other)
@@ -242,6 +296,12 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
 
 
 def _no_where(*given: Any) -> TypeError:
-    return invalid_combination("where", tuple(x for x in given if x is not NOT_GIVEN), "(Tensor condition)",
-                               "(Tensor condition, Tensor input, Tensor other)", "(Tensor condition, Number self, Tensor other)",
-                               "(Tensor condition, Tensor input, Number other)", "(Tensor condition, Number self, Number other)")
+    return invalid_combination(
+        "where",
+        tuple(x for x in given if x is not NOT_GIVEN),
+        "(Tensor condition)",
+        "(Tensor condition, Tensor input, Tensor other)",
+        "(Tensor condition, Number self, Tensor other)",
+        "(Tensor condition, Tensor input, Number other)",
+        "(Tensor condition, Number self, Number other)",
+    )

@@ -4,6 +4,7 @@ An einsum is compiled, once for an equation and shapes, to a short list of instr
 product), which then run on tensors as any operations do. So its gradients of any order, and batches of them, come free, and
 a repeated call costs little beyond its products.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,16 +23,20 @@ from gradlab.rules import matrix, reductions, shapes
 
 __all__ = ["einsum", "inner", "kron", "tensordot"]
 
-Labels = tuple[Any, ...]                           # one for each axis: a letter, or a negative number within the ellipsis
+Labels = tuple[Any, ...]  # one for each axis: a letter, or a negative number within the ellipsis
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 # --------------------------------------------------------------------------------------------------- what is asked for
 def subscripts(equation: str) -> tuple[list[list[str]], list[str] | None]:
     """The letters of each operand and of the output (None if it is implicit); "..." is one letter."""
+
     def fail(at: int) -> RuntimeError:
-        return RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in "
-                            f"[a-zA-Z]. The equation is {equation!r}.")
+        return RuntimeError(
+            f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in "
+            f"[a-zA-Z]. The equation is {equation!r}."
+        )
+
     operands: list[list[str]] = [[]]
     output: list[str] | None = None
     at = 0
@@ -41,14 +46,14 @@ def subscripts(equation: str) -> tuple[list[list[str]], list[str] | None]:
         if char == ".":
             if "..." in current:
                 raise RuntimeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
-            if equation[at:at + 3] != "...":
+            if equation[at : at + 3] != "...":
                 raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis (...)")
             current.append("...")
             at += 2
         elif char == "," and output is None:
             operands.append([])
         elif char == "-" and output is None:
-            if equation[at:at + 2] != "->":
+            if equation[at : at + 2] != "->":
                 raise fail(at)
             output = []
             at += 1
@@ -65,9 +70,11 @@ def labelled(letters: list[str], ndim: int, position: int) -> Labels:
     named = len(letters) - ("..." in letters)
     if named > ndim or (named < ndim and "..." not in letters):
         extra = "" if "..." in letters else " and no ellipsis was given"
-        raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) "
-                           f"{'is more than' if extra == '' else 'does not match'} the number of dimensions "
-                           f"({ndim}) for operand {position}{extra}")
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({named}) "
+            f"{'is more than' if extra == '' else 'does not match'} the number of dimensions "
+            f"({ndim}) for operand {position}{extra}"
+        )
     spread = tuple(range(named - ndim, 0))
     return tuple(part for letter in letters for part in (spread if letter == "..." else (letter,)))
 
@@ -76,8 +83,10 @@ def arranged(equation: str, ndims: tuple[int, ...]) -> tuple[list[Labels], Label
     """The labels of each operand's axes, and of the output's."""
     operands, output = subscripts(equation)
     if len(operands) != len(ndims):
-        raise RuntimeError(f"einsum(): {'fewer' if len(ndims) < len(operands) else 'more'} operands were provided than specified "
-                           f"in the equation. {equation!r} has {len(operands)}, and {len(ndims)} were given.")
+        raise RuntimeError(
+            f"einsum(): {'fewer' if len(ndims) < len(operands) else 'more'} operands were provided than specified "
+            f"in the equation. {equation!r} has {len(operands)}, and {len(ndims)} were given."
+        )
     inputs = [labelled(letters, n, i) for i, (letters, n) in enumerate(zip(operands, ndims, strict=True))]
     seen = [label for labels in inputs for label in labels]
     spread = tuple(sorted({label for label in seen if isinstance(label, int)}))
@@ -99,15 +108,19 @@ def sizes_of(inputs: list[Labels], sizes: Sequence[tuple[int, ...]]) -> dict[Any
         own: dict[Any, int] = {}
         for label, n in zip(labels, shape, strict=True):
             if own.setdefault(label, n) != n:
-                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
-                                   f"{n} != {own[label]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {position} but the sizes don't match, "
+                    f"{n} != {own[label]}"
+                )
         for label, n in own.items():
             if known.setdefault(label, n) == 1:
                 known[label] = n
             elif n not in (1, known[label]):
                 name = label if isinstance(label, str) else "of an ellipsis"
-                raise RuntimeError(f"einsum(): subscript {name} has size {n} for operand {position} which does not broadcast "
-                                   f"with previously seen size {known[label]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {name} has size {n} for operand {position} which does not broadcast "
+                    f"with previously seen size {known[label]}"
+                )
     return known
 
 
@@ -148,8 +161,14 @@ class Program:
         axes = tuple(i - len(labels) for i, label in enumerate(labels) if label in gone)
         if not axes:
             return x
-        return self.add(SUM, (x,), tuple(label for label in labels if label not in gone),
-                        tuple(n for n, label in zip(shape, labels, strict=True) if label not in gone), axis=axes, keepdims=False)
+        return self.add(
+            SUM,
+            (x,),
+            tuple(label for label in labels if label not in gone),
+            tuple(n for n, label in zip(shape, labels, strict=True) if label not in gone),
+            axis=axes,
+            keepdims=False,
+        )
 
     def prepare(self, x: int, known: dict[Any, int]) -> int:
         """Each label once, and none whose axis of length 1 is broadcast."""
@@ -157,8 +176,14 @@ class Program:
             labels, shape = self.labels[x], self.shapes[x]
             i, j = [at for at, label in enumerate(labels) if label == doubled][:2]
             rest = [at for at in range(len(labels)) if at not in (i, j)]
-            x = self.add(DIAGONAL, (x,), (*(labels[at] for at in rest), doubled), (*(shape[at] for at in rest), shape[i]),
-                         offset=0, axes=(i - len(labels), j - len(labels)))
+            x = self.add(
+                DIAGONAL,
+                (x,),
+                (*(labels[at] for at in rest), doubled),
+                (*(shape[at] for at in rest), shape[i]),
+                offset=0,
+                axes=(i - len(labels), j - len(labels)),
+            )
         labels, shape = self.labels[x], self.shapes[x]
         kept = [i for i, label in enumerate(labels) if shape[i] == known[label]]
         return self.reshape(x, tuple(shape[i] for i in kept), tuple(labels[i] for i in kept))
@@ -176,6 +201,7 @@ class Program:
 
         def size(labels: Labels) -> tuple[int, ...]:
             return tuple(known[label] for label in labels)
+
         front, inside = size(batch), prod(size(summed))
         x = self.reshape(self.permute(x, batch + rows + summed), (*front, prod(size(rows)), inside), ())
         y = self.reshape(self.permute(y, batch + summed + columns), (*front, inside, prod(size(columns))), ())
@@ -223,6 +249,7 @@ def program(equation: str, sizes: tuple[tuple[int, ...], ...]) -> list[tuple[Any
 def cheapest(made: Program, waiting: list[int], output: Labels, known: dict[Any, int]) -> tuple[int, int]:
     """The pair to contract next: the one that makes the smallest result compared with what it takes up; then the fewest
     products; then the first. (The greedy order of Daniel Smith and Johnnie Gray, "opt_einsum", JOSS 2018.)"""
+
     def size(labels: Any) -> int:
         return prod(known[label] for label in labels)
 
@@ -233,11 +260,12 @@ def cheapest(made: Program, waiting: list[int], output: Labels, known: dict[Any,
 
     if len(waiting) == 2:
         return waiting[0], waiting[1]
-    return min((price(i, j) for n, i in enumerate(waiting) for j in waiting[n + 1:]))[2:]
+    return min((price(i, j) for n, i in enumerate(waiting) for j in waiting[n + 1 :]))[2:]
 
 
 def from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     """einsum(a, [0, 1], b, [1, 2], [0, 2]) as an equation and operands."""
+
     def letters(sublist: Any) -> str:
         text = ""
         for label in sublist:
@@ -246,9 +274,11 @@ def from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
             elif isinstance(label, int) and 0 <= label < len(LETTERS):
                 text += LETTERS[label]
             else:
-                raise ValueError(f"einsum(): the subscripts list must contain Ellipsis or integers in the range [0, 52), "
-                                 f"got {label!r}")
+                raise ValueError(
+                    f"einsum(): the subscripts list must contain Ellipsis or integers in the range [0, 52), got {label!r}"
+                )
         return text
+
     equation = ",".join(letters(labels) for labels in args[1::2])
     if len(args) % 2:
         equation = ",".join(letters(labels) for labels in args[1:-1:2]) + "->" + letters(args[-1])
@@ -264,8 +294,9 @@ def einsum(*args: Any) -> Tensor:
     `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
     """
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
-                         "subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
     equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else from_sublists(args)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
@@ -273,15 +304,17 @@ def einsum(*args: Any) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 1, but got {type(x).__name__}")
     values = list(operands)
-    mixed = len({x.array.dtype for x in operands}) > 1               # (on the way, sums of small integers are int64)
+    mixed = len({x.array.dtype for x in operands}) > 1  # (on the way, sums of small integers are int64)
     for record, at, meta in program(equation, tuple([x.array.shape for x in operands])):
         if len(at) == 1:
             values.append(record(values[at[0]], **meta))
         else:
             a, b = values[at[0]], values[at[1]]
             if mixed and a.array.dtype is not b.array.dtype and record is not MUL:
-                raise RuntimeError(f"expected scalar type {a.dtype.word} but found {b.dtype.word}. Convert one of them: "
-                                   "x.float(), x.to(y.dtype).")
+                raise RuntimeError(
+                    f"expected scalar type {a.dtype.word} but found {b.dtype.word}. Convert one of them: "
+                    "x.float(), x.to(y.dtype)."
+                )
             values.append(record(a, b))
     return values[-1]
 
@@ -319,9 +352,11 @@ def contracted(a: Tensor, b: Tensor, of_a: list[int], of_b: list[int]) -> Tensor
     left, right = [one_dim(d, m) for d in of_a], [one_dim(d, n) for d in of_b]
     for i, j, p, q in zip(left, right, of_a, of_b, strict=True):
         if one[i] != two[j] and 1 not in (one[i], two[j]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {one[i]} in dim {p} and second has size "
-                               f"{two[j]} in dim {q}")
-        if one[i] != two[j]:                                                            # a broadcast axis is summed beforehand
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {one[i]} in dim {p} and second has size "
+                f"{two[j]} in dim {q}"
+            )
+        if one[i] != two[j]:  # a broadcast axis is summed beforehand
             if one[i] == 1:
                 b = cast(reductions.sum_.record(b, axis=(j,), keepdims=True), a.array.dtype)
             else:
@@ -350,8 +385,9 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     if not one or not two:
         return el.mul.record(input, other)
     if one[-1] != two[-1]:
-        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
-                           f"{list(one)} and {list(two)}")
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(one)} and {list(two)}"
+        )
     return contracted(input, other, [-1], [-1])
 
 

@@ -1,4 +1,5 @@
 """Distinct elements, counts, histograms and searches. None has a derivative; where torch's refuse one, so do these."""
+
 from __future__ import annotations
 
 from math import prod
@@ -15,15 +16,22 @@ from gradlab.functions.results import result_type, undifferentiable
 
 __all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted", "unique", "unique_consecutive"]
 
-UNIQUE, UNIQUE_DIM, CONSECUTIVE = (undifferentiable(node, derivative) for node, derivative in (
-    ("Unique2Backward0", "_unique2"), ("UniqueDimBackward0", "unique_dim"), ("UniqueConsecutiveBackward0", "unique_consecutive")))
+UNIQUE, UNIQUE_DIM, CONSECUTIVE = (
+    undifferentiable(node, derivative)
+    for node, derivative in (
+        ("Unique2Backward0", "_unique2"),
+        ("UniqueDimBackward0", "unique_dim"),
+        ("UniqueConsecutiveBackward0", "unique_consecutive"),
+    )
+)
 REFUSED = undifferentiable("NotImplemented", "bincount"), undifferentiable("NotImplemented", "histogram")
 HISTOGRAM = result_type("histogram", "hist", "bin_edges")
 
 
 # -------------------------------------------------------------------------------------------------------------- distinct
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None) -> Any:
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """The distinct elements in ascending order (always), or the distinct slices along `dim`. If asked for, after them where each
     input element is among them (`return_inverse`) and how often each occurs (`return_counts`). Every NaN is distinct."""
     if not isinstance(input, Tensor):
@@ -33,10 +41,14 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     if dim is not None:
         rows = slices(x, dim, "unique")
         return handed_out(UNIQUE_DIM, input, *distinct_slices(xp, rows, x, dim), return_inverse, return_counts)
-    values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False) if (
-        return_inverse or return_counts) else (xp.unique(x, equal_nan=False), None, None)
-    return handed_out(UNIQUE, input, values, None if inverse is None else inverse.reshape(x.shape), counts, return_inverse,
-                      return_counts)
+    values, inverse, counts = (
+        xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+        if (return_inverse or return_counts)
+        else (xp.unique(x, equal_nan=False), None, None)
+    )
+    return handed_out(
+        UNIQUE, input, values, None if inverse is None else inverse.reshape(x.shape), counts, return_inverse, return_counts
+    )
 
 
 def handed_out(record: Any, input: Tensor, values: Any, inverse: Any, counts: Any, with_inverse: bool, with_counts: bool) -> Any:
@@ -91,8 +103,15 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     at = xp.nonzero(new)[0]
     inverse = xp.cumsum(new) - 1
     values = rows.reshape(-1)[at] if dim is None else xp.take(x, at, axis=dim)
-    return handed_out(CONSECUTIVE, input, values, inverse.reshape(x.shape) if dim is None else inverse,
-                      lengths(xp, at, rows.shape[0]), return_inverse, return_counts)
+    return handed_out(
+        CONSECUTIVE,
+        input,
+        values,
+        inverse.reshape(x.shape) if dim is None else inverse,
+        lengths(xp, at, rows.shape[0]),
+        return_inverse,
+        return_counts,
+    )
 
 
 @takes_out
@@ -107,8 +126,15 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 # -------------------------------------------------------------------------------------------------------------- searches
 @takes_out
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-                 sorter: Tensor | None = None) -> Tensor:
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where the elements of `input` (or a number) belong in a sequence sorted along its last axis: before equals, or with
     right=True (side="right") behind them. Several sequences are searched row by row. int64, or int32 if asked for."""
     if not isinstance(sorted_sequence, Tensor):
@@ -125,18 +151,24 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         if sorter.array.dtype != np.int64:
             raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.word}")
         if sorter.array.shape != seq.shape:
-            raise RuntimeError(f"{name}: boundary and sorter must have the same size, but got boundary tensor {list(seq.shape)}"
-                               f"and got sorter tensor {list(sorter.array.shape)}")
+            raise RuntimeError(
+                f"{name}: boundary and sorter must have the same size, but got boundary tensor {list(seq.shape)}"
+                f"and got sorter tensor {list(sorter.array.shape)}"
+            )
         on_axis("searchsorted", sorter.array, seq.shape[-1], lambda wrong: RuntimeError(f"{name}: sorter index out of range"))
         seq = xp.take_along_axis(seq, sorter.array, axis=-1)
     if not isinstance(input, Tensor) and seq.ndim > 1:
-        raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-                           f"boundaries tensor dim({seq.ndim}) and input value's dim(0) numel(1)")
+        raise RuntimeError(
+            f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+            f"boundaries tensor dim({seq.ndim}) and input value's dim(0) numel(1)"
+        )
     values = input.array if isinstance(input, Tensor) else xp.asarray(input)
     if seq.ndim > 1 and seq.shape[:-1] != values.shape[:-1]:
-        raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-                           f"and input value tensor must match, but we got boundaries tensor {list(seq.shape)} and input value "
-                           f"tensor {list(values.shape)}")
+        raise RuntimeError(
+            f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+            f"and input value tensor must match, but we got boundaries tensor {list(seq.shape)} and input value "
+            f"tensor {list(values.shape)}"
+        )
     where = "right" if right or side == "right" else "left"
     if seq.ndim == 1:
         found = wrap(xp.searchsorted(seq, values, side=where))
@@ -170,7 +202,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if x.ndim != 1 or (x.size and x.dtype.kind == "i" and int(x.min()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     greatest = int(x.max()) if x.size else 0
-    if greatest >= np.iinfo(np.int64).max:                                # NumPy would count one more than there is, and crash
+    if greatest >= np.iinfo(np.int64).max:  # NumPy would count one more than there is, and crash
         raise RuntimeError(f"maximum value of input overflowed, it should be < {np.iinfo(np.int64).max} but got {greatest}")
     fits_in_memory(max(greatest + 1, minlength) if x.size else minlength)
     xp = namespace_of[type(x)]
@@ -228,8 +260,9 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
         if not (np.isfinite(low) and np.isfinite(high)):
             raise RuntimeError(f"gradlab.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
         if low > high:
-            raise RuntimeError(f"gradlab.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension "
-                               "0")
+            raise RuntimeError(
+                f"gradlab.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension 0"
+            )
         if low == high:
             low, high = low - 0.5, high + 0.5
         edges = xp.linspace(low, high, bins + 1, dtype=x.dtype)

@@ -1,4 +1,5 @@
 """Running sums, products and extremes along an axis; differences, integrals and covariances made of sums."""
+
 from __future__ import annotations
 
 import warnings
@@ -18,8 +19,20 @@ from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part
 
-__all__ = ["corrcoef", "cov", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "diff", "gradient",
-           "logcumsumexp", "trapezoid", "trapz"]
+__all__ = [
+    "corrcoef",
+    "cov",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_trapezoid",
+    "diff",
+    "gradient",
+    "logcumsumexp",
+    "trapezoid",
+    "trapz",
+]
 
 
 def one_axis(dim: int, ndim: int) -> tuple[int, ...]:
@@ -74,6 +87,7 @@ def _running_extreme(name: str, ufunc: str, what: str) -> Any:
         reached = (x == rules.accumulated(xp, ufunc, x, axis)) | (x != x)
         at = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (-axis - 1))
         return picking(input, axis, rules.accumulated(xp, "maximum", xp.where(reached, at, 0), axis), True)
+
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = f"The {what} element so far along `dim` and where it stands (the last of equals), as (values, indices)."
     return over_dims(extreme)
@@ -104,13 +118,16 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         if extra is None:
             continue
         if extra.array.ndim != input.array.ndim:
-            raise RuntimeError("diff expects prepend or append to be the same dimension as input. They have "
-                               f"{extra.array.ndim} and {input.array.ndim}.")
+            raise RuntimeError(
+                "diff expects prepend or append to be the same dimension as input. They have "
+                f"{extra.array.ndim} and {input.array.ndim}."
+            )
         for a, (have, got) in enumerate(zip(input.array.shape, extra.array.shape, strict=True)):
             if have != got and a != axis + input.array.ndim:
                 raise RuntimeError(
                     "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
-                    f"dimension; input.size({a}) = {have}, but got tensor.size({a}) = {got}")
+                    f"dimension; input.size({a}) = {have}, but got tensor.size({a}) = {got}"
+                )
     if n and (prepend is not None or append is not None):
         input = cat([x for x in (prepend, input, append) if x is not None], axis)
     if not n:
@@ -128,8 +145,9 @@ def steps(name: str, y: Tensor, x: Tensor | None, axis: int) -> Tensor | None:
     if x is None or x.array.ndim != 1:
         return None if x is None else diff(x, dim=axis)
     if x.array.shape[0] != y.array.shape[axis]:
-        raise RuntimeError(f"{name}: There must be one `x` value for each sample point. They are {x.array.shape[0]} and "
-                           f"{y.array.shape[axis]}.")
+        raise RuntimeError(
+            f"{name}: There must be one `x` value for each sample point. They are {x.array.shape[0]} and {y.array.shape[axis]}."
+        )
     return diff(x).reshape(-1, *(1,) * (-axis - 1))
 
 
@@ -173,20 +191,26 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         raise RuntimeError("gradlab.gradient only supports edge_order=1 and edge_order=2.")
     for axis in axes:
         if input.array.shape[axis] < edge_order + 1:
-            raise RuntimeError("gradlab.gradient expected each dimension size to be at least edge_order+1. Dimension "
-                               f"{axis + ndim} has {input.array.shape[axis]} elements.")
+            raise RuntimeError(
+                "gradlab.gradient expected each dimension size to be at least edge_order+1. Dimension "
+                f"{axis + ndim} has {input.array.shape[axis]} elements."
+            )
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
         raise RuntimeError(
             "gradlab.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
-            f"{ndim}', since dim argument was not given, but got a list of length {len(spacings)}" if dim is None else
-            "gradlab.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
-            f"length, but got a spacing argument of length {len(spacings)} and a dim argument of length {len(axes)}.")
+            f"{ndim}', since dim argument was not given, but got a list of length {len(spacings)}"
+            if dim is None
+            else "gradlab.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {len(spacings)} and a dim argument of length {len(axes)}."
+        )
     for points in spacings:
         if isinstance(points, Tensor) and points.array.ndim > 1:
-            raise RuntimeError("gradlab.gradient expected each element of spacing to have one dimension, but got an element with "
-                               f"{points.array.ndim} dimensions!")
+            raise RuntimeError(
+                "gradlab.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{points.array.ndim} dimensions!"
+            )
     return tuple(slope(input, axis, one, edge_order) for axis, one in zip(axes, spacings, strict=True))
 
 
@@ -212,8 +236,11 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         h, k = first, second
         start = at(0, 1) * (-(2 * h + k) / (h * (h + k))) + at(1, 2) * ((h + k) / (h * k)) + at(2, 3) * (-h / (k * (h + k)))
         h, k = last_but_one, last
-        stop = (at(n - 3, n - 2) * (k / (h * (h + k))) + at(n - 2, n - 1) * (-(h + k) / (h * k))
-                + at(n - 1, 0) * ((2 * k + h) / (k * (h + k))))
+        stop = (
+            at(n - 3, n - 2) * (k / (h * (h + k)))
+            + at(n - 2, n - 1) * (-(h + k) / (h * k))
+            + at(n - 1, 0) * ((2 * k + h) / (k * (h + k)))
+        )
         ends = start, stop
     return cat([ends[0], inner, ends[1]], axis)
 
@@ -223,8 +250,9 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     """The covariances of the rows (variables) over the columns (observations), which may be weighted by counts (`fweights`) and
     by importance (`aweights`)."""
     if input.array.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} "
-                           "dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
+        )
     if input.array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.reshape(1, -1) if input.array.ndim < 2 else input
@@ -234,13 +262,16 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
         if w is None:
             continue
         if w.array.ndim > 1:
-            raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.array.ndim} "
-                               "dimensions")
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.array.ndim} dimensions"
+            )
         if w.array.dtype.kind not in kinds:
             raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {w.dtype.word} dtype")
         if w.array.size != n:
-            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                               f"{w.array.size} != {n}")
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                f"{w.array.size} != {n}"
+            )
         if n and bool((w.array < 0).any()):
             raise RuntimeError(f"cov(): {name} cannot be negative")
         weights = w if weights is None else weights * w
@@ -256,8 +287,11 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     else:
         factor = max(factor, 0)
     if not (factor > 0 if isinstance(factor, (int, float)) else bool(factor.array > 0)):
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-                      UserWarning, stacklevel=2)
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning,
+            stacklevel=2,
+        )
     centred = x - unsqueeze(mean, 1)
     products = centred @ t(centred if weights is None else centred * weights)
     return squeeze(products / factor)
@@ -269,8 +303,9 @@ CLIPPED = el.clone.named("ClampBackward1")
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of the rows (variables) over the columns (observations)."""
     if input.array.ndim > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} "
-                           "dimensions")
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
+        )
     c = cov(input)
     if not c.array.ndim:
         return c / c

@@ -1,4 +1,5 @@
 """Diagonals and triangles of matrices, and copies of a tensor with one slice or diagonal replaced."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,8 +23,20 @@ from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 from gradlab.rules.writing import overwrite, pick
 
-__all__ = ["diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "select_scatter", "slice_scatter", "trace", "tril",
-           "tril_indices", "triu", "triu_indices"]
+__all__ = [
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_scatter",
+    "select_scatter",
+    "slice_scatter",
+    "trace",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+]
 
 
 def two_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
@@ -76,6 +89,7 @@ def _triangle(name: str, op: Any, side: str) -> Any:
         if input.array.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
         return op.record(input, diagonal=diagonal)
+
     triangle.__name__ = triangle.__qualname__ = name
     triangle.__doc__ = f"The elements on and {side} a diagonal of the last two axes; the others are 0."
     return takes_out(triangle)
@@ -85,8 +99,16 @@ tril, triu = _triangle("tril", rules.tril, "below"), _triangle("triu", rules.tri
 
 
 def _triangle_indices(name: str, find: Any, side: str) -> Any:
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
-                pin_memory: bool = False) -> Tensor:
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        layout: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         for n, text in ((row, "row"), (col, "col")):
             if n < 0:
                 raise RuntimeError(f"{text} must be non-negative, got{n}")
@@ -95,6 +117,7 @@ def _triangle_indices(name: str, find: Any, side: str) -> Any:
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.word}'. Ask for an integer dtype.")
         made = constant(np.stack(find(row, offset, col)).astype(wanted))
         return made if device is None else made.to(device)
+
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = f"The row and column numbers of the elements on and {side} a diagonal of a matrix, as two rows."
     return indices
@@ -116,16 +139,19 @@ def trace(input: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------------------- one part replaced
-DIAGONAL_SCATTER, SELECT_SCATTER, SLICE_SCATTER = (overwrite.named(f"{name}ScatterBackward0") for name in (
-    "Diagonal", "Select", "Slice"))
+DIAGONAL_SCATTER, SELECT_SCATTER, SLICE_SCATTER = (
+    overwrite.named(f"{name}ScatterBackward0") for name in ("Diagonal", "Select", "Slice")
+)
 
 
 def replaced(op: Any, input: Tensor, src: Tensor, step: tuple[Any, dict[str, Any]]) -> Tensor:
     """A copy of `input` with `src` where the step leads."""
     have = pick(np.broadcast_to(0, input.array.shape), (step,)).shape
     if src.array.shape != have:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.array.shape)}, slice "
-                           f"size = {list(have)}")
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.array.shape)}, slice "
+            f"size = {list(have)}"
+        )
     return op.record(input, cast_to(src, input.array.dtype), steps=(step,))
 
 
@@ -142,8 +168,9 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return replaced(SELECT_SCATTER, input, src, (getitem, {"index": at, "skip": 0}))
 
 
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
-                  step: int = 1) -> Tensor:
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
     """A copy with `src` in a slice of an axis."""
     if step <= 0:
         raise RuntimeError("slice step must be positive")

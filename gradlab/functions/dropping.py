@@ -4,6 +4,7 @@ A seed drops what it drops in torch: noise is drawn as `empty_like(input).bernou
 input's memory. `feature_` drops channels; `alpha_` puts what SELU saturates at in place of zeros and keeps mean and variance
 (Klambauer et al. 2017).
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,10 +18,18 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import not_a_tensor
 from gradlab.rules import elementwise as el
 
-__all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_",
-           "feature_dropout", "feature_dropout_"]
+__all__ = [
+    "alpha_dropout",
+    "alpha_dropout_",
+    "dropout",
+    "dropout_",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+    "feature_dropout",
+    "feature_dropout_",
+]
 
-SATURATION = 1.7580993408473766                                                # of SELU: its scale times its alpha
+SATURATION = 1.7580993408473766  # of SELU: its scale times its alpha
 
 
 def noise(x: Any, kept: float, feature: bool) -> Any:
@@ -32,7 +41,7 @@ def noise(x: Any, kept: float, feature: bool) -> Any:
     engine = stream(xp)
     if feature or x.flags.c_contiguous:
         drawn = engine.bernoulli(kept, shape)
-    else:                                                                      # memory order
+    else:  # memory order
         order = sorted(range(x.ndim), key=lambda i: -x.strides[i])
         drawn = engine.bernoulli(kept, tuple(shape[i] for i in order)).transpose(np.argsort(order))
     return xp.asarray(drawn.astype(np.float32 if x.dtype == np.float16 else x.dtype, order="K"))
@@ -48,35 +57,40 @@ def _dropout(name: str, feature: bool, alpha: bool, in_place: bool) -> Any:
         if p == 0 or not train or not x.size:
             return input
         if x.dtype.kind != "f":
-            raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.word}. Call .float() "
-                               "first.")
+            raise RuntimeError(
+                f"result type Float can't be cast to the desired output type {input.dtype.word}. Call .float() first."
+            )
         shift: Any = None
         if p == 1:
             factor = namespace_of[type(x)].zeros((), dtype=x.dtype)
         else:
             factor = noise(x, 1 - p, feature)
             if alpha:
-                scale = 1 / ((SATURATION ** 2 * p + 1) * (1 - p)) ** 0.5
+                scale = 1 / ((SATURATION**2 * p + 1) * (1 - p)) ** 0.5
                 shift = (factor - 1) * (SATURATION * scale) + SATURATION * scale * p
                 factor *= scale
             else:
                 factor /= 1 - p
-            if x.dtype == np.float16:                                          # computed in float32, as torch does
+            if x.dtype == np.float16:  # computed in float32, as torch does
                 factor, shift = factor.astype(x.dtype), None if shift is None else shift.astype(x.dtype)
         if in_place:
             inplace.in_place(el.mul, input, constant(factor))
             return input if shift is None else inplace.in_place(el.add, input, constant(shift))
         out = el.mul.record(input, constant(factor))
         return out if shift is None else el.add.record(out, constant(shift))
+
     drop.__name__ = drop.__qualname__ = name
-    drop.__doc__ = (f"{'Channels' if feature else 'Elements'} of `input` dropped with probability `p` if `train`"
-                    f"{', keeping mean and variance' if alpha else ', the others divided by 1 - p'}"
-                    f"{'; in place' if in_place else ''}.")
+    drop.__doc__ = (
+        f"{'Channels' if feature else 'Elements'} of `input` dropped with probability `p` if `train`"
+        f"{', keeping mean and variance' if alpha else ', the others divided by 1 - p'}"
+        f"{'; in place' if in_place else ''}."
+    )
     return drop
 
 
 dropout, dropout_ = (_dropout(f"dropout{end}", False, False, bool(end)) for end in ("", "_"))
 alpha_dropout, alpha_dropout_ = (_dropout(f"alpha_dropout{end}", False, True, bool(end)) for end in ("", "_"))
 feature_dropout, feature_dropout_ = (_dropout(f"feature_dropout{end}", True, False, bool(end)) for end in ("", "_"))
-feature_alpha_dropout, feature_alpha_dropout_ = (_dropout(f"feature_alpha_dropout{end}", True, True, bool(end))
-                                                 for end in ("", "_"))
+feature_alpha_dropout, feature_alpha_dropout_ = (
+    _dropout(f"feature_alpha_dropout{end}", True, True, bool(end)) for end in ("", "_")
+)

@@ -1,4 +1,5 @@
 """The functions of one number: exponentials, trigonometry, rounding. Most are recording functions as they stand."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -13,19 +14,69 @@ from gradlab.functions.results import result_type
 from gradlab.rules import elementary as em
 from gradlab.rules import elementwise as el
 
-__all__ = ["acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh", "atan",
-           "atanh", "ceil", "conj", "conj_physical", "cos", "cosh", "deg2rad", "exp", "exp2", "expm1", "fix", "floor", "frac",
-           "frexp", "imag", "log", "log1p", "log2", "log10", "logit", "nan_to_num", "rad2deg", "real", "resolve_conj",
-           "resolve_neg", "round", "rsqrt", "sgn", "sigmoid", "sign", "sin", "sinc", "sinh", "sqrt", "tan", "tanh", "trunc",
-           "view_as_complex", "view_as_real"]
+__all__ = [
+    "acos",
+    "acosh",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "conj",
+    "conj_physical",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "exp",
+    "exp2",
+    "expm1",
+    "fix",
+    "floor",
+    "frac",
+    "frexp",
+    "imag",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logit",
+    "nan_to_num",
+    "rad2deg",
+    "real",
+    "resolve_conj",
+    "resolve_neg",
+    "round",
+    "rsqrt",
+    "sgn",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinc",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "view_as_complex",
+    "view_as_real",
+]
 
 exp, exp2, expm1, log, log2, log10, log1p = (op.record for op in (em.exp, em.exp2, em.expm1, em.log, em.log2, em.log10, em.log1p))
-sqrt, rsqrt, sigmoid, sinc, deg2rad, rad2deg = (op.record for op in (
-    em.sqrt, em.rsqrt, em.sigmoid, em.sinc, em.deg2rad, em.rad2deg))
+sqrt, rsqrt, sigmoid, sinc, deg2rad, rad2deg = (
+    op.record for op in (em.sqrt, em.rsqrt, em.sigmoid, em.sinc, em.deg2rad, em.rad2deg)
+)
 sin, cos, tan, asin, acos, atan = (op.record for op in (em.sin, em.cos, em.tan, em.asin, em.acos, em.atan))
 sinh, cosh, tanh, asinh, acosh, atanh = (op.record for op in (em.sinh, em.cosh, em.tanh, em.asinh, em.acosh, em.atanh))
-floor, ceil, trunc, frac, sign, sgn, angle = (op.record for op in (
-    em.floor, em.ceil, em.trunc, em.frac, em.sign, em.sgn, em.angle))
+floor, ceil, trunc, frac, sign, sgn, angle = (
+    op.record for op in (em.floor, em.ceil, em.trunc, em.frac, em.sign, em.sgn, em.angle)
+)
 arcsin, arccos, arctan, arcsinh, arccosh, arctanh, fix = asin, acos, atan, asinh, acosh, atanh, trunc
 
 
@@ -43,16 +94,27 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     return em.round_decimals.record(input, decimals=decimals, out=out)
 
 
-def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *,
-               out: Tensor | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """input with numbers in place of NaN (0) and of the infinities (the dtype's largest and lowest numbers)."""
     if not isinstance(input, Tensor):
         raise expected_tensor(em.nan_to_num, input)
     if input.array.dtype.kind != "f":
         return el.clone.record(input, out=out)
     limits = np.finfo(input.array.dtype)
-    return em.nan_to_num.record(input, nan=0.0 if nan is None else nan, posinf=float(limits.max) if posinf is None else posinf,
-                                neginf=float(limits.min) if neginf is None else neginf, out=out)
+    return em.nan_to_num.record(
+        input,
+        nan=0.0 if nan is None else nan,
+        posinf=float(limits.max) if posinf is None else posinf,
+        neginf=float(limits.min) if neginf is None else neginf,
+        out=out,
+    )
 
 
 FREXP = result_type("frexp", "mantissa", "exponent")

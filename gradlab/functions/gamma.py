@@ -1,4 +1,5 @@
 """Special functions under the names that torch has at its top and as methods; `gradlab.special` has them all."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,8 +9,9 @@ from gradlab.rules import special as sp
 
 __all__ = ["digamma", "erf", "erfc", "erfinv", "i0", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma"]
 
-erf, erfc, erfinv, lgamma, digamma, i0, igamma, igammac = (op.record for op in (
-    sp.erf, sp.erfc, sp.erfinv, sp.lgamma, sp.digamma, sp.i0, sp.igamma, sp.igammac))
+erf, erfc, erfinv, lgamma, digamma, i0, igamma, igammac = (
+    op.record for op in (sp.erf, sp.erfc, sp.erfinv, sp.lgamma, sp.digamma, sp.i0, sp.igamma, sp.igammac)
+)
 
 
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -1,4 +1,5 @@
 """Tensors put together: one after the other, beside each other, on a diagonal, or in all combinations."""
+
 from __future__ import annotations
 
 import warnings
@@ -20,8 +21,21 @@ from gradlab.functions.shapes import atleast_1d, atleast_2d, atleast_3d, expand,
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 
-__all__ = ["block_diag", "cartesian_prod", "cat", "column_stack", "combinations", "concat", "concatenate", "dstack", "hstack",
-           "meshgrid", "row_stack", "stack", "vstack"]
+__all__ = [
+    "block_diag",
+    "cartesian_prod",
+    "cat",
+    "column_stack",
+    "combinations",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "meshgrid",
+    "row_stack",
+    "stack",
+    "vstack",
+]
 
 
 SEQUENCES = frozenset((list, tuple))
@@ -58,6 +72,7 @@ def _cat(name: str) -> Any:
         if not made.array.flags.c_contiguous:
             in_order(made)
         return made if out is None else into(name, out, made, tensors, True)
+
     cat.__name__ = cat.__qualname__ = name
     cat.__doc__ = "The tensors one after the other along an axis they have, in their common dtype."
     return cat
@@ -82,8 +97,10 @@ def joined(name: str, tensors: Any, dim: int) -> Tensor:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
         for at, (n, m) in enumerate(zip(first, shape, strict=True)):
             if n != m and at - len(first) != axis:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {axis + len(first)}. Expected size {n} but "
-                                   f"got size {m} for tensor number {i} in the list.")
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {axis + len(first)}. Expected size {n} but "
+                    f"got size {m} for tensor number {i} in the list."
+                )
     starts = (0, *accumulate([x.array.shape[axis] for x in kept]))
     return in_order(rules.cat.record(*kept, axis=axis, starts=starts))
 
@@ -105,8 +122,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     except (ValueError, IndexError):
         first = tensors[0].array.shape
         at, x = next((i, x) for i, x in enumerate(tensors) if x.array.shape != first)
-        raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                           f"{list(x.array.shape)} at entry {at}") from None
+        raise RuntimeError(
+            f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+            f"{list(x.array.shape)} at entry {at}"
+        ) from None
     return made if out is None else into("stack", out, made, tensors, True)
 
 
@@ -117,6 +136,7 @@ def _stacked(name: str, prepared: Any, axis: Any, doc: str) -> Any:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         ready = [prepared(x) for x in given]
         return cat(ready, axis(ready[0].array.ndim))
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return takes_out(function)
@@ -127,8 +147,9 @@ def _column(x: Tensor) -> Tensor:
     return rules.reshape.record(x, shape=(x.array.size, 1)) if x.array.ndim <= 1 else x
 
 
-hstack = _stacked("hstack", atleast_1d, lambda ndim: 0 if ndim == 1 else 1, "The tensors side by side: along the second axis, or "
-                  "the only one.")
+hstack = _stacked(
+    "hstack", atleast_1d, lambda ndim: 0 if ndim == 1 else 1, "The tensors side by side: along the second axis, or the only one."
+)
 vstack = _stacked("vstack", atleast_2d, lambda ndim: 0, "The tensors one below the other; 1-d tensors are rows.")
 row_stack = _stacked("row_stack", atleast_2d, lambda ndim: 0, "The tensors one below the other; 1-d tensors are rows.")
 dstack = _stacked("dstack", atleast_3d, lambda ndim: 2, "The tensors one behind the other, along the third axis.")
@@ -141,8 +162,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
         if x.array.ndim > 2:
-            raise RuntimeError(f"gradlab.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.array.ndim} "
-                               "dimensions")
+            raise RuntimeError(
+                f"gradlab.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.array.ndim} dimensions"
+            )
     if not tensors:
         return constant(np.zeros((1, 0), default.float))
     return rules.block_diag.record(*map(atleast_2d, tensors))
@@ -184,8 +206,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     "xy": the first two axes are exchanged."""
     given = several_tensors("meshgrid", tensors)
     if indexing is None:
-        warnings.warn("gradlab.meshgrid: in an upcoming release, it will be required to pass the indexing argument. "
-                      "indexing='ij' is what is done without.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "gradlab.meshgrid: in an upcoming release, it will be required to pass the indexing argument. "
+            "indexing='ij' is what is done without.",
+            UserWarning,
+            stacklevel=2,
+        )
         indexing = "ij"
     if not given:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
@@ -199,8 +225,9 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     swapped = indexing == "xy" and len(given) >= 2
     order = (given[1], given[0], *given[2:]) if swapped else given
     shape, n = tuple(x.array.size for x in order), len(order)
-    grids = [expand(rules.reshape.record(x, shape=(1,) * i + (x.array.size,) + (1,) * (n - i - 1)), shape)
-             for i, x in enumerate(order)]
+    grids = [
+        expand(rules.reshape.record(x, shape=(1,) * i + (x.array.size,) + (1,) * (n - i - 1)), shape) for i, x in enumerate(order)
+    ]
     if swapped:
         grids[:2] = grids[1], grids[0]
     return tuple(grids)

@@ -3,6 +3,7 @@
 Every write here is out of place, one `overwrite` or `index_add` under torch's name for the node; the methods with `_` are their
 twins. Places are checked before, since CuPy wraps what is out of range and NumPy what is negative.
 """
+
 from __future__ import annotations
 
 import functools
@@ -32,8 +33,22 @@ from gradlab.rules import reductions
 from gradlab.rules.shapes import reshape as reshape_rule
 from gradlab.rules.writing import overwrite, pick
 
-__all__ = ["argwhere", "gather", "index_put", "masked_fill", "masked_scatter", "masked_select", "nonzero", "put", "scatter",
-           "scatter_add", "scatter_reduce", "take", "take_along_dim", "unravel_index"]
+__all__ = [
+    "argwhere",
+    "gather",
+    "index_put",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "nonzero",
+    "put",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "take",
+    "take_along_dim",
+    "unravel_index",
+]
 
 FULL = slice(None)
 SLICE, PICK = rules.getitem.named("SliceBackward0"), rules.getitem.named("IndexBackward0", view=False)
@@ -58,10 +73,16 @@ def places(index: Tensor) -> Any:
     return index.array.astype(np.int64)
 
 
-def check_range(name: str, index: Any, n: int, axis: int, error: type[Exception] = RuntimeError, prefix: str = "",
-                negative: bool = False) -> None:
-    on_axis(name, index, n, lambda wrong: error(f"{prefix}index {wrong} is out of bounds for dimension {axis} with size {n}"),
-            negative)
+def check_range(
+    name: str, index: Any, n: int, axis: int, error: type[Exception] = RuntimeError, prefix: str = "", negative: bool = False
+) -> None:
+    on_axis(
+        name,
+        index,
+        n,
+        lambda wrong: error(f"{prefix}index {wrong} is out of bounds for dimension {axis} with size {n}"),
+        negative,
+    )
 
 
 def with_an_axis(x: Tensor) -> Tensor:
@@ -85,6 +106,7 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
     """A function that writes, and as its attribute `twin` the same in place, from what says how: (a
     primitive, `overwrite` or `index_add` under some name; the index; the tensor that goes there), or the finished result where
     that is not one step."""
+
     @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
     def function(*args: Any, **options: Any) -> Tensor:
@@ -135,8 +157,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for d, (n, m) in enumerate(zip(at.shape, shape, strict=True)):
         if n > m and d - len(shape) != axis:
-            raise RuntimeError(f"Size does not match at dimension {d} expected index {list(at.shape)} to be no larger than self "
-                               f"{list(shape)} apart from dimension {axis + len(shape)}")
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(at.shape)} to be no larger than self "
+                f"{list(shape)} apart from dimension {axis + len(shape)}"
+            )
     check_range("gather", at, shape[axis], axis + len(shape))
     made = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
     return as_given(made, index)
@@ -155,16 +179,21 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         return gather(reshape(input, (-1,) if input.array.size else (0,)), 0, reshape(indices, (indices.array.size,)))
     have, at = input.array.shape, indices.array.shape
     if len(have) != len(at):
-        raise RuntimeError("gradlab.take_along_dim(): input and indices should have the same number of dimensions, but got "
-                           f"{len(have)} dimensions for input, and {len(at)} dimensions for indices")
+        raise RuntimeError(
+            "gradlab.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{len(have)} dimensions for input, and {len(at)} dimensions for indices"
+        )
     axis = one_dim(dim, len(have))
     if not have:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     cut = len(have) + axis
-    shape = joint_shape((*have[:cut], 1, *have[cut + 1:]), (*at[:cut], 1, *at[cut + 1:]))
+    shape = joint_shape((*have[:cut], 1, *have[cut + 1 :]), (*at[:cut], 1, *at[cut + 1 :]))
     at_axis = indices if not have[cut] else constant(indices.array % have[cut])
-    return gather(expand(input, shape[:cut] + have[cut:cut + 1] + shape[cut + 1:]), dim,
-                  expand(at_axis, shape[:cut] + at[cut:cut + 1] + shape[cut + 1:]))
+    return gather(
+        expand(input, shape[:cut] + have[cut : cut + 1] + shape[cut + 1 :]),
+        dim,
+        expand(at_axis, shape[:cut] + at[cut : cut + 1] + shape[cut + 1 :]),
+    )
 
 
 def grid(index: Any, axis: int) -> tuple[Any, ...]:
@@ -195,7 +224,8 @@ def scatter_places(input: Tensor, dim: int, index: Any, src: Tensor | None) -> t
         beyond += f" and to be no larger size than src {list(src.array.shape)}"
         fits = all(n <= m for n, m in zip(at.shape, src.array.shape or (1,), strict=True))
     if any(n > m and d - len(shape) != axis for d, (n, m) in enumerate(zip(at.shape, shape, strict=True))) or (
-            src is not None and not fits):
+        src is not None and not fits
+    ):
         raise RuntimeError(f"Expected index {list(at.shape)} to be no larger than self {list(shape)}{beyond}")
     check_range("scatter", at, shape[axis], axis + len(shape))
     return grid(at, axis), at.shape
@@ -219,9 +249,14 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     dim=0. Where a place comes up twice, the last holds. `reduce` ("add", "multiply") combines instead."""
     src = value if src is None else src
     if not isinstance(src, (Tensor, bool, int, float, np.generic)):
-        raise no_overload("scatter", (dim, index, src), "int dim, Tensor index, Tensor src",
-                          "int dim, Tensor index, Tensor src, *, str reduce", "int dim, Tensor index, Number value",
-                          "int dim, Tensor index, Number value, *, str reduce")
+        raise no_overload(
+            "scatter",
+            (dim, index, src),
+            "int dim, Tensor index, Tensor src",
+            "int dim, Tensor index, Tensor src, *, str reduce",
+            "int dim, Tensor index, Number value",
+            "int dim, Tensor index, Number value, *, str reduce",
+        )
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     tensor = src if isinstance(src, Tensor) else None
@@ -232,9 +267,12 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
         xp = namespace_of[type(input.array)]
         patch = constant(xp.broadcast_to(xp.asarray(number(src, input.array.dtype), dtype=input.array.dtype), shape))
     if reduce is not None and tensor is not None:
-        warnings.warn("The reduce argument of gradlab.scatter with Tensor src is deprecated and will be removed in a future "
-                      "PyTorch release. Use gradlab.scatter_reduce instead for more reduction options.", UserWarning,
-                      stacklevel=3)
+        warnings.warn(
+            "The reduce argument of gradlab.scatter with Tensor src is deprecated and will be removed in a future "
+            "PyTorch release. Use gradlab.scatter_reduce instead for more reduction options.",
+            UserWarning,
+            stacklevel=3,
+        )
     if reduce == "multiply":
         return as_given(combined(with_an_axis(input), patch, at, "prod", True, BY_SCATTER[2]), input)
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
@@ -294,13 +332,20 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
     row = xp.cumsum(xp.concatenate((xp.zeros(1, dtype=np.int64), (ordered[1:] != ordered[:-1]).astype(np.int64))))
     column = xp.arange(flat.size) - starts[row]
     dtype, width = x.array.dtype, int(column.max()) + 1
-    least, most = ((-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu"
-                   else (False, True))
+    least, most = (
+        (-np.inf, np.inf)
+        if dtype.kind == "f"
+        else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if dtype.kind in "iu"
+        else (False, True)
+    )
     neutral = {"prod": 1, "amax": least, "amin": most}[reduce]
     places = xp.unravel_index(ordered[starts], shape)
-    table = overwrite.record(constant(xp.full((starts.size, width), neutral, dtype=dtype)),
-                             PICK.record(reshape(patch, (flat.size,)), index=(order,), skip=0),
-                             steps=region((row, column)))
+    table = overwrite.record(
+        constant(xp.full((starts.size, width), neutral, dtype=dtype)),
+        PICK.record(reshape(patch, (flat.size,)), index=(order,), skip=0),
+        steps=region((row, column)),
+    )
     if include_self:
         own = rules.getitem.record(x, index=tuple(places), skip=0)
         table = cat([unsqueeze(own, 1), table], 1)
@@ -316,8 +361,9 @@ def zero_dim(name: str, value: Any, array: Any) -> Tensor:
     if not isinstance(value, Tensor):
         return constant(namespace_of[type(array)].asarray(number(value, array.dtype), dtype=array.dtype))
     if value.array.ndim:
-        raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} "
-                           "dimension(s).")
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s)."
+        )
     return value if value.array.dtype == array.dtype else in_dtype(value, array.dtype)
 
 
@@ -338,8 +384,13 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
         raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {index.dtype.word}")
     if not array.size and index.array.size:
         raise IndexError(f"{name}(): tried to {name.rstrip('_')} {'from' if name == 'take' else 'into'} an empty tensor")
-    on_axis(name, index.array, array.size, lambda wrong: IndexError(
-        f"out of range: tried to access index {wrong} on a tensor of {array.size} elements."), negative=True)
+    on_axis(
+        name,
+        index.array,
+        array.size,
+        lambda wrong: IndexError(f"out of range: tried to access index {wrong} on a tensor of {array.size} elements."),
+        negative=True,
+    )
     return index.array % array.size if array.size else places(index)
 
 
@@ -358,11 +409,15 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
     """A copy with the elements of `source` written to (or added at) the elements with these numbers in the flattened tensor."""
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{input.dtype.word} and source.dtype = {source.dtype.word}")
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{input.dtype.word} and source.dtype = {source.dtype.word}"
+        )
     if source.array.size != index.array.size:
-        raise IndexError("put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-                         f"{source.array.size}, index.numel() = {index.array.size}")
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.array.size}, index.numel() = {index.array.size}"
+        )
     x = with_an_axis(input)
     xp = namespace_of[type(x.array)]
     at = xp.unravel_index(numbered_places("put_", input.array, index).reshape(-1), x.array.shape)
@@ -385,9 +440,14 @@ def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumula
     steps = beside(steps_for(whole, input.array.shape), input.array)
     index = steps[-1][1]
     try:
-        shape = pick(np.broadcast_to(0, input.array.shape), region(tuple(            # of numbers the shape alone counts
-            i if type(i) in (slice, np.ndarray) else host(i) if i.dtype == bool else np.zeros(i.shape, int)
-            for i in index))).shape
+        shape = pick(
+            np.broadcast_to(0, input.array.shape),
+            region(
+                tuple(  # of numbers the shape alone counts
+                    i if type(i) in (slice, np.ndarray) else host(i) if i.dtype == bool else np.zeros(i.shape, int) for i in index
+                )
+            ),
+        ).shape
     except IndexError as error:
         raise misfit(error, steps, input.array.shape) from None
     patch = spread_over(values, shape, True)
@@ -439,8 +499,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
     """A copy with the elements of `source`, in order, where the mask holds."""
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
-                           f"{input.dtype.word} and {source.dtype.word}")
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.word} and {source.dtype.word}"
+        )
     if mask.array.dtype.kind != "b":
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.word}")
     shape = joint_shape(mask.array.shape, input.array.shape)

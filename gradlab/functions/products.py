@@ -1,4 +1,5 @@
 """Products of matrices and vectors, with and without something added."""
+
 from __future__ import annotations
 
 import warnings
@@ -16,8 +17,24 @@ from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, 
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, reductions, shapes
 
-__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "cross", "dot", "ger", "matmul", "mm", "mv",
-           "outer", "trace", "vdot"]
+__all__ = [
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "bmm",
+    "chain_matmul",
+    "cross",
+    "dot",
+    "ger",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "trace",
+    "vdot",
+]
 
 
 def operator(input: Tensor, other: Tensor) -> Any:
@@ -36,11 +53,13 @@ def operator(input: Tensor, other: Tensor) -> Any:
     if m == 1 and n == 2:
         return SQUEEZE.record(matrix.matmul.record(unsqueeze(input, 0), other), shape=other.array.shape[1:])
     if m == 0 or n == 0:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D. A number times a "
-                           "tensor is written with *.")
-    if n <= 2:                                                           # one product of all rows, not one for each batch
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {m}D and {n}D. A number times a "
+            "tensor is written with *."
+        )
+    if n <= 2:  # one product of all rows, not one for each batch
         return rows_times(input, other)
-    if m <= 2 and input.node is not None and mode.grad:              # so too from the left: its gradient is then one product
+    if m <= 2 and input.node is not None and mode.grad:  # so too from the left: its gradient is then one product
         product = rows_times(TRANSPOSE.record(other, axes=exchanged(n)), input if m == 1 else input.T)
         return product if m == 1 else contiguous(TRANSPOSE.record(product, axes=exchanged(n)))
     if m == 1:
@@ -71,14 +90,26 @@ def check_dtypes(input: Tensor, other: Tensor) -> None:
     one, two, ranks = input.dtype, other.dtype, (input.array.ndim, other.array.ndim)
     if one is two:
         if one.numpy.kind == "b":
-            name = ("dot" if ranks == (1, 1) else "addmv_impl_cpu" if ranks == (2, 1) else "bmm" if min(ranks) > 2 else
-                    "addmm_impl_cpu_")
+            name = (
+                "dot"
+                if ranks == (1, 1)
+                else "addmv_impl_cpu"
+                if ranks == (2, 1)
+                else "bmm"
+                if min(ranks) > 2
+                else "addmm_impl_cpu_"
+            )
             raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'. Call .int() or .float() first.")
         return
-    words = (f"dot : expected both vectors to have same dtype, but found {one.word} and {two.word}" if ranks == (1, 1) else
-             f"addmv input tensors must have the same dtype, but got {two.word}, {one.word}, and {two.word}" if ranks == (2, 1)
-             else f"expected scalar type {one.word} but found {two.word}" if min(ranks) > 2 else
-             f"expected m1 and m2 to have the same dtype, but got: {one.c_name} != {two.c_name}")
+    words = (
+        f"dot : expected both vectors to have same dtype, but found {one.word} and {two.word}"
+        if ranks == (1, 1)
+        else f"addmv input tensors must have the same dtype, but got {two.word}, {one.word}, and {two.word}"
+        if ranks == (2, 1)
+        else f"expected scalar type {one.word} but found {two.word}"
+        if min(ranks) > 2
+        else f"expected m1 and m2 to have the same dtype, but got: {one.c_name} != {two.c_name}"
+    )
     raise RuntimeError(f"{words}. Convert one of them: x.float(), x.to(w.dtype).")
 
 
@@ -112,8 +143,10 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     if type(input) is not Tensor or type(mat2) is not Tensor:
         tensors("mm", input=input, mat2=mat2)
     if input.array.ndim != 2 or mat2.array.ndim != 2:
-        raise RuntimeError(f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix. mm() multiplies 2-D tensors, got "
-                           f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}; matmul (@) takes other ranks.")
+        raise RuntimeError(
+            f"{'self' if input.array.ndim != 2 else 'mat2'} must be a matrix. mm() multiplies 2-D tensors, got "
+            f"shapes {list(input.array.shape)} and {list(mat2.array.shape)}; matmul (@) takes other ranks."
+        )
     if input.array.dtype is not mat2.array.dtype or input.array.dtype.kind == "b":
         check_dtypes(input, mat2)
     return placed("mm", matrix.matmul.record(input, mat2), out)
@@ -124,8 +157,10 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensors("bmm", input=input, mat2=mat2)
     for which, x in (("batch1", input), ("batch2", mat2)):
         if x.array.ndim != 3:
-            raise RuntimeError(f"{which} must be a 3D tensor. This one has shape {list(x.array.shape)}; matmul (@) takes other "
-                               "ranks, and broadcasts batches.")
+            raise RuntimeError(
+                f"{which} must be a 3D tensor. This one has shape {list(x.array.shape)}; matmul (@) takes other "
+                "ranks, and broadcasts batches."
+            )
     check_batches(input, mat2)
     check_dtypes(input, mat2)
     return placed("bmm", matrix.bmm.record(input, mat2), out)
@@ -134,16 +169,20 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 def check_batches(a: Tensor, b: Tensor) -> None:
     one, two = a.array.shape, b.array.shape
     if one[0] != two[0] or one[2] != two[1]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{one[0]}, {one[2]}] but got: "
-                           f"[{two[0]}, {two[1]}]. The shapes are {list(one)} and {list(two)}.")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{one[0]}, {one[2]}] but got: "
+            f"[{two[0]}, {two[1]}]. The shapes are {list(one)} and {list(two)}."
+        )
 
 
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of a matrix and a vector."""
     tensors("mv", input=input, vec=vec)
     if input.array.ndim != 2 or vec.array.ndim != 1:
-        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.array.ndim}, {vec.array.ndim}. mv() multiplies a "
-                           "2-D tensor and a 1-D one; matmul (@) takes other ranks.")
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got 1, {input.array.ndim}, {vec.array.ndim}. mv() multiplies a "
+            "2-D tensor and a 1-D one; matmul (@) takes other ranks."
+        )
     check_dtypes(input, vec)
     return placed("mv", matrix.matvec.record(input, vec), out)
 
@@ -162,8 +201,9 @@ def inner_product(op: Any, name: str, a: Tensor, b: Tensor, second: str, out: Te
     if type(a) is not Tensor or type(b) is not Tensor:
         tensors(name, **{"input": a, second: b})
     if a.array.ndim != 1 or b.array.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors. The sum of all products "
-                           "is (a * b).sum().")
+        raise RuntimeError(
+            f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors. The sum of all products is (a * b).sum()."
+        )
     check_dtypes(a, b)
     return placed(name, op.record(a, b), out)
 
@@ -211,8 +251,10 @@ def one_dtype(a: Tensor, b: Tensor, added: Tensor) -> None:
         return
     for which, x in (("self", added), ("mat1", a)):
         if x.array.dtype != b.array.dtype:
-            raise RuntimeError(f"{which} and mat2 must have the same dtype, but got {x.dtype.word} and {b.dtype.word}. Convert "
-                               "one of them: x.float(), x.to(w.dtype).")
+            raise RuntimeError(
+                f"{which} and mat2 must have the same dtype, but got {x.dtype.word} and {b.dtype.word}. Convert "
+                "one of them: x.float(), x.to(w.dtype)."
+            )
     check_dtypes(a, b)
 
 
@@ -229,8 +271,10 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     check_three(batch1, batch2)
     check_batches(batch1, batch2)
     if input.array.dtype != batch1.array.dtype:
-        raise RuntimeError(f"Input dtypes must be the same, got: input {input.dtype.c_name}, batch1: {batch1.dtype.c_name}, "
-                           f"batch2: {batch2.dtype.c_name}. Convert one of them: x.float(), x.to(w.dtype).")
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {input.dtype.c_name}, batch1: {batch1.dtype.c_name}, "
+            f"batch2: {batch2.dtype.c_name}. Convert one of them: x.float(), x.to(w.dtype)."
+        )
     check_dtypes(batch1, batch2)
     beta, alpha = coefficients(batch1, beta, alpha)
     return matrix.baddbmm.record(input, batch1, batch2, beta=beta, alpha=alpha, out=out)
@@ -239,11 +283,15 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta · input + alpha · product, the sum under the name of the whole."""
     have, want = input.array.shape, product.array.shape
-    if len(have) > len(want) or broadcast_mismatch(have, want) or any(
-            n not in (1, m) for n, m in zip(reversed(have), reversed(want), strict=False)):
+    if (
+        len(have) > len(want)
+        or broadcast_mismatch(have, want)
+        or any(n not in (1, m) for n, m in zip(reversed(have), reversed(want), strict=False))
+    ):
         raise matrix.affine_misfit(have, (*want[:-1], 0), (0, want[-1])) or RuntimeError(
             f"expand: the number of sizes provided ({len(want)}) must be greater or equal to the number of dimensions in the "
-            f"tensor ({len(have)})")
+            f"tensor ({len(have)})"
+        )
     beta, alpha = coefficients(product, beta, alpha)
     if alpha != 1:
         product = product * alpha
@@ -266,8 +314,10 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     if columns != vec.array.shape[0] or input.array.size not in (1, rows):
         raise RuntimeError(f"size mismatch, got input ({input.array.size}), mat ({rows}x{columns}), vec ({vec.array.shape[0]})")
     if not input.array.dtype == mat.array.dtype == vec.array.dtype:
-        raise RuntimeError("addmv input tensors must have the same dtype, but got "
-                           f"{input.dtype.word}, {mat.dtype.word}, and {vec.dtype.word}. Convert one of them: x.float().")
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{input.dtype.word}, {mat.dtype.word}, and {vec.dtype.word}. Convert one of them: x.float()."
+        )
     return _added("addmv", input, mv(mat, vec), beta, alpha)
 
 
@@ -281,8 +331,10 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     if all(x.array.dtype.kind != "f" for x in (input, vec1, vec2)):
         for what, factor in (("beta", beta), ("alpha", alpha)):
             if isinstance(factor, float):
-                raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number. Convert "
-                                   "the tensors: x.float().")
+                raise RuntimeError(
+                    f"For integral input tensors, argument {what} must not be a floating point number. Convert "
+                    "the tensors: x.float()."
+                )
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
 
 
@@ -297,9 +349,11 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     if one[2] != two[1]:
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({one[1]}x{one[2]} and {two[1]}x{two[2]})")
     one_dtype(batch1, batch2, input)
-    side = shapes.permute.record(batch1, axes=(-2, -3, -1))                   # one product, of the batch and the shared axis
-    flat = shapes.reshape.record(side, shape=(one[1], one[0] * one[2])), shapes.reshape.record(
-        batch2, shape=(one[0] * one[2], two[2]))
+    side = shapes.permute.record(batch1, axes=(-2, -3, -1))  # one product, of the batch and the shared axis
+    flat = (
+        shapes.reshape.record(side, shape=(one[1], one[0] * one[2])),
+        shapes.reshape.record(batch2, shape=(one[0] * one[2], two[2])),
+    )
     return _added("addbmm", input, mm(*flat), beta, alpha)
 
 
@@ -314,7 +368,8 @@ def chain_order(sizes: list[int]) -> list[list[int]]:
         for i in range(n - length):
             j = i + length
             cost[i][j], split[i][j] = min(
-                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
     return split
 
 
@@ -324,14 +379,17 @@ def chain_product(factors: list[Tensor]) -> Tensor:
 
     def run(i: int, j: int) -> Tensor:
         return factors[i] if i == j else mm(run(i, split[i][j]), run(split[i][j] + 1, j))
+
     return run(0, len(factors) - 1)
 
 
 @takes_out
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of several matrices, multiplied in the order that takes the fewest steps."""
-    warn_once("gradlab.chain_matmul is deprecated and will be removed in a future PyTorch release. Use gradlab.linalg.multi_dot "
-              "instead, which accepts a list of two or more tensors rather than multiple parameters.")
+    warn_once(
+        "gradlab.chain_matmul is deprecated and will be removed in a future PyTorch release. Use gradlab.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters."
+    )
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:
@@ -347,8 +405,10 @@ def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tenso
     """`cross` along a negative axis, after torch's checks; `shown` is the axis as it was given."""
     one, two = input.array.shape, other.array.shape
     if input.array.dtype is not other.array.dtype:
-        raise RuntimeError(f"expected scalar type {input.dtype.word} but found {other.dtype.word}. Convert one of them: "
-                           "x.float(), x.to(y.dtype).")
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.word} but found {other.dtype.word}. Convert one of them: "
+            "x.float(), x.to(y.dtype)."
+        )
     if one[axis] != 3 or two[axis] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {shown} must have length 3. Got {one[axis]} and {two[axis]}")
     if bad := broadcast_mismatch(one, two):
@@ -364,8 +424,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     tensors("cross", input=input, other=other)
     ndim = input.array.ndim
     if dim is None:
-        warn_once("Using gradlab.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
-                  "simply use gradlab.linalg.cross.")
+        warn_once(
+            "Using gradlab.cross without specifying the dim arg is deprecated. Please either pass the dim explicitly or "
+            "simply use gradlab.linalg.cross."
+        )
         for axis, n in enumerate(input.array.shape):
             if n == 3:
                 return vector_product(input, other, axis - ndim, axis)
@@ -381,8 +443,10 @@ TRACE = reductions.sum_.named("TraceBackward0")
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     if input.array.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
-                           "x.diagonal(dim1=-2, dim2=-1).sum(-1).")
+        raise RuntimeError(
+            f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
+            "x.diagonal(dim1=-2, dim2=-1).sum(-1)."
+        )
     return TRACE.record(diagonal(input), axis=(-1,), keepdims=False)
 
 

@@ -1,4 +1,5 @@
 """Copies of the elements repeated, shifted or turned, and views by windows and strides."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,8 +21,10 @@ def repeat(self: Tensor, *times: Any, repeats: Any = None) -> Tensor:
     """A copy that is `repeats` times as long along each axis; further numbers in front make new axes."""
     counts = ints("repeat", "repeats", times, repeats)
     if len(counts) < self.array.ndim:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor. Give "
-                           f"{self.array.ndim} numbers, or use tile.")
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor. Give "
+            f"{self.array.ndim} numbers, or use tile."
+        )
     padded = (1,) * (len(counts) - self.array.ndim) + self.array.shape
     if min(counts, default=0) < 0:
         wanted = [n * m for n, m in zip(counts, padded, strict=True)]
@@ -49,8 +52,10 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         if repeats.array.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
         if repeats.array.size != shape[axis]:
-            raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = "
-                               f"{repeats.array.size} and input.size({axis + len(shape)}) = {shape[axis]}")
+            raise RuntimeError(
+                f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+                f"{repeats.array.size} and input.size({axis + len(shape)}) = {shape[axis]}"
+            )
         return picked(input, axis, repeated_indices(repeats, shape[axis]))
     if isinstance(repeats, Tensor):
         one = int(repeats.array.reshape(()))
@@ -62,7 +67,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         raise RuntimeError("Repeats must be non-negative")
     at = axis + len(shape) + 1
     apart = rules.expand.record(unsqueeze(reshape(input, shape), at), shape=(*shape[:at], repeats, *shape[at:]), skip=0)
-    return rules.reshape.record(rules.contiguous.record(apart), shape=(*shape[:at - 1], shape[at - 1] * repeats, *shape[at:]))
+    return rules.reshape.record(rules.contiguous.record(apart), shape=(*shape[: at - 1], shape[at - 1] * repeats, *shape[at:]))
 
 
 def repeated_indices(repeats: Tensor, n: int) -> Any:
@@ -171,13 +176,16 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     if min(steps, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if not array.flags.c_contiguous:
-        raise NotImplementedError("as_strided is supported for contiguous tensors only: call .contiguous() first, and give the "
-                                  "strides of the copy.")
+        raise NotImplementedError(
+            "as_strided is supported for contiguous tensors only: call .contiguous() first, and give the strides of the copy."
+        )
     offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
     last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if 0 not in shape else 0
     if offset < 0 or last >= max(array.size, 1):
-        raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {storage_offset or 0}, and "
-                           f"itemsize {array.itemsize} requiring a storage size of {(last + 1) * array.itemsize} are out of "
-                           f"bounds for storage of size {array.nbytes}. (Elements of a base outside the view cannot "
-                           "be reached.)")
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {storage_offset or 0}, and "
+            f"itemsize {array.itemsize} requiring a storage size of {(last + 1) * array.itemsize} are out of "
+            f"bounds for storage of size {array.nbytes}. (Elements of a base outside the view cannot "
+            "be reached.)"
+        )
     return rules.as_strided.record(input, shape=shape, stride=steps, offset=offset, numel=array.size)

@@ -3,6 +3,7 @@
 `over_dims` gives each `out=` and NumPy's names for `dim` and `keepdim`. `max` and `min` along an axis find the places on the
 array and pick the elements there (`Picking`).
 """
+
 from __future__ import annotations
 
 import warnings
@@ -25,9 +26,32 @@ from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules
 
-__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "dist", "log_softmax", "logsumexp",
-           "max", "mean", "min", "nanmean", "nansum", "prod", "renorm", "softmax", "std", "std_mean", "sum", "var",
-           "var_mean"]
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "dist",
+    "log_softmax",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "nanmean",
+    "nansum",
+    "prod",
+    "renorm",
+    "softmax",
+    "std",
+    "std_mean",
+    "sum",
+    "var",
+    "var_mean",
+]
 
 
 # ------------------------------------------------------------------------------------------------- sums, means, products
@@ -56,10 +80,12 @@ def whole_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
 
 
 def no_mean(name: str, input: Tensor) -> RuntimeError:
-    return RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-                        f"Got: {input.dtype.word}. Call .float() first." if name == "mean" else
-                        f"{name}(): expected input to have floating point or complex dtype but got {input.dtype.word}. Call "
-                        ".float() first.")
+    return RuntimeError(
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+        f"Got: {input.dtype.word}. Call .float() first."
+        if name == "mean"
+        else f"{name}(): expected input to have floating point or complex dtype but got {input.dtype.word}. Call .float() first."
+    )
 
 
 @over_dims
@@ -113,59 +139,79 @@ def spread_arguments(name: str, input: Tensor, dim: Any, unbiased: Any, correcti
         correction = 0 if unbiased is False else 1
     x = input.array
     if x.dtype.kind != "f":
-        raise RuntimeError(f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes. Call "
-                           ".float() first.")
+        raise RuntimeError(
+            f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes. Call .float() first."
+        )
     axis = many_dims(dim, x.ndim)
     if (rules.count(x.shape, axis) if x.size else 0) <= correction:
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-                      "(input numel divided by output numel).", UserWarning, stacklevel=4)
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided by output numel).",
+            UserWarning,
+            stacklevel=4,
+        )
     return axis, correction
 
 
 @over_dims
-def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: float | None = None) -> Tensor:
+def std(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> Tensor:
     """The standard deviation over the axes `dim`; `correction` (1) is subtracted from n in the denominator."""
     axis, less = spread_arguments("std", input, dim, unbiased, correction)
     return rules.std.record(input, axis=axis, keepdims=keepdim, correction=less)
 
 
 @over_dims
-def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-        correction: float | None = None) -> Tensor:
+def var(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> Tensor:
     """The variance over the axes `dim`; `correction` (1) is subtracted from n in the denominator."""
     axis, less = spread_arguments("var", input, dim, unbiased, correction)
     return rules.var.record(input, axis=axis, keepdims=keepdim, correction=less)
 
 
 @over_dims
-def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: float | None = None) -> tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over the axes `dim`."""
     axis, less = spread_arguments("std_mean", input, dim, unbiased, correction)
     std, mean = rules.std_mean.primitives
-    return rules.std_mean(std.record(input, axis=axis, keepdims=keepdim, correction=less),
-                          mean.record(input, axis=axis, keepdims=keepdim))
+    return rules.std_mean(
+        std.record(input, axis=axis, keepdims=keepdim, correction=less), mean.record(input, axis=axis, keepdims=keepdim)
+    )
 
 
 @over_dims
-def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
-             correction: float | None = None) -> tuple[Tensor, Tensor]:
+def var_mean(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Tensor, Tensor]:
     """The variance and the mean over the axes `dim`."""
     axis, less = spread_arguments("var_mean", input, dim, unbiased, correction)
     var, mean = rules.var_mean.primitives
-    return rules.var_mean(var.record(input, axis=axis, keepdims=keepdim, correction=less),
-                          mean.record(input, axis=axis, keepdims=keepdim))
+    return rules.var_mean(
+        var.record(input, axis=axis, keepdims=keepdim, correction=less), mean.record(input, axis=axis, keepdims=keepdim)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
-def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None,
-                op: Any = rules.vector_norm) -> Tensor:
+def vector_norm(
+    input: Tensor,
+    ord: float = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
+    op: Any = rules.vector_norm,
+) -> Tensor:
     """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default, for any real p; at 0 the number of nonzeros, at ±inf the largest or
     smallest magnitude."""
     if input.array.dtype.kind != "f":
-        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{input.dtype.word}. Call .float() first.")
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{input.dtype.word}. Call .float() first."
+        )
     if dtype is not None:
         input = cast(input, dtype)
     shape = input.array.shape
@@ -218,9 +264,14 @@ def sum_to_size(input: Tensor, size: tuple[int, ...]) -> Tensor:
 def empty_reduction(name: str, shape: tuple[int, ...], axis: tuple[int, ...] | None) -> Exception | None:
     """Torch's errors for an extreme of nothing, or None where there is something. `axis` None: the whole tensor."""
     if axis is None:
-        return None if product(shape) else (IndexError if name.startswith("arg") else RuntimeError)(
-            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
-            "argument.")
+        return (
+            None
+            if product(shape)
+            else (IndexError if name.startswith("arg") else RuntimeError)(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                "'dim' argument."
+            )
+        )
     for a in axis:
         if not shape[a]:
             return IndexError(f"{name}(): Expected reduction dim {a + len(shape)} to have non-zero size.")
@@ -238,6 +289,7 @@ def _extreme_over(op: Any, name: str, what: str) -> Any:
                 if not shape[d]:
                     raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
         return op.record(input, axis=axis, keepdims=keepdim)
+
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = f"The {what} element over the axes `dim` (all by default); a gradient is shared evenly among equals."
     return over_dims(extreme)
@@ -257,8 +309,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     if error := empty_reduction("aminmax", shape, axis):
         raise IndexError(str(error).replace("()", "", 1))
     least, most = rules.aminmax.primitives
-    return AMINMAX(rules.aminmax(least.record(input, axis=axis, keepdims=keepdim),
-                                 most.record(input, axis=axis, keepdims=keepdim)))
+    return AMINMAX(
+        rules.aminmax(least.record(input, axis=axis, keepdims=keepdim), most.record(input, axis=axis, keepdims=keepdim))
+    )
 
 
 def _extreme(everything: Any, position: str, pairwise: Any, name: str, what: str) -> Any:
@@ -278,9 +331,12 @@ def _extreme(everything: Any, position: str, pairwise: Any, name: str, what: str
         if error := empty_reduction(name, x.shape, (axis,)):
             raise error
         return picking(input, axis, getattr(x, position)(axis=axis, keepdims=True), keepdim)
+
     extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = (f"The {what} element; along `dim`, (values, indices); with a second tensor, the {what} of each pair. A "
-                       "gradient is shared evenly among equals; along `dim` the first has it.")
+    extreme.__doc__ = (
+        f"The {what} element; along `dim`, (values, indices); with a second tensor, the {what} of each pair. A "
+        "gradient is shared evenly among equals; along `dim` the first has it."
+    )
     return over_dims(extreme)
 
 
@@ -318,6 +374,7 @@ def _quantifier(name: str, doc: str) -> Any:
         x = input.array
         found = getattr(x, name)(axis=() if dim == () else many_dims(dim, x.ndim), keepdims=keepdim)
         return constant(wrap(found.astype(np.uint8) if x.dtype == np.uint8 else found))
+
     quantifier.__name__ = quantifier.__qualname__ = name
     quantifier.__doc__ = f"{doc} over the axes `dim` (all by default): bools, of uint8 uint8."
     return over_dims(quantifier)
@@ -341,9 +398,12 @@ def _softmax(op: Any) -> Any:
         ndim = input.array.ndim
         axis = one_dim(dim, ndim)
         if input.array.dtype.kind != "f":
-            raise NotImplementedError(f"\"{op.name}_{'lastdim_' * (axis == -1)}kernel_impl\" not implemented for "
-                                      f"'{input.dtype.word}'. Call .float() first, or give dtype=.")
+            raise NotImplementedError(
+                f'"{op.name}_{"lastdim_" * (axis == -1)}kernel_impl" not implemented for '
+                f"'{input.dtype.word}'. Call .float() first, or give dtype=."
+            )
         return op.record(input, axis=(axis,) if ndim else ())
+
     normalised.__name__ = normalised.__qualname__ = op.name
     return over_dims(normalised)
 

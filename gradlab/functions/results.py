@@ -5,6 +5,7 @@ A type is a tuple whose members have names too, printed as torch prints its own 
 `gradlab.return_types` (where pickle finds them again). Functions that return values and their places find the places on the
 array and pick the elements there by one primitive, under torch's name for the node: `Picking`.
 """
+
 from __future__ import annotations
 
 from operator import itemgetter
@@ -26,9 +27,10 @@ class Result(tuple[Any, ...]):
     __slots__ = ()
     _fields: tuple[str, ...] = ()
 
-    def __getattr__(self, name: str) -> Any:                              # for type checkers: the fields are properties
-        raise AttributeError(f"'gradlab.return_types.{type(self).__name__}' object has no attribute {name!r}. It has: "
-                             f"{', '.join(self._fields)}.")
+    def __getattr__(self, name: str) -> Any:  # for type checkers: the fields are properties
+        raise AttributeError(
+            f"'gradlab.return_types.{type(self).__name__}' object has no attribute {name!r}. It has: {', '.join(self._fields)}."
+        )
 
     def __repr__(self) -> str:
         parts = ",\n".join(f"{name}={part!r}" for name, part in zip(self._fields, self, strict=True))
@@ -64,9 +66,12 @@ class Picking:
 def undifferentiable(node: str, derivative: str) -> Any:
     """Records `array` as the result of a tensor whose derivative torch refuses: the refusal comes when it is asked for, not as
     a gradient that is silently zero. Called as f(input, value=array)."""
+
     def refuse(*given: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{derivative}' is not implemented. detach() its argument if no gradient "
-                                  "is meant to pass.")
+        raise NotImplementedError(
+            f"the derivative for '{derivative}' is not implemented. detach() its argument if no gradient is meant to pass."
+        )
+
     op: Any = el.fill.named(node)
     op.forward, op.reads = (lambda xp, x, *, value: value), "all"
     op.vjp = op.scalar_vjp = op.traced_vjp = op.jvp = op.traced_jvp = refuse

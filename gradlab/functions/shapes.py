@@ -3,6 +3,7 @@
 These are called more often than anything else, on small tensors, so each checks its arguments by doing the thing: what is wrong
 is worked out when NumPy has refused.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -24,11 +25,33 @@ from gradlab.functions.arguments import many_dims, not_a_tensor, one_dim
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
 
-__all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "clone",
-           "flatten", "is_tensor", "moveaxis", "movedim", "numel", "permute", "ravel", "reshape", "squeeze", "swapaxes",
-           "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
+__all__ = [
+    "adjoint",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "clone",
+    "flatten",
+    "is_tensor",
+    "moveaxis",
+    "movedim",
+    "numel",
+    "permute",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "transpose",
+    "unflatten",
+    "unsqueeze",
+]
 
-NATURAL = [list(range(-n, 0)) for n in range(65)]                                        # the axes in order, for each rank
+NATURAL = [list(range(-n, 0)) for n in range(65)]  # the axes in order, for each rank
 
 
 # --------------------------------------------------------------------------------------------------------------- arguments
@@ -41,8 +64,10 @@ def ints(name: str, argument: str, given: tuple[Any, ...], keyword: Any = None) 
         raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {type(values).__name__}")
     for at, n in enumerate(values):
         if not is_int(n):
-            raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of type "
-                            f"{type(n).__name__} at pos {at}")
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found element of type "
+                f"{type(n).__name__} at pos {at}"
+            )
     return tuple([int(n) for n in values])
 
 
@@ -58,8 +83,10 @@ def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
     if shape.count(-1) > 1:
         return RuntimeError("only one dimension can be inferred. Give all but one of the sizes.")
     if not numel and -1 in shape and 0 in shape:
-        return RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension "
-                            "size -1 can be any value and is ambiguous")
+        return RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension "
+            "size -1 can be any value and is ambiguous"
+        )
     return RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
 
 
@@ -106,12 +133,16 @@ def view(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tens
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], Dtype)):
         return read_as(self, dtype if dtype is not None else sizes[0])
     if not sizes and size is None:
-        raise TypeError("view() received an invalid combination of arguments - got (), but expected one of:\n"
-                        " * (gradlab.dtype dtype)\n * (tuple of ints size)")
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (gradlab.dtype dtype)\n * (tuple of ints size)"
+        )
     made = reshaped("view", self, sizes, size)
     if made.storage is FRESH:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                           "across two contiguous subspaces). Use .reshape(...) instead.")
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+            "across two contiguous subspaces). Use .reshape(...) instead."
+        )
     return made
 
 
@@ -125,9 +156,11 @@ def read_as(x: Tensor, dtype: Any) -> Tensor:
         made = constant(x.array.view(wanted))
     except (TypeError, ValueError):
         have = x.array.dtype
-        raise RuntimeError(f"self.size(-1) must be divisible by {wanted.itemsize // have.itemsize} to view {x.dtype.word} as "
-                           f"{Dtype.__repr__(dtype)} (different element sizes), and its elements side by side in memory. The "
-                           f"shape is {list(x.array.shape)}.") from None
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {wanted.itemsize // have.itemsize} to view {x.dtype.word} as "
+            f"{Dtype.__repr__(dtype)} (different element sizes), and its elements side by side in memory. The "
+            f"shape is {list(x.array.shape)}."
+        ) from None
     made.storage = own_storage(x)
     return made
 
@@ -147,7 +180,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         if start == end and ndim:
             return input
         have = array.shape
-        shape = (*have[:start], prod(have[start:end + 1]), *have[end + 1:])
+        shape = (*have[:start], prod(have[start : end + 1]), *have[end + 1 :])
     return reshape(input, shape) if not array.flags.c_contiguous else rules.reshape.record(input, shape=shape)
 
 
@@ -167,9 +200,10 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if parts.count(-1) > 1:
         raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
     if known != have[at] and not (-1 in parts and known and have[at] % known == 0):
-        raise RuntimeError(f"unflatten: Provided sizes {list(parts)} don't multiply up to the size of dim {at} ({have[at]}) in "
-                           "the input tensor")
-    return view(input, have[:at] + tuple(have[at] // known if n == -1 else n for n in parts) + have[at + 1:])
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(parts)} don't multiply up to the size of dim {at} ({have[at]}) in the input tensor"
+        )
+    return view(input, have[:at] + tuple(have[at] // known if n == -1 else n for n in parts) + have[at + 1 :])
 
 
 SQUEEZE, SQUEEZE1, SQUEEZE2 = (rules.reshape.named(f"SqueezeBackward{n}") for n in range(3))
@@ -185,7 +219,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         try:
             if shape[dim] == 1:
                 dim %= len(shape)
-                shape = shape[:dim] + shape[dim + 1:]
+                shape = shape[:dim] + shape[dim + 1 :]
         except IndexError:
             one_dim(dim, len(shape))
         return SQUEEZE1.record(input, shape=shape)
@@ -239,8 +273,10 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
         dims = order[0] if len(order) == 1 and type(order[0]) is not int else order
     ndim = input.array.ndim
     if len(dims) != ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-                           f"desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}")
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+            f"desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
+        )
     axes = tuple([d - ndim if d >= 0 else d for d in dims])
     try:
         return rules.permute.record(input, axes=axes)
@@ -256,8 +292,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     pairs = [[one_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in (source, destination)]
     if len(pairs[0]) != len(pairs[1]):
         given = [list(d) if isinstance(d, (tuple, list)) else [d] for d in (source, destination)]
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same "
-                           f"number of dims as destination ({given[1]} dims)")
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same "
+            f"number of dims as destination ({given[1]} dims)"
+        )
     for axes, name, dims in ((pairs[0], "source", source), (pairs[1], "destination", destination)):
         if len(set(axes)) < len(axes):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
@@ -311,17 +349,21 @@ def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) 
     have = self.array.shape
     extra = len(size) - len(have)
     if extra < 0:
-        raise RuntimeError(f"expand(gradlab.{self.dtype.legacy}{{{list(have)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
-                           f"tensor ({len(have)})")
+        raise RuntimeError(
+            f"expand(gradlab.{self.dtype.legacy}{{{list(have)}}}, size={list(size)}): the number of sizes "
+            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({len(have)})"
+        )
     for at, n in enumerate(size):
         if n == -1 and at < extra:
             raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {at}")
     shape = tuple(n if n != -1 else have[at - extra] for at, n in enumerate(size))
     for at in range(len(size) - 1, extra - 1, -1):
         if have[at - extra] not in (1, shape[at]):
-            raise RuntimeError(f"The expanded size of the tensor ({shape[at]}) must match the existing size ({have[at - extra]}) "
-                               f"at non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: {list(have)}")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({shape[at]}) must match the existing size ({have[at - extra]}) "
+                f"at non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: {list(have)}"
+            )
     return rules.expand.record(self, shape=shape, skip=0)
 
 
@@ -363,8 +405,10 @@ def broadcast_shapes(*shapes: Any) -> Size:
         whole = [1] * (len(sizes) - len(whole)) + whole
         for i in range(-1, -len(sizes) - 1, -1):
             if sizes[i] not in (1, whole[i]) and whole[i] != 1:
-                raise RuntimeError(f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! Mismatching argument at "
-                                   f"index {at} had {tuple(sizes)}; but expected shape should be broadcastable to {whole}")
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! Mismatching argument at "
+                    f"index {at} had {tuple(sizes)}; but expected shape should be broadcastable to {whole}"
+                )
             whole[i] = whole[i] if sizes[i] == 1 else sizes[i]
     return Size(whole)
 
@@ -382,6 +426,7 @@ def _at_least(n: int) -> Any:
     def atleast(*tensors: Any) -> Any:
         made = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
         return made[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else made
+
     atleast.__name__ = atleast.__qualname__ = f"atleast_{n}d"
     atleast.__doc__ = f"Each tensor with {n} ax{'is' if n == 1 else 'es'} or more: missing ones have length 1."
     return atleast

@@ -1,4 +1,5 @@
 """Slices of an axis, picked by a vector of integers, or written, added or combined at the places it names. See `picking`."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,8 +33,9 @@ from gradlab.rules.writing import overwrite
 __all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
 
 INDEX_SELECT = rules.getitem.named("IndexSelectBackward0", view=False)
-INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (overwrite.named(name) for name in (
-    "IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1"))
+INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (
+    overwrite.named(name) for name in ("IndexCopyBackward0", "IndexFillBackward0", "IndexFillBackward1")
+)
 FILLED = el.where.named("IndexFillBackward1")
 
 
@@ -56,26 +58,34 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return as_given(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
 
 
-def slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError,
-           words: str = "") -> tuple[int, Any]:
+def slices(
+    name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, error: type[Exception] = RuntimeError, words: str = ""
+) -> tuple[int, Any]:
     """The (negative) axis along which slices of `source` go to those of `input`, and where they go, checked as torch checks."""
     axis = one_dim(dim, input.array.ndim or 1)
     array, d = index.array, axis + (input.array.ndim or 1)
     if array.ndim > 1:
-        raise IndexError(f"{name}_(): Index is supposed to be a vector, but got dim: {array.ndim} with type: "
-                         f"{index.dtype.word} and size: {list(array.shape)}")
+        raise IndexError(
+            f"{name}_(): Index is supposed to be a vector, but got dim: {array.ndim} with type: "
+            f"{index.dtype.word} and size: {list(array.shape)}"
+        )
     if array.dtype.kind != "i" or array.itemsize < 4:
         raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {index.dtype.word}")
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"{name}_(): self ({input.dtype.word}) and source ({source.dtype.word}) must have the same scalar "
-                           "type")
+        raise RuntimeError(
+            f"{name}_(): self ({input.dtype.word}) and source ({source.dtype.word}) must have the same scalar type"
+        )
     have, given = input.array.shape, source.array.shape
-    if len(have) != len(given) or have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
-                           f"= {list(have)} source.shape = {list(given)}")
+    if len(have) != len(given) or have[:d] + have[d + 1 :] != given[:d] + given[d + 1 :]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
+            f"= {list(have)} source.shape = {list(given)}"
+        )
     if (given or (1,))[axis] != array.size:
-        raise RuntimeError(f"{name}_(): Number of indices ({array.size}) should be equal to source.size(dim): "
-                           f"({(given or (1,))[axis]}), for dim: {d}")
+        raise RuntimeError(
+            f"{name}_(): Number of indices ({array.size}) should be equal to source.size(dim): "
+            f"({(given or (1,))[axis]}), for dim: {d}"
+        )
     at = places(index).reshape(-1)
     n = (have or (1,))[axis]
     on_axis(name, at, n, lambda wrong: error(words or f"index {wrong} is out of bounds for dimension {d} with size {n}"))
@@ -119,17 +129,23 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     if array.dtype != np.int64:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.dtype.word}")
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{input.dtype.word} and (source) {source.dtype.word}")
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{input.dtype.word} and (source) {source.dtype.word}"
+        )
     x, source = with_an_axis(input), with_an_axis(source)
     have, given = x.array.shape, source.array.shape
     if len(have) != len(given):
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-                         f"dimensionality ({len(given)}), destination dimensionality ({len(have)})")
-    if have[:d] + have[d + 1:] != given[:d] + given[d + 1:]:
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-                           f"{' '.join(map(str, have[:d] + have[d + 1:]))} at dimension {d} and source slice shape: "
-                           f"{' '.join(map(str, given[:d] + given[d + 1:]))} at dimension 0.")
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+            f"dimensionality ({len(given)}), destination dimensionality ({len(have)})"
+        )
+    if have[:d] + have[d + 1 :] != given[:d] + given[d + 1 :]:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, have[:d] + have[d + 1 :]))} at dimension {d} and source slice shape: "
+            f"{' '.join(map(str, given[:d] + given[d + 1 :]))} at dimension 0."
+        )
     if given[axis] != array.size:
         raise IndexError(f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({given[axis]})")
     at = places(index).reshape(-1)
@@ -150,7 +166,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     check_range("index_fill", at, n, axis + x.array.ndim, IndexError, negative=True)
     shape = (*x.array.shape[:axis], at.size, *x.array.shape[axis:][1:])
     one = zero_dim("index_fill_", value, input.array)
-    if one.node is not None:                                              # each place counts once in its gradient
+    if one.node is not None:  # each place counts once in its gradient
         filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
         filled[at] = True
         return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)

@@ -3,6 +3,7 @@
 Places are found on the array. A sort is always stable: among equals the earlier comes first. A NaN counts as the greatest;
 the values are then picked at them, and the gradient goes back to where they stood.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,7 +44,7 @@ def place_of_rank(x: Any, axis: int, rank: int) -> Any:
     return part(order, (axis,), rank, rank + 1)
 
 
-FEW = 64                                                              # elements, that sorting all of them is as quick
+FEW = 64  # elements, that sorting all of them is as quick
 
 
 @over_dims
@@ -83,7 +84,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         return TOPK(input, axis, x.argmax(axis=axis, keepdims=True), True)
     if n < 8 * k or n < FEW:
         return TOPK(input, axis, part(order_of(x, axis, largest), (axis,), 0, k), True)
-    chosen = xp.argpartition(x, n - k if largest else k - 1, axis=axis)                 # those few first, then their order
+    chosen = xp.argpartition(x, n - k if largest else k - 1, axis=axis)  # those few first, then their order
     chosen = xp.sort(part(chosen, (axis,), n - k if largest else 0, n if largest else k), axis=axis)
     order = order_of(xp.take_along_axis(x, chosen, axis=axis), axis, largest)
     return TOPK(input, axis, xp.take_along_axis(chosen, order, axis=axis), True)
@@ -97,8 +98,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     if error := empty_reduction("kthvalue", x.shape, (axis,) * bool(x.ndim)):
         raise error
     if not 1 <= k <= (x.shape[axis] if x.ndim else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis + x.ndim if x.ndim else 0}. k={k} of "
-                           f"{x.shape[axis] if x.ndim else 1} elements, counted from 1.")
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {axis + x.ndim if x.ndim else 0}. k={k} of "
+            f"{x.shape[axis] if x.ndim else 1} elements, counted from 1."
+        )
     return KTHVALUE(input, axis, place_of_rank(x, axis, k - 1), keepdim) if x.ndim else KTHVALUE.of_scalar(input)
 
 
@@ -118,6 +121,7 @@ def _median(everything: Any, name: str, places: Any) -> Any:
         if error := empty_reduction("median", x.shape, (axis,)):
             raise error
         return picking(input, axis, places(namespace_of[type(x)], x, axis), keepdim)
+
     median.__name__ = median.__qualname__ = name
     return over_dims(median)
 
@@ -137,10 +141,11 @@ def number_median_places(xp: Any, x: Any, axis: int) -> Any:
     return xp.take_along_axis(order_of(x, axis), xp.maximum(numbers - 1, 0) // 2, axis=axis)
 
 
-median, nanmedian = (_median(rules.median, "median", median_places),
-                     _median(rules.nanmedian, "nanmedian", number_median_places))
-median.__doc__ = ("The median, of an even number the lower one, of everything (a gradient is shared among equals) or, as "
-                  "(values, indices), along `dim`; a NaN is the median of what contains it.")
+median, nanmedian = (_median(rules.median, "median", median_places), _median(rules.nanmedian, "nanmedian", number_median_places))
+median.__doc__ = (
+    "The median, of an even number the lower one, of everything (a gradient is shared among equals) or, as "
+    "(values, indices), along `dim`; a NaN is the median of what contains it."
+)
 nanmedian.__doc__ = "The median of what is not NaN, of everything or, as (values, indices), along `dim`."
 
 
@@ -170,15 +175,17 @@ FRONTED = shapes.permute.named("SqueezeBackward4", view=False)
 
 
 def _quantile(name: str, numbers_only: bool) -> Any:
-    def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
-                 interpolation: str = "linear") -> Tensor:
+    def quantile(
+        input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    ) -> Tensor:
         x = input.array
         xp = namespace_of[type(x)]
         if x.dtype.kind != "f" or x.dtype.itemsize < 4:
             raise RuntimeError(f"{name}() input tensor must be either float or double dtype. It is {input.dtype}: call .float().")
         if interpolation not in INTERPOLATIONS:
-            raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
-                               f"{interpolation}")
+            raise RuntimeError(
+                f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+            )
         axis = -1 if dim is None else one_dim(dim, x.ndim)
         if not x.size:
             raise RuntimeError(f"{name}() input tensor must be non-empty")
@@ -187,18 +194,19 @@ def _quantile(name: str, numbers_only: bool) -> Any:
         if axis != -1 and x.ndim:
             rows = shapes.permute.record(rows, axes=moved_last(axis, x.ndim))
         ranked = sort(rows).values
-        total = (rows.array == rows.array).sum(axis=-1, keepdims=True)                   # of what is not NaN
+        total = (rows.array == rows.array).sum(axis=-1, keepdims=True)  # of what is not NaN
         n = rows.array.shape[-1]
         ranks = el.mul.record(levels, constant(xp.maximum(total - 1, 0).astype(x.dtype)) if numbers_only else n - 1)
         if not numbers_only:
             ranks = el.where.record(constant(total < n), constant(xp.asarray(n - 1, x.dtype)), ranks)
-        found = between(xp, ranked, ranks, interpolation)                                # shape (rows, levels)
+        found = between(xp, ranked, ranks, interpolation)  # shape (rows, levels)
         if levels.array.ndim:
             found = FRONTED.record(found, axes=(-1, *range(-found.array.ndim, -1)))
         shape = tuple(n for a, n in enumerate(x.shape, -x.ndim) if a != axis) if dim is not None else ()
         if keepdim:
             shape = tuple(1 if dim is None or a == axis else n for a, n in enumerate(x.shape, -x.ndim))
         return SQUEEZED.record(found, shape=levels.array.shape + shape)
+
     quantile.__name__ = quantile.__qualname__ = name
     return over_dims(quantile)
 
@@ -243,6 +251,8 @@ def between(xp: Any, ranked: Tensor, ranks: Tensor, interpolation: str) -> Tenso
 
 
 quantile, nanquantile = _quantile("quantile", False), _quantile("nanquantile", True)
-quantile.__doc__ = ("What a share `q` (a number or a 1-D tensor of them, which adds an axis in front) of the elements is not "
-                    "above: of everything, or along `dim`. Between two elements it is interpolated; a NaN makes it NaN.")
+quantile.__doc__ = (
+    "What a share `q` (a number or a 1-D tensor of them, which adds an axis in front) of the elements is not "
+    "above: of everything, or along `dim`. Between two elements it is interpolated; a NaN makes it NaN."
+)
 nanquantile.__doc__ = "As `quantile`, of what is not NaN."

@@ -3,6 +3,7 @@
 Several views from one call may not be written to while history is recorded (torch's rule, and its message says which call made
 them): `several` notes it.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,11 +16,25 @@ from gradlab.functions.arguments import one_dim
 from gradlab.functions.shapes import ints, is_int
 from gradlab.rules.indexing import getitem
 
-__all__ = ["chunk", "dsplit", "hsplit", "narrow", "select", "split", "split_with_sizes", "tensor_split", "unbind", "unsafe_chunk",
-           "unsafe_split", "unsafe_split_with_sizes", "vsplit"]
+__all__ = [
+    "chunk",
+    "dsplit",
+    "hsplit",
+    "narrow",
+    "select",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unbind",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "vsplit",
+]
 
-SELECT, SLICE, SPLIT, SIZES, UNBIND = (getitem.named(f"{name}Backward0") for name in (
-    "Select", "Slice", "Split", "SplitWithSizes", "Unbind"))
+SELECT, SLICE, SPLIT, SIZES, UNBIND = (
+    getitem.named(f"{name}Backward0") for name in ("Select", "Slice", "Split", "SplitWithSizes", "Unbind")
+)
 APART, APART_BY_SIZES = (getitem.named(f"Unsafe{name}Backward0", view=False) for name in ("Split", "SplitWithSizes"))
 FULL = slice(None)
 
@@ -74,11 +89,14 @@ def of_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> li
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     axis = one_dim(dim, len(shape)) + len(shape)
     if min(sizes, default=0) < 0:
-        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
-                           f"split_sizes={list(sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(sizes)}"
+        )
     if sum(sizes) != shape[axis]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input tensor's size at "
-                           f"dimension {axis}), but got split_sizes={list(sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[axis]} (input tensor's size at "
+            f"dimension {axis}), but got split_sizes={list(sizes)}"
+        )
     return cut(input, axis, [0, *accumulate(sizes)], op)
 
 
@@ -124,9 +142,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     n = shape[axis]
     if isinstance(at, Tensor):
         if at.array.ndim > 1 or at.array.dtype.kind != "i":
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
-                               f"tensor, but got a tensor with {at.array.ndim} dims" if at.array.ndim > 1 else
-                               f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {at.dtype.word}")
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+                f"tensor, but got a tensor with {at.array.ndim} dims"
+                if at.array.ndim > 1
+                else f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {at.dtype.word}"
+            )
         at = at.array.tolist()
     if is_int(at):
         if at <= 0:
@@ -135,21 +156,28 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         return tuple(cut(input, axis, [0, *accumulate([n // at + (i < long) for i in range(at)])], SLICE))
     inner = [i + n if i < 0 else i for i in map(int, at)]
     before = (FULL,) * axis
-    return tuple(SLICE.record(input, index=(*before, slice(max(start, 0), max(stop, 0)), Ellipsis), skip=0)
-                 for start, stop in zip([0, *inner], [*inner, n], strict=True))
+    return tuple(
+        SLICE.record(input, index=(*before, slice(max(start, 0), max(stop, 0)), Ellipsis), skip=0)
+        for start, stop in zip([0, *inner], [*inner, n], strict=True)
+    )
 
 
 def _along(name: str, axis: int, least: int) -> Any:
     def along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         shape, at = input.array.shape, indices_or_sections
         if len(shape) < least:
-            raise RuntimeError(f"gradlab.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-                               f"{len(shape)} dimensions!")
+            raise RuntimeError(
+                f"gradlab.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+                f"{len(shape)} dimensions!"
+            )
         dim = 0 if name == "hsplit" and len(shape) == 1 else axis
         if is_int(at) and (at <= 0 or shape[dim] % at):
-            raise RuntimeError(f"gradlab.{name} attempted to split along dimension {dim}, but the size of the dimension "
-                               f"{shape[dim]} is not divisible by the split_size {at}!")
+            raise RuntimeError(
+                f"gradlab.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                f"{shape[dim]} is not divisible by the split_size {at}!"
+            )
         return tensor_split(input, at, dim)
+
     along.__name__ = along.__qualname__ = name
     along.__doc__ = f"Parts along the axis {axis}: so many of one length, or between the indices listed."
     return along

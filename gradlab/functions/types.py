@@ -1,4 +1,5 @@
 """Questions about dtypes, and about what kind of thing an object is."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,8 +10,22 @@ from gradlab.core.dtypes import CATEGORY, OF_NUMPY, as_numpy_dtype, common_dtype
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.tensor import Tensor
 
-__all__ = ["can_cast", "finfo", "iinfo", "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero", "is_same_size",
-           "is_signed", "is_storage", "promote_types", "result_type", "typename"]
+__all__ = [
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "is_complex",
+    "is_conj",
+    "is_floating_point",
+    "is_neg",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_storage",
+    "promote_types",
+    "result_type",
+    "typename",
+]
 
 
 class _Info:
@@ -79,9 +94,14 @@ def result_type(tensor: Any, other: Any) -> dtype:
     ranks: list[np.dtype | None] = [None, None, None]
     for x in (tensor, other):
         if not isinstance(x, (Tensor, bool, int, float)):
-            raise invalid_combination("result_type", (tensor, other), "(Tensor tensor, Tensor other)",
-                                      "(Number scalar, Tensor tensor)", "(Tensor tensor, Number other)",
-                                      "(Number scalar1, Number scalar2)")
+            raise invalid_combination(
+                "result_type",
+                (tensor, other),
+                "(Tensor tensor, Tensor other)",
+                "(Number scalar, Tensor tensor)",
+                "(Tensor tensor, Number other)",
+                "(Number scalar1, Number scalar2)",
+            )
         rank, found = ((2 if x.array.ndim else 1), x.array.dtype) if isinstance(x, Tensor) else (0, number_dtype(x))
         known = ranks[rank]
         ranks[rank] = found if known is None else join(known, found)
@@ -111,6 +131,7 @@ def _never(name: str, doc: str) -> Any:
         if not isinstance(input, Tensor):
             raise expected(name, "input", 1, "Tensor", input)
         return False
+
     never.__name__ = never.__qualname__ = name
     never.__doc__ = f"{doc}: never, since gradlab has no complex numbers."
     return never

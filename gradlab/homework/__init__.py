@@ -5,6 +5,7 @@ for each exercise what is checked. `%check 1` in the notebook runs those functio
 nbgrader by way of `gradlab.notebook.grading`, run them in a process of their own, with the submission in another. The notebook
 for students is made from the one with solutions by `student_version`.
 """
+
 from gradlab.homework.differences import central_differences
 from gradlab.homework.exercises import Homework, case, check, load
 from gradlab.homework.grading import run
@@ -13,5 +14,16 @@ from gradlab.homework.student import Student
 from gradlab.homework.verdicts import Verdict
 from gradlab.homework.versions import student_version
 
-__all__ = ["Homework", "Student", "Verdict", "case", "central_differences", "check", "guess", "load", "reveal", "run",
-           "student_version"]
+__all__ = [
+    "Homework",
+    "Student",
+    "Verdict",
+    "case",
+    "central_differences",
+    "check",
+    "guess",
+    "load",
+    "reveal",
+    "run",
+    "student_version",
+]

@@ -8,6 +8,7 @@ raises, it returns.
 A request has "name", and "args": for each {"f": number of a Probe} or {"tensor", "requires_grad", "grad"}; "forbidden", paths of
 the library; "given", which of the notebook's functions give way to the library's own; "seconds".
 """
+
 from __future__ import annotations
 
 import ast
@@ -29,7 +30,7 @@ from gradlab.homework.off_limits import Watch
 from gradlab.homework.probes import Ask, Asked
 from gradlab.homework.verdicts import Other, described
 
-DEEPEST, LONGEST, MOST_TEXT = 4, 1000, 4000                # of lists in lists, of one list, of a text
+DEEPEST, LONGEST, MOST_TEXT = 4, 1000, 4000  # of lists in lists, of one list, of a text
 Outcome = dict[str, Any]
 
 
@@ -154,7 +155,7 @@ def unplain(data: Any) -> Any:
         If this is not what `plain` makes."""
     if not isinstance(data, dict) or len(data) != 1:
         raise ValueError("not a value")
-    (kind, content), = data.items()
+    ((kind, content),) = data.items()
     if kind in ("tensor", "array") and isinstance(content, np.ndarray):
         return constant(content) if kind == "tensor" else content
     if kind in ("list", "tuple") and isinstance(content, list):
@@ -180,14 +181,15 @@ def _raised(error: BaseException, function: Any) -> Outcome:
             return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function)}
         return {"end": "raised", "words": f"{type(error).__name__}: {text}"[:MOST_TEXT], "line": _where(error, function)}
     finally:
-        error.__traceback__ = None                        # it holds the frames, and they what the student's code holds
+        error.__traceback__ = None  # it holds the frames, and they what the student's code holds
 
 
 def _where(error: BaseException, function: Any) -> str:
     """The last line of the student's own code that the exception passed through."""
     code = getattr(function, "__code__", None)
-    own = [frame for frame in traceback.extract_tb(error.__traceback__)
-           if code is not None and frame.filename == code.co_filename]
+    own = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if code is not None and frame.filename == code.co_filename
+    ]
     return f"line {own[-1].lineno} of its cell: `{own[-1].line}`" if own and own[-1].line else ""
 
 

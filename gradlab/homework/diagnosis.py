@@ -5,6 +5,7 @@ holds to rounding and does not hold for the right answer as well. A mistake is w
 with NaN where anything may stand; those of rows are said of columns too. What is only a matter of shape comes first, then what
 mixes rows or columns, then factors, then the rows that are right.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,35 +15,55 @@ import numpy as np
 from gradlab.homework.verdicts import as_array
 
 Wrong = Callable[[np.ndarray], np.ndarray]
-ROUNDING, DIFFERENT = 1e-5, 1e-3                          # of the largest entry: the same; surely not the same
+ROUNDING, DIFFERENT = 1e-5, 1e-3  # of the largest entry: the same; surely not the same
 
-OF_ROWS: list[tuple[Wrong, str, str]] = [                 # how, of rows, of columns
-    (lambda J: np.cumsum(J, axis=0),
-     "your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before.",
-     "your column j is the sum of the columns 0 to j: u still holds the directions before."),
-    (lambda J: np.cumsum(np.cumsum(J, axis=0), axis=0),
-     "your row i is a sum of sums of the rows 0 to i: both `x.grad` and v still hold the rows before.",
-     "your column j is a sum of sums of the columns 0 to j: two things still hold the columns before."),
-    (lambda J: np.cumsum(J[::-1], axis=0)[::-1],
-     "your row i is the sum of the rows from i to the last. When is `x.grad` cleared, and which weights are set before?",
-     "your column j is the sum of the columns from j to the last. When is u set back to zeros?"),
-    (lambda J: np.broadcast_to(J[-1:], J.shape),
-     "all your rows are the last one. Was `x.grad` copied before it was used again?",
-     "all your columns are the last one. Is one tensor kept, and written to again?"),
-    (lambda J: np.broadcast_to(J[:1], J.shape),
-     "all your rows are row 0. Does v change from row to row?",
-     "all your columns are column 0. Does u change from one to the next?"),
-    (lambda J: np.broadcast_to(J.sum(0, keepdims=True), J.shape),
-     "all your rows are the sum of all rows. Which weights went into `backward`, and is the row a copy of `x.grad`?",
-     "all your columns are the sum of all columns. Which direction u picks one?"),
-    (lambda J: _shifted(J, 1),
-     "your row i is the row i - 1. Is the row read before `backward` has run for it, or does the count begin at 1?",
-     "your column j is the column j - 1. Does the count begin at 1?"),
-    (lambda J: _shifted(J, -1),
-     "your row i is the row i + 1. Does the count begin at 1?", "your column j is the column j + 1. Does the count begin at 1?"),
+OF_ROWS: list[tuple[Wrong, str, str]] = [  # how, of rows, of columns
+    (
+        lambda J: np.cumsum(J, axis=0),
+        "your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before.",
+        "your column j is the sum of the columns 0 to j: u still holds the directions before.",
+    ),
+    (
+        lambda J: np.cumsum(np.cumsum(J, axis=0), axis=0),
+        "your row i is a sum of sums of the rows 0 to i: both `x.grad` and v still hold the rows before.",
+        "your column j is a sum of sums of the columns 0 to j: two things still hold the columns before.",
+    ),
+    (
+        lambda J: np.cumsum(J[::-1], axis=0)[::-1],
+        "your row i is the sum of the rows from i to the last. When is `x.grad` cleared, and which weights are set before?",
+        "your column j is the sum of the columns from j to the last. When is u set back to zeros?",
+    ),
+    (
+        lambda J: np.broadcast_to(J[-1:], J.shape),
+        "all your rows are the last one. Was `x.grad` copied before it was used again?",
+        "all your columns are the last one. Is one tensor kept, and written to again?",
+    ),
+    (
+        lambda J: np.broadcast_to(J[:1], J.shape),
+        "all your rows are row 0. Does v change from row to row?",
+        "all your columns are column 0. Does u change from one to the next?",
+    ),
+    (
+        lambda J: np.broadcast_to(J.sum(0, keepdims=True), J.shape),
+        "all your rows are the sum of all rows. Which weights went into `backward`, and is the row a copy of `x.grad`?",
+        "all your columns are the sum of all columns. Which direction u picks one?",
+    ),
+    (
+        lambda J: _shifted(J, 1),
+        "your row i is the row i - 1. Is the row read before `backward` has run for it, or does the count begin at 1?",
+        "your column j is the column j - 1. Does the count begin at 1?",
+    ),
+    (
+        lambda J: _shifted(J, -1),
+        "your row i is the row i + 1. Does the count begin at 1?",
+        "your column j is the column j + 1. Does the count begin at 1?",
+    ),
     (lambda J: J[::-1], "your rows are in reverse order.", "your columns are in reverse order."),
-    (lambda J: np.broadcast_to(J.mean(0, keepdims=True), J.shape), "all your rows are the mean of all rows.",
-     "all your columns are the mean of all columns."),
+    (
+        lambda J: np.broadcast_to(J.mean(0, keepdims=True), J.shape),
+        "all your rows are the mean of all rows.",
+        "all your columns are the mean of all columns.",
+    ),
 ]
 
 
@@ -58,9 +79,14 @@ def diagnosis(got: object, expected: np.ndarray, value: np.ndarray | None = None
     array = as_array(got)
     if array is None or expected.ndim not in (1, 2) or not array.size:
         return ""
-    return (_of_shape(array, expected) if array.shape != expected.shape else
-            _of_value(array, expected, value) or (_of_rows(array, expected) if expected.ndim == 2 else "")
-            or _of_factor(array, expected) or (_of_what_is_right(array, expected) if expected.ndim == 2 else ""))
+    return (
+        _of_shape(array, expected)
+        if array.shape != expected.shape
+        else _of_value(array, expected, value)
+        or (_of_rows(array, expected) if expected.ndim == 2 else "")
+        or _of_factor(array, expected)
+        or (_of_what_is_right(array, expected) if expected.ndim == 2 else "")
+    )
 
 
 def _of_shape(array: np.ndarray, expected: np.ndarray) -> str:
@@ -117,8 +143,7 @@ def _of_factor(array: np.ndarray, expected: np.ndarray) -> str:
         n = round(1 / factor) if factor else 0
         if n > 1 and abs(factor * n - 1) < ROUNDING:
             return f"everything is 1/{n} of what it should be: a mean in place of a sum?"
-        return (f"everything is {factor:.3g} times what it should be: were calls added up, or is the "
-                "1 in v or u another number?")
+        return f"everything is {factor:.3g} times what it should be: were calls added up, or is the 1 in v or u another number?"
     if expected.ndim != 2:
         return ""
     each = (array * expected).sum(1) / np.maximum((expected * expected).sum(1), 1e-300)
@@ -129,8 +154,11 @@ def _of_factor(array: np.ndarray, expected: np.ndarray) -> str:
 
 def _of_what_is_right(array: np.ndarray, expected: np.ndarray) -> str:
     for axis, word in ((1, "row"), (0, "column")):
-        good = [i for i, (a, b) in enumerate(zip(np.moveaxis(array, axis, -1), np.moveaxis(expected, axis, -1), strict=True))
-                if _same(a, b, float(np.abs(expected).max()))]
+        good = [
+            i
+            for i, (a, b) in enumerate(zip(np.moveaxis(array, axis, -1), np.moveaxis(expected, axis, -1), strict=True))
+            if _same(a, b, float(np.abs(expected).max()))
+        ]
         bad = [i for i in range(expected.shape[1 - axis]) if i not in good]
         if good and bad:
             return f"{_counted(word, good)} right, {_counted(word, bad)} not."
@@ -144,8 +172,9 @@ def _counted(word: str, which: list[int]) -> str:
 def _same(a: np.ndarray, b: np.ndarray, scale: float = 0) -> bool:
     """Equal to rounding, where `b` says anything."""
     known = np.isfinite(b)
-    return a.shape == b.shape and bool(np.all(np.abs(a[known] - b[known]) <= ROUNDING * max(1.0, scale, float(np.abs(
-        b[known]).max(initial=0)))))
+    return a.shape == b.shape and bool(
+        np.all(np.abs(a[known] - b[known]) <= ROUNDING * max(1.0, scale, float(np.abs(b[known]).max(initial=0))))
+    )
 
 
 def _is(array: np.ndarray, looks: np.ndarray, expected: np.ndarray) -> bool:

@@ -1,4 +1,5 @@
 """Derivatives without autograd, for checks to compare with."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

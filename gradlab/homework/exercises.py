@@ -10,6 +10,7 @@
 The same function runs in the notebook (`%check 1`, with a seed that is always the same, so that the same cell run twice says
 the same) and where submissions are graded (see `homework.grading`), with a seed that the student does not see.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -47,6 +48,7 @@ class Homework:
         def declare(checks: Checks) -> Checks:
             self.exercises[number] = title, points, checks
             return checks
+
         return declare
 
     def check(self, number: int, work: dict[str, Any] | Work, seed: int = 0, purse: Purse | None = None) -> Verdict:
@@ -78,8 +80,9 @@ class Homework:
 
     def _exercise(self, number: int) -> tuple[str, float, Checks]:
         if number not in self.exercises:
-            raise ValueError(f"{self.title} has the exercises {', '.join(map(str, sorted(self.exercises)))}; {number} is none "
-                             "of them.")
+            raise ValueError(
+                f"{self.title} has the exercises {', '.join(map(str, sorted(self.exercises)))}; {number} is none of them."
+            )
         return self.exercises[number]
 
 
@@ -93,8 +96,10 @@ def load(folder: str | Path = ".") -> Homework:
     """
     path = Path(folder).resolve() / CHECKS
     if not path.is_file():
-        raise FileNotFoundError(f"there is no {CHECKS} in {path.parent}. It belongs beside the notebook: open the notebook from "
-                                "the folder that `gradlab course` made, or copy the file there.")
+        raise FileNotFoundError(
+            f"there is no {CHECKS} in {path.parent}. It belongs beside the notebook: open the notebook from "
+            "the folder that `gradlab course` made, or copy the file there."
+        )
     spec = importlib.util.spec_from_file_location(f"gradlab_checks_of_{path.parent.name}", path)
     assert spec is not None
     assert spec.loader is not None

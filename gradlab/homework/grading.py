@@ -13,6 +13,7 @@ What it says of itself must be believed: whether its function called what is off
 given are as they were. And it is a program on this machine, with all rights of the user who starts it: a container takes those
 away.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -38,17 +39,18 @@ from gradlab.homework.probes import Probe
 from gradlab.homework.student import SECONDS
 from gradlab.homework.verdicts import Verdict
 
-ALTOGETHER = 55.0                                         # seconds for a submission, whatever it does
-CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)      # for one, for all together, at least
-GRACE, START = 1.0, 30.0                                  # seconds for the process to say that the time is up; to begin
-MEMORY = 1_000_000_000                                    # bytes of address space
-BEHIND = 8                                                # messages that wait to be read: a flood waits in its own pipe
-KEPT = {"PATH", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TZ"}      # of the environment
+ALTOGETHER = 55.0  # seconds for a submission, whatever it does
+CELLS, EXERCISES = (10.0, 14.0, 1.5), (float(SECONDS), 16.0, 2.0)  # for one, for all together, at least
+GRACE, START = 1.0, 30.0  # seconds for the process to say that the time is up; to begin
+MEMORY = 1_000_000_000  # bytes of address space
+BEHIND = 8  # messages that wait to be read: a flood waits in its own pipe
+KEPT = {"PATH", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TZ"}  # of the environment
 WORKER = "gradlab.notebook.submission"
 DIED, KILLED, SPENT = (
     "the notebook's process came to an end: does it call `exit`, or run out of memory?",
     "did not end, and could not be interrupted",
-    "the notebook has used up its {:.0f} s. Is there a loop that never ends, in a cell or in a function?")
+    "the notebook has used up its {:.0f} s. Is there a loop that never ends, in a cell or in a function?",
+)
 
 
 class Gone(Exception):  # noqa: N818  (a finding about the submission)
@@ -78,7 +80,7 @@ class Submission:
         self.outputs: list[list[dict[str, str]]] = [[] for _ in cells]
         self._ends, self._altogether = time.monotonic() + altogether, altogether
         self._purse = Purse(*CELLS)
-        self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()      # cells, by how they ended before
+        self._ended, self._slow, self._stuck = set[int](), set[int](), set[int]()  # cells, by how they ended before
         self._process: subprocess.Popen[bytes] | None = None
         self._arrived: queue.Queue[Any] = queue.Queue(BEHIND)
         self._sent: queue.Queue[Any] = queue.Queue()
@@ -156,18 +158,31 @@ class Submission:
     def _start(self) -> None:
         self._at_most(0)
         environment = {key: value for key, value in os.environ.items() if key in KEPT or key.startswith(("LC_", "PYTHON"))}
-        environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")   # each takes memory
-        environment |= {"HOME": str(self.folder), "IPYTHONDIR": str(self.folder / ".ipython"), "MPLBACKEND": "Agg",
-                        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "MPLCONFIGDIR": str(self.folder)}
+        environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # each takes memory
+        environment |= {
+            "HOME": str(self.folder),
+            "IPYTHONDIR": str(self.folder / ".ipython"),
+            "MPLBACKEND": "Agg",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "MPLCONFIGDIR": str(self.folder),
+        }
         self._process = subprocess.Popen(  # noqa: S603  (this Python, a module of ours)
-            [sys.executable, "-P", "-m", WORKER, str(MEMORY)], cwd=self.folder, env=environment, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+            [sys.executable, "-P", "-m", WORKER, str(MEMORY)],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         self._arrived, self._sent, self._over = queue.Queue(BEHIND), queue.Queue(), threading.Event()
-        self._threads = [threading.Thread(target=_reading, args=(self._process.stdout, self._arrived, self._over), daemon=True),
-                         threading.Thread(target=_writing, args=(self._process.stdin, self._sent), daemon=True)]
-        for thread in self._threads:                      # what does not read, or floods, holds up these and not us
+        self._threads = [
+            threading.Thread(target=_reading, args=(self._process.stdout, self._arrived, self._over), daemon=True),
+            threading.Thread(target=_writing, args=(self._process.stdin, self._sent), daemon=True),
+        ]
+        for thread in self._threads:  # what does not read, or floods, holds up these and not us
             thread.start()
-        self._awaited(self._at_most(START), [])           # it is there: no cell pays for its start on a busy machine
+        self._awaited(self._at_most(START), [])  # it is there: no cell pays for its start on a busy machine
 
     def end(self) -> None:
         """Kill the process, and what it started."""
@@ -181,7 +196,7 @@ class Submission:
         process.wait()
         self._over.set()
         self._sent.put(None)
-        for thread in self._threads:                      # each closes its pipe; a process that got away may hold the other end
+        for thread in self._threads:  # each closes its pipe; a process that got away may hold the other end
             thread.join(GRACE)
 
 
@@ -223,8 +238,11 @@ def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
 def _outputs(made: Any) -> list[dict[str, str]]:
     if not isinstance(made, list):
         return []
-    return [{key: value for key, value in one.items() if key in ("text", "png") and isinstance(value, str)}
-            for one in made[:100] if isinstance(one, dict)]
+    return [
+        {key: value for key, value in one.items() if key in ("text", "png") and isinstance(value, str)}
+        for one in made[:100]
+        if isinstance(one, dict)
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ a whole notebook
@@ -265,8 +283,13 @@ def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, a
     return graded(texts, path.parent, path.parent if checks is None else Path(checks), seed, altogether)[0]
 
 
-def graded(texts: Sequence[str], beside: Path, checks: Path, seed: int, altogether: float = ALTOGETHER,
-           ) -> tuple[list[Verdict], list[list[dict[str, str]]]]:
+def graded(
+    texts: Sequence[str],
+    beside: Path,
+    checks: Path,
+    seed: int,
+    altogether: float = ALTOGETHER,
+) -> tuple[list[Verdict], list[list[dict[str, str]]]]:
     """Verdicts on all exercises, and what the cells put out. `beside` is the folder whose other files belong to the notebook."""
     homework, purse = load(checks), Purse(*EXERCISES)
     verdicts = []
@@ -277,7 +300,7 @@ def graded(texts: Sequence[str], beside: Path, checks: Path, seed: int, altogeth
         shutil.copy(checks / CHECKS, folder)
         with Submission(texts, Path(folder), altogether) as submission:
             with contextlib.suppress(Gone):
-                submission.run()                          # the cells have a purse of their own
+                submission.run()  # the cells have a purse of their own
             for number in sorted(homework.exercises):
                 seconds = purse.seconds()
                 with purse.spending():

@@ -1,4 +1,5 @@
 """How long a student's code may run: an exception that comes from a clock, and a purse of seconds for a whole submission."""
+
 from __future__ import annotations
 
 import ctypes
@@ -7,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-AGAIN = 0.25                                              # seconds after which code that swallowed the exception gets another
+AGAIN = 0.25  # seconds after which code that swallowed the exception gets another
 
 
 class TimeUp(BaseException):
@@ -31,6 +32,7 @@ def limited(seconds: float) -> Iterator[None]:
                     struck.append(1)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeUp))
             wait = AGAIN
+
     threading.Thread(target=strike, name="gradlab: time limit", daemon=True).start()
     try:
         yield
@@ -39,7 +41,7 @@ def limited(seconds: float) -> Iterator[None]:
             try:
                 with turn:
                     over.set()
-                if struck:                                # one may be on its way; it comes at the end of a turn of a loop
+                if struck:  # one may be on its way; it comes at the end of a turn of a loop
                     for _ in range(1000):
                         pass
                 break

@@ -4,6 +4,7 @@ A name says nothing: a student's own `jacobian` is welcome, and the library's ma
 or by `eval`. So while a student's function runs, each call of Python's is looked at (`sys.setprofile`): does it run the code
 of one of the library's functions that are off limits?
 """
+
 from __future__ import annotations
 
 import importlib
@@ -45,9 +46,15 @@ def codes_of(path: str) -> dict[CodeType, str]:
     thing, said = found(path), path.replace(LIBRARY, "gl", 1)
     if not isinstance(thing, ModuleType):
         return dict.fromkeys(_nested(inspect.unwrap(thing).__code__), said)
-    return {code: f"{said}.{name}" for name, one in vars(thing).items()
-            if callable(one) and not name.startswith("_") and getattr(one, "__module__", "") == thing.__name__
-            and hasattr(inspect.unwrap(one), "__code__") for code in _nested(inspect.unwrap(one).__code__)}
+    return {
+        code: f"{said}.{name}"
+        for name, one in vars(thing).items()
+        if callable(one)
+        and not name.startswith("_")
+        and getattr(one, "__module__", "") == thing.__name__
+        and hasattr(inspect.unwrap(one), "__code__")
+        for code in _nested(inspect.unwrap(one).__code__)
+    }
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:
@@ -84,12 +91,14 @@ class Watch:
 
     def exempt(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which may call what it likes."""
+
         def allowed(*args: Any) -> Any:
             self._resting += 1
             try:
                 return function(*args)
             finally:
                 self._resting -= 1
+
         return allowed
 
     def _event(self, frame: FrameType, event: str, _: Any) -> None:
@@ -100,8 +109,11 @@ class Watch:
 
 def _users_line(frame: FrameType | None) -> tuple[int, str]:
     """The line outside of the library that led here, if it is not the check's that called the function itself."""
-    while frame is not None and frame.f_globals.get("__name__") != CALLER and str(
-            frame.f_globals.get("__name__", "")).partition(".")[0] == LIBRARY:
+    while (
+        frame is not None
+        and frame.f_globals.get("__name__") != CALLER
+        and str(frame.f_globals.get("__name__", "")).partition(".")[0] == LIBRARY
+    ):
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__") == CALLER:
         return 0, ""

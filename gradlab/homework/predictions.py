@@ -4,6 +4,7 @@ A question is an attribute of `guess`, which is `...` until the reader sets it: 
 run in any order, and nothing is shown for the guess at another question. `reveal(guess.row, actual)` shows what came out only
 after the reader has said what he expects. A guess is what a reader types: a tensor, a list, "1, 2", integers, a word.
 """
+
 from __future__ import annotations
 
 import re
@@ -25,7 +26,7 @@ class Guesses:
     """The guesses of a notebook, by question."""
 
     def __getattr__(self, question: str) -> Any:
-        if question.startswith("_"):                       # what Python and IPython ask of any object
+        if question.startswith("_"):  # what Python and IPython ask of any object
             raise AttributeError(question)
         return ...
 
@@ -40,7 +41,7 @@ guess = Guesses()
 class Revealed:
     """What a lesson answers to a guess."""
 
-    right: bool | None                                    # None: there is no guess yet, or none that can be compared
+    right: bool | None  # None: there is no guess yet, or none that can be compared
     words: str
 
     def __str__(self) -> str:
@@ -50,12 +51,20 @@ class Revealed:
 
     def _repr_html_(self) -> str:
         edge = "#888" if self.right is None else GOOD if self.right else BAD
-        return (f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
-                f'line-height:1.45">{marked(self.words)}</div>')
+        return (
+            f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
+            f'line-height:1.45">{marked(self.words)}</div>'
+        )
 
 
-def reveal(guess: Any, actual: Any, of: Callable[[np.ndarray], Any] | None = None, *, count: int | None = None,
-           replies: Mapping[Any, str] | None = None) -> Revealed:
+def reveal(
+    guess: Any,
+    actual: Any,
+    of: Callable[[np.ndarray], Any] | None = None,
+    *,
+    count: int | None = None,
+    replies: Mapping[Any, str] | None = None,
+) -> Revealed:
     """Compare a guess with what is so, and say both; without a guess (`...` or None), or with one that has another number of
     numbers, say only what is wanted.
 
@@ -81,12 +90,16 @@ def reveal(guess: Any, actual: Any, of: Callable[[np.ndarray], Any] | None = Non
     if said is None or said.size != wanted or not np.isfinite(said).all():
         what = f"{_counted(said.size)}" if said is not None else f"`{_shown(guess)}`"
         reply = _reply("", said, replies)
-        return Revealed(None, f"You wrote {what}{': ' + reply if reply else ''}. The question is for {_counted(wanted)}: write "
-                              f"{_example(wanted)}, with your own.")
+        return Revealed(
+            None,
+            f"You wrote {what}{': ' + reply if reply else ''}. The question is for {_counted(wanted)}: write "
+            f"{_example(wanted)}, with your own.",
+        )
     made = said if of is None else as_array(of(said.reshape(-1)))
     assert made is not None
-    right = made.size == known.size and bool(np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(
-        1.0, float(np.abs(known).max(initial=0)))))
+    right = made.size == known.size and bool(
+        np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
+    )
     if of is None:
         return _told(right, said, actual, "You said", _reply("", said, replies))
     if right:
@@ -101,8 +114,11 @@ def _told(right: bool, said: Any, actual: Any, verb: str, reply: str) -> Reveale
 
 
 def _is_open(guess: Any) -> bool:
-    return guess is None or guess is Ellipsis or (
-        isinstance(guess, (list, tuple)) and any(one is None or one is Ellipsis for one in guess))
+    return (
+        guess is None
+        or guess is Ellipsis
+        or (isinstance(guess, (list, tuple)) and any(one is None or one is Ellipsis for one in guess))
+    )
 
 
 def _read(guess: Any) -> np.ndarray | None:

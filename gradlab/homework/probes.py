@@ -6,6 +6,7 @@ through f, and a Jacobian that came without one came by difference quotients: f 
 asking is a call; where submissions are graded it goes through a pipe to another process (see `homework.grading`), and so
 nothing that a submission does can change a count.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,9 +22,9 @@ from gradlab.core.table import PRIMITIVES
 from gradlab.core.tensor import Tensor, constant
 from gradlab.func.transforms import jvp
 
-Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]           # (which function, "value" | "pull" | "push", arrays)
-MOST_POINTS = 1000                                        # that are remembered; who asks for more is not deriving
-MOST_VECTORS = 1000                                       # of one question: answering must not take long
+Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]  # (which function, "value" | "pull" | "push", arrays)
+MOST_POINTS = 1000  # that are remembered; who asks for more is not deriving
+MOST_VECTORS = 1000  # of one question: answering must not take long
 
 
 class Probe:
@@ -63,11 +64,11 @@ class Probe:
         Exception
             What the function raises.
         """
-        with grad_mode(on=True):                           # whatever mode the asking code is in
+        with grad_mode(on=True):  # whatever mode the asking code is in
             return self._answer(what, arrays)
 
     def _answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
-        x = arrays[0].astype(np.complex128 if arrays[0].dtype.kind == "c" else np.float64)   # in f's own precision
+        x = arrays[0].astype(np.complex128 if arrays[0].dtype.kind == "c" else np.float64)  # in f's own precision
         self._note(x)
         if what == "value":
             self.calls += 1
@@ -76,9 +77,9 @@ class Probe:
         at = constant(x).requires_grad_()
         y = self.function(at)
         shape = y.array.shape if what == "pull" else x.shape
-        if vectors.ndim < len(shape) or vectors.shape[vectors.ndim - len(shape):] != shape:
+        if vectors.ndim < len(shape) or vectors.shape[vectors.ndim - len(shape) :] != shape:
             raise ValueError(f"a vector of shape {shape} is wanted, not {vectors.shape}")
-        lead = vectors.shape[:vectors.ndim - len(shape)]
+        lead = vectors.shape[: vectors.ndim - len(shape)]
         if prod(lead) > MOST_VECTORS:
             raise ValueError(f"{prod(lead)} vectors at once; {MOST_VECTORS} are the most")
         each = vectors.reshape((-1, *shape)).astype(y.array.dtype)
@@ -132,8 +133,14 @@ def _product(what: str, vector: Any, x: Any, probe: Asked) -> Any:
 def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any, Any]) -> Any:
     """A primitive that is not listed among the library's: it stands for a function of unknown make. `rules` are pairs, vjp and
     jvp."""
-    made = primitive(name, forward, vjp={arg: rule[0] for arg, rule in rules.items()},
-                     jvp={arg: rule[1] for arg, rule in rules.items()}, reads="all", node=node)
+    made = primitive(
+        name,
+        forward,
+        vjp={arg: rule[0] for arg, rule in rules.items()},
+        jvp={arg: rule[1] for arg, rule in rules.items()},
+        reads="all",
+        node=node,
+    )
     PRIMITIVES.pop(name)
     return made
 

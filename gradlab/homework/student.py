@@ -4,6 +4,7 @@ A check calls `student.function(name)` on functions and tensors of its own, and 
 student's code runs is not its business: in the same kernel (`%check`), or in another process. What it expects it knows before
 the call. An exception in the student's code ends the exercise with a finding that quotes it; what was earned before stays earned.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from gradlab.homework.off_limits import codes_of
 from gradlab.homework.probes import Probe
 from gradlab.homework.verdicts import Finding, Verdict, compared
 
-SECONDS = 10                                              # for an exercise
+SECONDS = 10  # for an exercise
 
 
 class Stopped(Exception):  # noqa: N818  (the way out of an exercise, not an error)
@@ -60,10 +61,10 @@ class Nowhere:
 class Answer:
     """What came of a call: the value, and what was done with the function that it was given."""
 
-    value: Any                                            # tensor, array, number, text, None, lists of these, or an Other
-    uses: Probe                                           # of the first function among the arguments
-    changed: str                                          # what has become of the tensors handed out, in words; or nothing
-    at: np.ndarray                                        # f(x)
+    value: Any  # tensor, array, number, text, None, lists of these, or an Other
+    uses: Probe  # of the first function among the arguments
+    changed: str  # what has become of the tensors handed out, in words; or nothing
+    at: np.ndarray  # f(x)
     case: str
 
 
@@ -88,7 +89,7 @@ class Student:
         self.random = np.random.default_rng(seed)
         self._purse = Purse(SECONDS, SECONDS, 0.1) if purse is None else purse
         self._calls = 0
-        self._case = ""                                   # of the last call
+        self._case = ""  # of the last call
 
     # ------------------------------------------------------------------------------------------------------ saying
     def check(self, points: float, what: str, good: Any, otherwise: str, hint: str = "", words: str = "right") -> bool:
@@ -96,8 +97,9 @@ class Student:
         self._note(Finding(what, bool(good), words if good else otherwise, hint, points, self._case))
         return bool(good)
 
-    def close(self, points: float, what: str, got: Any, expected: Any, tolerance: float = 1e-5, hint: str = "",
-              but: str = "") -> bool:
+    def close(
+        self, points: float, what: str, got: Any, expected: Any, tolerance: float = 1e-5, hint: str = "", but: str = ""
+    ) -> bool:
         """Note whether `got` (an `Answer`, a tensor or an array) is `expected`, to within `tolerance` of the largest entry.
         What the numbers say about a mistake goes before `hint`; `but` says why right numbers do not count. Returns whether
         they are right."""
@@ -119,13 +121,21 @@ class Student:
     def _note(self, finding: Finding) -> None:
         """A hint is given once, and so is a case, and only where something is wrong."""
         before = self.verdict.findings
-        self.verdict.findings.append(replace(
-            finding, hint="" if finding.good or any(finding.hint == one.hint for one in before) else finding.hint,
-            case="" if finding.good or any(finding.case == one.case for one in before) else finding.case))
+        self.verdict.findings.append(
+            replace(
+                finding,
+                hint="" if finding.good or any(finding.hint == one.hint for one in before) else finding.hint,
+                case="" if finding.good or any(finding.case == one.case for one in before) else finding.case,
+            )
+        )
 
     # ------------------------------------------------------------------------------------------------------ looking
-    def function(self, name: str, forbidden: tuple[str, ...] = (), given: Mapping[str, str] | None = None,
-                 ) -> Callable[..., Answer]:
+    def function(
+        self,
+        name: str,
+        forbidden: tuple[str, ...] = (),
+        given: Mapping[str, str] | None = None,
+    ) -> Callable[..., Answer]:
         """A function of the notebook, to be called with functions and tensors of the check's own.
 
         Parameters
@@ -139,7 +149,7 @@ class Student:
         """
         given = dict(given or {})
         for path in forbidden:
-            codes_of(path)                                # a path that is wrong is the check's mistake
+            codes_of(path)  # a path that is wrong is the check's mistake
         if unknown := set(given.values()) - set(REFERENCES):
             raise ValueError(f"given={given!r}: there are {sorted(REFERENCES)}, not {sorted(unknown)}.")
         return lambda *args: self._call(name, args, forbidden, given)
@@ -176,22 +186,30 @@ class Student:
         what, words = f"`{name}`", str(outcome.get("words", ""))
         short = words if len(words) <= 300 else words[:300] + " …"
         if end == "missing":
-            return self.stop(what, "there is no such name in the notebook yet",
-                             "run the cell that makes it, and mind the spelling.")
+            return self.stop(
+                what, "there is no such name in the notebook yet", "run the cell that makes it, and mind the spelling."
+            )
         if end == "no function":
-            return self.stop(what, f"a function was expected; it is {short}",
-                             "a later cell has given the name to something else.")
+            return self.stop(
+                what, f"a function was expected; it is {short}", "a later cell has given the name to something else."
+            )
         if end == "borrowed":
             path, line, text = (*outcome.get("used", []), "", 0, "")[:3]
             where = f" (line {line} of its cell: `{str(text)[:200]}`)" if line and text else ""
-            return self.stop(what, f"it uses `{str(path)[:80]}`{where}, which this exercise is there to replace",
-                             "the task says what to build it from.")
+            return self.stop(
+                what,
+                f"it uses `{str(path)[:80]}`{where}, which this exercise is there to replace",
+                "the task says what to build it from.",
+            )
         if end == "time":
             return self.stop(what, f"did not end within {seconds:.0f} s", "is there a loop that never ends?", self._case)
         if end == "unwritten":
             if outcome.get("stands") in ("above", "below"):
-                return self.stop(what, f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
-                                 "take that line out, and run the cell again.")
+                return self.stop(
+                    what,
+                    f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
+                    "take that line out, and run the cell again.",
+                )
             return self.stop(what, f"raised NotImplementedError: {short}" if words else "not written yet")
         if end == "raised":
             return self.stop(what, f"raised {short}", str(outcome.get("line", ""))[:300], self._case)
@@ -201,8 +219,11 @@ class Student:
 
 
 def _sent(x: Tensor) -> dict[str, Any]:
-    return {"tensor": np.array(x.detach().array), "requires_grad": x.requires_grad,
-            "grad": None if x.grad is None else np.array(x.grad.array)}
+    return {
+        "tensor": np.array(x.detach().array),
+        "requires_grad": x.requires_grad,
+        "grad": None if x.grad is None else np.array(x.grad.array),
+    }
 
 
 def _names(args: tuple[Any, ...]) -> list[str]:

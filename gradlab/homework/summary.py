@@ -3,6 +3,7 @@
 Points come from nbgrader's database where there is one (so what a teacher has changed by hand counts), and the words from the
 notebooks that it has graded; else every notebook in the folder is graded now.
 """
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,7 @@ from gradlab.homework.verdicts import headline
 
 DATABASE, COMMONEST, WIDEST = "gradebook.db", 3, 24
 WRONG, HINT, LINE = "  NO  ", "      Look next at: ", re.compile(r" \(line \d+ of its cell: .*?`\)")
-Points = dict[str, dict[int, float]]                      # of each student by exercise
+Points = dict[str, dict[int, float]]  # of each student by exercise
 
 
 @dataclass
@@ -27,8 +28,8 @@ class Homework:
 
     name: str
     points: Points = field(default_factory=dict)
-    titles: dict[int, tuple[str, float]] = field(default_factory=dict)             # of the exercises: title, worth
-    said: dict[int, Counter[str]] = field(default_factory=dict)                    # sentences, each once a student
+    titles: dict[int, tuple[str, float]] = field(default_factory=dict)  # of the exercises: title, worth
+    said: dict[int, Counter[str]] = field(default_factory=dict)  # sentences, each once a student
     problems: list[str] = field(default_factory=list)
 
     def add(self, student: str, number: int, title: str, points: float, worth: float, sentences: Iterable[str]) -> None:
@@ -74,8 +75,10 @@ def summed_up(folder: Path, homework: Path) -> str:
     """
     made = list(of_gradebook(folder) if (folder / DATABASE).is_file() else of_submissions(folder, homework))
     if not made:
-        raise LookupError(f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
-                          "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb).")
+        raise LookupError(
+            f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
+            "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb)."
+        )
     return "\n\n".join(map(str, made))
 
 

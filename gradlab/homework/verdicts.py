@@ -2,6 +2,7 @@
 
 A verdict is a list of findings. It prints as text, and shows as HTML in a notebook.
 """
+
 from __future__ import annotations
 
 import re
@@ -18,12 +19,12 @@ from gradlab.core.tensor import Tensor
 class Finding:
     """One thing that was looked at."""
 
-    what: str                                             # "three outputs, two inputs"
+    what: str  # "three outputs, two inputs"
     good: bool
-    words: str                                            # "exact", "shape (2, 3), expected (3, 2)"
-    hint: str = ""                                        # what to look at next
-    points: float = 0                                     # what it is worth
-    case: str = ""                                        # code that makes what it was looked at with: "f, x = case(1, 2)"
+    words: str  # "exact", "shape (2, 3), expected (3, 2)"
+    hint: str = ""  # what to look at next
+    points: float = 0  # what it is worth
+    case: str = ""  # code that makes what it was looked at with: "f, x = case(1, 2)"
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Verdict:
         return self.points == self.worth
 
     def headline(self) -> str:
-        """"Exercise 1, The Jacobian by rows: 15 of 25 points"."""
+        """ "Exercise 1, The Jacobian by rows: 15 of 25 points"."""
         return f"Exercise {self.number}, {self.title}: {self.points:g} of {self.worth:g} points"
 
     def __str__(self) -> str:
@@ -66,17 +67,24 @@ class Verdict:
         rows = []
         for finding in self.findings:
             mark, colour = ("✓", GOOD) if finding.good else ("✗", BAD)
-            hint = (f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {marked(finding.hint)}</div>'
-                    if finding.hint else "")
+            hint = (
+                f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Look next at:</b> {marked(finding.hint)}</div>'
+                if finding.hint
+                else ""
+            )
             if finding.case and not finding.good:
                 hint += f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Try it:</b> <code>{escape(finding.case)}</code></div>'
-            rows.append(f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
-                        f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '
-                        f"{marked(finding.words)}{hint}</div></div>")
+            rows.append(
+                f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
+                f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '
+                f"{marked(finding.words)}{hint}</div></div>"
+            )
         edge = GOOD if self.passed else BAD
-        return (f'<div class="gradlab-check" style="border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;'
-                f'line-height:1.45"><div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
-                f'{"".join(rows)}</div>')
+        return (
+            f'<div class="gradlab-check" style="border-left:4px solid {edge};padding:4px 0 4px 12px;max-width:52em;'
+            f'line-height:1.45"><div style="font-weight:bold;margin-bottom:4px">{escape(self.headline())}</div>'
+            f"{''.join(rows)}</div>"
+        )
 
 
 HEADLINE = re.compile(r"Exercise (\d+), (.*): [\d.e+]+ of [\d.e+]+ points$")
@@ -88,14 +96,15 @@ def headline(text: str) -> tuple[int, str] | None:
     return (int(found[1]), found[2]) if found else None
 
 
-GOOD, BAD = "#2e9e5b", "#d9534f"                          # at least 3:1 on white and on JupyterLab's dark ground
+GOOD, BAD = "#2e9e5b", "#d9534f"  # at least 3:1 on white and on JupyterLab's dark ground
 
 
 def marked(text: str) -> str:
     """Escaped, with `code` set as code."""
     parts = escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if i % 2 and i < len(parts) - 1 else ("`" if i % 2 else "") + part
-                   for i, part in enumerate(parts))
+    return "".join(
+        f"<code>{part}</code>" if i % 2 and i < len(parts) - 1 else ("`" if i % 2 else "") + part for i, part in enumerate(parts)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ comparing arrays

@@ -4,6 +4,7 @@ The marks are nbgrader's, and so is what becomes of them: text between `### BEGI
 a stub, text between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` goes. A test holds the result against what
 `nbgrader generate_assignment` makes of the same notebook.
 """
+
 from __future__ import annotations
 
 import json

@@ -3,6 +3,7 @@
 A frame is its length in four bytes and then JSON; an array is an object of its dtype, its shape and its bytes in base64. What
 does not keep to this is a `BadFrame`, whatever it is: the other side runs a student's code.
 """
+
 from __future__ import annotations
 
 import base64
@@ -13,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-MOST = 8 << 20                                            # bytes of a frame
-KINDS, WIDEST = "biufc", 16                               # dtypes that are numbers, up to complex128
+MOST = 8 << 20  # bytes of a frame
+KINDS, WIDEST = "biufc", 16  # dtypes that are numbers, up to complex128
 
 
 class BadFrame(Exception):  # noqa: N818  (a finding about the other side)
@@ -40,7 +41,7 @@ def read(pipe: BinaryIO) -> Any:
     head = _exactly(pipe, 4)
     if not head:
         return None
-    length, = struct.unpack(">I", head)
+    (length,) = struct.unpack(">I", head)
     if length > MOST:
         raise BadFrame(f"a message of {length} bytes is announced; {MOST} are the most")
     body = _exactly(pipe, length)
@@ -82,7 +83,11 @@ def _with_arrays(value: Any) -> Any:
         return {key: _with_arrays(part) for key, part in value.items()}
     dtype, shape = np.dtype(str(value["dtype"])), tuple(value["shape"])
     raw = base64.b64decode(value["bytes"], validate=True)
-    if dtype.kind not in KINDS or dtype.itemsize > WIDEST or not all(type(n) is int and n >= 0 for n in shape) or (
-            math.prod(shape) * dtype.itemsize != len(raw)):
+    if (
+        dtype.kind not in KINDS
+        or dtype.itemsize > WIDEST
+        or not all(type(n) is int and n >= 0 for n in shape)
+        or (math.prod(shape) * dtype.itemsize != len(raw))
+    ):
         raise ValueError("not an array")
     return np.frombuffer(raw, dtype).reshape(shape).copy()

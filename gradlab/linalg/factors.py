@@ -1,4 +1,5 @@
 """Factorizations: Cholesky, QR, SVD, symmetric eigenvalues, LU."""
+
 from __future__ import annotations
 
 from math import prod
@@ -170,14 +171,18 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 def eig(input: Tensor) -> NoReturn:
     """Not supported: its results are complex."""
-    raise NotImplementedError("linalg.eig: eigenvalues of a general matrix are complex, and complex tensors are not supported. "
-                              "Of a symmetric matrix, eigh() gives them.")
+    raise NotImplementedError(
+        "linalg.eig: eigenvalues of a general matrix are complex, and complex tensors are not supported. "
+        "Of a symmetric matrix, eigh() gives them."
+    )
 
 
 def eigvals(input: Tensor) -> NoReturn:
     """Not supported: its results are complex."""
-    raise NotImplementedError("linalg.eigvals: eigenvalues of a general matrix are complex, and complex tensors are not "
-                              "supported. Of a symmetric matrix, eigvalsh() gives them.")
+    raise NotImplementedError(
+        "linalg.eigvals: eigenvalues of a general matrix are complex, and complex tensors are not "
+        "supported. Of a symmetric matrix, eigvalsh() gives them."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ LU
@@ -213,9 +218,11 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
     packed, pivots, info, _ = lu_of("linalg.lu_factor", A, pivot)
     if info.any():
         at = int(info.ravel()[np.flatnonzero(info)[0]])
-        raise RuntimeError(f"gradlab.linalg.lu_factor: U[{at},{at}] is zero and using it on lu_solve would result in a division "
-                           "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-                           "linalg.lu_factor_ex(A, pivot)")
+        raise RuntimeError(
+            f"gradlab.linalg.lu_factor: U[{at},{at}] is zero and using it on lu_solve would result in a division "
+            "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)"
+        )
     return LUFactor((packed, integers(pivots, A)))
 
 
@@ -273,17 +280,22 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
         raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32. lu_factor() makes them.")
     if pivots.array.shape[-1:] != (n,):
         raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
-    for beyond, bound in (((pivots.array < 1).any(), "greater or equal to 1"),
-                          ((pivots.array > n).any(), "smaller or equal to LU.size(-2)")):
+    for beyond, bound in (
+        ((pivots.array < 1).any(), "greater or equal to 1"),
+        ((pivots.array > n).any(), "smaller or equal to LU.size(-2)"),
+    ):
         if bool(beyond):
             raise RuntimeError(f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?")
     if B.array.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a "
-                           "vector.")
+        raise RuntimeError(
+            f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a vector."
+        )
     have = B.array.shape[-2:]
     if have[0 if left else 1] != n:
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} "
-                           f"and {have[0]}x{have[1]})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} "
+            f"and {have[0]}x{have[1]})"
+        )
     if not left:
         turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=exchanged(B.array.ndim)), adjoint=not adjoint)
         return LU_TURNED.record(turned, axes=exchanged(turned.array.ndim))

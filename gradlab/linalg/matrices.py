@@ -1,4 +1,5 @@
 """What the functions of matrices share: checks of their arguments, torch's errors, and factors taken out of one array."""
+
 from __future__ import annotations
 
 from functools import cache
@@ -16,9 +17,16 @@ from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError
 
 # Torch refuses float16 in the words of the kernel that it would run; elsewhere as a "low precision" dtype.
-KERNELS = {"linalg.qr": "geqrf_cpu", "linalg.svd": "linalg_svd_cpu", "linalg.solve": "lu_cpu", "linalg.cholesky": "cholesky_cpu",
-           "linalg.eigh": "linalg_eigh_cpu", "linalg.lu": "lu_cpu", "linalg.lu_factor": "lu_cpu"}
-REFUSED_AS_KERNELS = {"linalg.eigh", "linalg.lu", "linalg.lu_factor"}                              # integers as well
+KERNELS = {
+    "linalg.qr": "geqrf_cpu",
+    "linalg.svd": "linalg_svd_cpu",
+    "linalg.solve": "lu_cpu",
+    "linalg.cholesky": "cholesky_cpu",
+    "linalg.eigh": "linalg_eigh_cpu",
+    "linalg.lu": "lu_cpu",
+    "linalg.lu_factor": "lu_cpu",
+}
+REFUSED_AS_KERNELS = {"linalg.eigh", "linalg.lu", "linalg.lu_factor"}  # integers as well
 
 
 def matrices(name: str, A: Any, square: bool = True, argument: str = "A") -> Tensor:
@@ -27,11 +35,13 @@ def matrices(name: str, A: Any, square: bool = True, argument: str = "A") -> Ten
         tensors(name.replace(".", "_"), **{argument: A})
     shape = A.array.shape
     if len(shape) < 2:
-        raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions. This one has shape "
-                           f"{list(shape)}.")
+        raise RuntimeError(
+            f"{name}: The input tensor {argument} must have at least 2 dimensions. This one has shape {list(shape)}."
+        )
     if square and shape[-1] != shape[-2]:
-        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} "
-                           "matrices")
+        raise RuntimeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices"
+        )
     if A.array.dtype.kind != "f" or A.array.dtype.itemsize == 2:
         raise refused(name, A)
     return A
@@ -48,8 +58,10 @@ def refused(name: str, A: Tensor) -> Exception:
 
 def same_dtype(name: str, A: Tensor, B: Tensor) -> None:
     if A.array.dtype != B.array.dtype:
-        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type {A.dtype.word} and B of type "
-                           f"{B.dtype.word} instead. Convert one of them: x.float(), x.to(y.dtype).")
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type {A.dtype.word} and B of type "
+            f"{B.dtype.word} instead. Convert one of them: x.float(), x.to(y.dtype)."
+        )
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
@@ -88,23 +100,30 @@ def bad_minor(matrix: np.ndarray) -> int:
 
 def singular(name: str, A: Any, what: str = "the inversion could not be completed because the input matrix is singular") -> Any:
     batch, at = first_failure(A, zero_pivot)
-    return LinAlgError(f"{name}: {batch}The diagonal element {at} is zero, {what}. pinv() gives a pseudo-inverse; lstsq() the "
-                       "best solution there is.")
+    return LinAlgError(
+        f"{name}: {batch}The diagonal element {at} is zero, {what}. pinv() gives a pseudo-inverse; lstsq() the "
+        "best solution there is."
+    )
 
 
 def not_positive(name: str, A: Any) -> Any:
     batch, at = first_failure(A, bad_minor)
-    return LinAlgError(f"{name}: {batch}The factorization could not be completed because the input is not positive-definite (the "
-                       f"leading minor of order {at} is not positive-definite).")
+    return LinAlgError(
+        f"{name}: {batch}The factorization could not be completed because the input is not positive-definite (the "
+        f"leading minor of order {at} is not positive-definite)."
+    )
 
 
 def not_converged(name: str, A: Any) -> Any:
     batch, at = first_failure(A, lambda matrix: 0 if np.isfinite(matrix).all() else len(matrix) - 1 or 1)
     if name == "linalg.svd":
-        return LinAlgError(f"{name}: {batch}The algorithm failed to converge because the input matrix contained "
-                           "non-finite values.")
-    return LinAlgError(f"{name}: {batch}The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-                       f"many repeated eigenvalues (error code: {at}). It may hold nan or inf.")
+        return LinAlgError(
+            f"{name}: {batch}The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    return LinAlgError(
+        f"{name}: {batch}The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+        f"many repeated eigenvalues (error code: {at}). It may hold nan or inf."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- factors

@@ -1,4 +1,5 @@
 """Norms of vectors and matrices, condition numbers and ranks."""
+
 from __future__ import annotations
 
 from math import inf
@@ -43,14 +44,17 @@ def matrix_axes(A: Tensor, dim: Any) -> tuple[int, int]:
 
 def extreme(ord: Any) -> Any:
     """The largest of some magnitudes, 0 if there are none, or for a negative order the smallest."""
+
     def largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
         return (reductions.amax if x.array.shape[axis] else reductions.sum)(x, axis, keepdim)
+
     return largest if ord > 0 else reductions.amin
 
 
 @takes_out
-def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
-                dtype: Dtype | None = None) -> Tensor:
+def matrix_norm(
+    input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
+) -> Tensor:
     """A norm of matrices: "fro" (of all elements), "nuc" (the sum of the singular values), 2 and -2 (the largest and the
     smallest), 1 and -1 (of the columns' sums of magnitudes), inf and -inf (of the rows')."""
     tensors("linalg_matrix_norm", input=input)
@@ -77,7 +81,7 @@ def matrix_norm(input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), ke
     along, across = (first, second) if ord in (1, -1) else (second, first)
     sums = reductions.vector_norm(input, 1, along, keepdim)
     if not keepdim and across < along:
-        across += 1                                                   # an axis to its right is gone
+        across += 1  # an axis to its right is gone
     return extreme(ord)(sums, across, keepdim)
 
 

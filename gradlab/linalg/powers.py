@@ -1,4 +1,5 @@
 """Products and powers of matrices, and products of vectors along an axis."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -36,8 +37,10 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         if i not in (0, last) and ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {ndim}D")
         if x.array.dtype != factors[0].array.dtype:
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {factors[0].dtype.c_name} "
-                               f"and tensor {i} {x.dtype.c_name}")
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {factors[0].dtype.c_name} "
+                f"and tensor {i} {x.dtype.c_name}"
+            )
     shape: tuple[int, ...] = ()
     if factors[0].array.ndim == 1:
         factors[0] = layout.unsqueeze(factors[0], 0)
@@ -49,8 +52,10 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         shape += factors[-1].array.shape[1:]
     for i, (a, b) in enumerate(pairwise(factors)):
         if a.array.shape[1] != b.array.shape[0]:
-            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].array.shape)} and "
-                               f"{list(tensors[i + 1].array.shape)} cannot be multiplied")
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].array.shape)} and "
+                f"{list(tensors[i + 1].array.shape)} cannot be multiplied"
+            )
     return shapes.reshape.record(products.chain_product(factors), shape=shape)
 
 
@@ -76,7 +81,7 @@ def power(A: Tensor, n: int) -> Tensor:
         if n == 1:
             return A
     result, square = None, A
-    while n:                                                                              # by the binary digits of n
+    while n:  # by the binary digits of n
         if n & 1:
             result = square if result is None else products.matmul(result, square)
         n >>= 1
@@ -106,8 +111,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The vector product along an axis of length 3; other axes are broadcast."""
     products.tensors("linalg_cross", input=input, other=other)
     if input.array.ndim != other.array.ndim:
-        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions. The shapes are "
-                           f"{list(input.array.shape)} and {list(other.array.shape)}.")
+        raise RuntimeError(
+            "linalg.cross: inputs must have the same number of dimensions. The shapes are "
+            f"{list(input.array.shape)} and {list(other.array.shape)}."
+        )
     return products.vector_product(input, other, one_dim(dim, input.array.ndim), dim)
 
 
@@ -116,8 +123,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The inner products of the vectors along `dim`; other axes are broadcast."""
     products.tensors("linalg_vecdot", x=x, y=y)
     if x.array.dtype.kind != "f":
-        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.word}. Call "
-                           ".float() first.")
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype.word}. Call .float() first."
+        )
     if x.array.ndim == y.array.ndim == 1:
         return products.vdot(x, y)
     return reductions.sum(el.mul.record(x, y), dim)

@@ -1,4 +1,5 @@
 """Systems of equations, inverses and determinants."""
+
 from __future__ import annotations
 
 from math import prod
@@ -74,8 +75,11 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Result:
 
 def tolerance(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """(absolute, relative): by default none and the rounding error of the largest singular value."""
-    default = np.finfo(A.array.dtype).eps * max(A.array.shape[-2:]) if atol is None or (
-        not isinstance(atol, Tensor) and atol == 0) else 0.0
+    default = (
+        np.finfo(A.array.dtype).eps * max(A.array.shape[-2:])
+        if atol is None or (not isinstance(atol, Tensor) and atol == 0)
+        else 0.0
+    )
     absolute, relative = (number(0.0 if t is None else t) for t in (atol, default if rtol is None else rtol))
     return tuple(t if isinstance(t, (int, float)) else t[..., None] for t in (absolute, relative))  # type: ignore[return-value]
 
@@ -87,8 +91,10 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
     if type(input) is not Tensor:
         tensors("linalg_pinv", input=input)
     if input.array.ndim < 2 or input.array.dtype.kind != "f":
-        raise RuntimeError(f"linalg.pinv({input.dtype.word}{{{list(input.array.shape)}}}): expected a tensor with 2 or more "
-                           "dimensions of float, double, cfloat or cdouble types. Call .float() on integers.")
+        raise RuntimeError(
+            f"linalg.pinv({input.dtype.word}{{{list(input.array.shape)}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types. Call .float() on integers."
+        )
     if hermitian:
         input = matrices("linalg.eigh", input)
     return rules.pinv.record(input, cutoff=tolerance(input, atol, rcond if rtol is None else rtol), hermitian=hermitian)
@@ -101,8 +107,10 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = input.array.shape[:ind], input.array.shape[ind:]
     if prod(first) != prod(rest):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
-                           f"{prod(rest)} != {prod(first)}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{prod(rest)} != {prod(first)}"
+        )
     square = shapes.reshape.record(input, shape=(prod(first), prod(rest)))
     return shapes.reshape.record(inv(square), shape=rest + first)
 
@@ -141,20 +149,25 @@ def solved(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
     columns = as_columns(B) if vector else B
     n, have = A.array.shape[-1], columns.array.shape
     if vector and not left:
-        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case "
-                           "linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+            "linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     if have[-2 if left else -1] != n:
         equation = "AX = B" if left else "XA = B"
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and "
-                           f"{have[-2]}x{have[-1]})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and {have[-2]}x{have[-1]})"
+        )
     try:
         if not left:
             return flipped(rules.solve.record(flipped(A), flipped(B)), SOLVE_T)
         result = rules.solve.record(A, columns)
     except np.linalg.LinAlgError:
         batch, _ = first_failure(A.array, zero_pivot)
-        raise LinAlgError(f"gradlab.{name}: {batch}The solver failed because the input matrix is singular. pinv() gives a "
-                          "pseudo-inverse; lstsq() the best solution there is.") from None
+        raise LinAlgError(
+            f"gradlab.{name}: {batch}The solver failed because the input matrix is singular. pinv() gives a "
+            "pseudo-inverse; lstsq() the best solution there is."
+        ) from None
     return handing_out(SOLVE)[1](result, shape=result.array.shape[:-1]) if vector else result
 
 
@@ -180,12 +193,15 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     input = matrices(name, input)
     same_dtype(name, input, B)
     if B.array.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column "
-                           "of a vector.")
+        raise RuntimeError(
+            f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a vector."
+        )
     n, have = input.array.shape[-1], B.array.shape
     if have[-2 if left else -1] != n:
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-                           f"({n}x{n} and {have[-2]}x{have[-1]})")
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({n}x{n} and {have[-2]}x{have[-1]})"
+        )
     if left:
         return rules.triangular.record(input, B, upper=upper, unit=unitriangular)
     return flipped(rules.triangular.record(flipped(input), flipped(B), upper=not upper, unit=unitriangular), TRIANGULAR_T)
@@ -203,10 +219,12 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
         moved = [d % ndim for d in (dims if isinstance(dims, (tuple, list)) else (dims,))]
         order = [d for d in range(ndim) if d not in moved] + moved
         input = shapes.permute.record(input, axes=tuple(d - ndim for d in order))
-    front, result = input.array.shape[:other.array.ndim], input.array.shape[other.array.ndim:]
+    front, result = input.array.shape[: other.array.ndim], input.array.shape[other.array.ndim :]
     if prod(front) != prod(result):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                           f"prod(self.shape[:other.ndim]), but got {prod(result)} != {prod(front)}")
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {prod(result)} != {prod(front)}"
+        )
     square = shapes.reshape.record(input, shape=(prod(front), prod(result)))
     return shapes.reshape.record(solve(square, shapes.reshape.record(other, shape=(prod(front),))), shape=result)
 
@@ -238,20 +256,31 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if input.array.shape[-2] != columns.array.shape[-2]:
         raise RuntimeError(f"{name}: input.size(-2) should match other.size(-2)")
     if input.array.dtype != b.array.dtype:
-        raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got input's dtype {input.dtype.word} "
-                           f"and other's dtype {b.dtype.word}")
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype {input.dtype.word} "
+            f"and other's dtype {b.dtype.word}"
+        )
     if driver not in (None, *DRIVERS):
         raise RuntimeError(f"{name}: parameter `driver` should be one of ({', '.join(DRIVERS)})")
     inverse, xp = rules.pinv.record(input, cutoff=tolerance(input, None, rcond), hermitian=False), namespace_of[type(input.array)]
     solution = LSTSQ.record(inverse, columns)
-    rank = xp.rint((inverse.array.mT * input.array).sum(axis=(-2, -1))).astype(np.int64)               # the trace of a projector
+    rank = xp.rint((inverse.array.mT * input.array).sum(axis=(-2, -1))).astype(np.int64)  # the trace of a projector
     m, n = input.array.shape[-2:]
-    left = (input @ solution - columns).square().sum(-2) if driver not in (None, "gelsy") and m > n and bool(
-        (rank == n).all()) else no_residuals(solution)
+    left = (
+        (input @ solution - columns).square().sum(-2)
+        if driver not in (None, "gelsy") and m > n and bool((rank == n).all())
+        else no_residuals(solution)
+    )
     if vector:
         solution = handing_out("LinalgLstsqBackward0")[1](solution, shape=solution.array.shape[:-1])
-    return LstSq((solution, left, integers(rank, input) if driver != "gels" else integers(np.zeros(0, np.int64), input),
-                  constant(xp.linalg.svd(input.array, compute_uv=False)) if driver in ("gelsd", "gelss") else input.new_empty(0)))
+    return LstSq(
+        (
+            solution,
+            left,
+            integers(rank, input) if driver != "gels" else integers(np.zeros(0, np.int64), input),
+            constant(xp.linalg.svd(input.array, compute_uv=False)) if driver in ("gelsd", "gelss") else input.new_empty(0),
+        )
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- determinants

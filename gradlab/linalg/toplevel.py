@@ -1,4 +1,5 @@
 """Linear algebra under the names that torch has at the top level; the rest is in `gradlab.linalg`."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -21,8 +22,24 @@ from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
 from gradlab.rules import indexing, shapes
 
-__all__ = ["cholesky", "cholesky_inverse", "cholesky_solve", "det", "inverse", "logdet", "lu", "lu_solve", "matrix_exp",
-           "matrix_power", "norm", "pinverse", "qr", "slogdet", "svd", "vander"]
+__all__ = [
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "det",
+    "inverse",
+    "logdet",
+    "lu",
+    "lu_solve",
+    "matrix_exp",
+    "matrix_power",
+    "norm",
+    "pinverse",
+    "qr",
+    "slogdet",
+    "svd",
+    "vander",
+]
 
 QR, SVD, SlogDet = result_type("qr", "Q", "R"), result_type("svd", "U", "S", "V"), result_type("slogdet", "sign", "logabsdet")
 CHOLESKY, LOGDET = rules.cholesky.named("CholeskyBackward0"), el.where.named("WhereBackward0")
@@ -32,8 +49,10 @@ FLIPPED = indexing.getitem.named("FlipBackward0", view=False)
 
 def superseded(name: str, instead: str = "") -> str:
     """Torch's words for a name that has gone to `linalg`."""
-    return (f"gradlab.{name} is deprecated in favor of gradlab.linalg.{instead or name} and will be removed in a future "
-              "PyTorch release.")
+    return (
+        f"gradlab.{name} is deprecated in favor of gradlab.linalg.{instead or name} and will be removed in a future "
+        "PyTorch release."
+    )
 
 
 @takes_out
@@ -91,8 +110,10 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
             raise RuntimeError(f"{which} should have at least 2 dimensions, but has {x.array.ndim} dimensions instead")
     n, have = L.array.shape[-2:], input.array.shape[-2:]
     if n[0] != have[0]:
-        raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {n[0]} by {n[1]} but each b matrix "
-                           f"is {have[0]} by {have[1]}")
+        raise RuntimeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {n[0]} by {n[1]} but each b matrix "
+            f"is {have[0]} by {have[1]}"
+        )
     return through_cholesky(input, matrices("cholesky_solve", L), upper, SOLVED)
 
 
@@ -156,20 +177,29 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 def _removed(name: str, instead: str) -> Any:
     def function(*args: Any, **options: Any) -> NoReturn:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. Use gradlab.linalg.{instead}.")
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Removed from torch: use gradlab.linalg.{instead}."
     return function
 
 
-eig, symeig, solve, lstsq, matrix_rank = (_removed(name, instead) for name, instead in (
-    ("eig", "eigh, of a symmetric matrix"), ("symeig", "eigh"), ("solve", "solve(A, B), its arguments reversed"),
-    ("lstsq", "lstsq(A, B), its arguments reversed"), ("matrix_rank", "matrix_rank")))
+eig, symeig, solve, lstsq, matrix_rank = (
+    _removed(name, instead)
+    for name, instead in (
+        ("eig", "eigh, of a symmetric matrix"),
+        ("symeig", "eigh"),
+        ("solve", "solve(A, B), its arguments reversed"),
+        ("lstsq", "lstsq(A, B), its arguments reversed"),
+        ("matrix_rank", "matrix_rank"),
+    )
+)
 __all__ += ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
 
 
 @over_dims
-def norm(input: Tensor, p: float | str | None = "fro", dim: Any = None, keepdim: bool = False,
-         dtype: Dtype | None = None) -> Tensor:
+def norm(
+    input: Tensor, p: float | str | None = "fro", dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
+) -> Tensor:
     """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; p is a number, "fro" (2) or, of matrices, "nuc"."""
     if p is None or p == "fro":
         p = 2

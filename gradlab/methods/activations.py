@@ -1,4 +1,5 @@
 """The activations that torch has as methods."""
+
 from __future__ import annotations
 
 from gradlab.nn.functional import activations as functions

@@ -1,4 +1,5 @@
 """Arithmetic, element by element, and choosing between numbers."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,24 +23,43 @@ class Arithmetic:
     floor_divide, remainder, fmod = functions.floor_divide, functions.remainder, functions.fmod
     abs, neg, reciprocal, square, relu = (functions.abs, functions.neg, functions.reciprocal, functions.square, functions.relu)
     absolute, negative, positive = functions.abs, functions.neg, functions.positive
-    float_power, ldexp, hypot, atan2, arctan2, xlogy = (functions.float_power, functions.ldexp, functions.hypot, functions.atan2,
-                                                        functions.atan2, functions.xlogy)
-    addcmul, addcdiv, lerp, logaddexp, logaddexp2 = (functions.addcmul, functions.addcdiv, functions.lerp, functions.logaddexp,
-                                                     functions.logaddexp2)
+    float_power, ldexp, hypot, atan2, arctan2, xlogy = (
+        functions.float_power,
+        functions.ldexp,
+        functions.hypot,
+        functions.atan2,
+        functions.atan2,
+        functions.xlogy,
+    )
+    addcmul, addcdiv, lerp, logaddexp, logaddexp2 = (
+        functions.addcmul,
+        functions.addcdiv,
+        functions.lerp,
+        functions.logaddexp,
+        functions.logaddexp2,
+    )
     maximum, minimum, fmax, fmin = functions.maximum, functions.minimum, functions.fmax, functions.fmin
     clamp, clip, clamp_min, clamp_max = functions.clamp, functions.clamp, functions.clamp_min, functions.clamp_max
-    copysign, nextafter, heaviside, gcd, lcm = (functions.copysign, functions.nextafter, functions.heaviside, functions.gcd,
-                                                functions.lcm)
+    copysign, nextafter, heaviside, gcd, lcm = (
+        functions.copysign,
+        functions.nextafter,
+        functions.heaviside,
+        functions.gcd,
+        functions.lcm,
+    )
 
     mul_, neg_, abs_, reciprocal_, relu_ = map(twin, (el.mul, el.neg, el.absolute, el.reciprocal, el.relu))
     multiply_, negative_, absolute_ = mul_, neg_, abs_
-    square_, floor_divide_, remainder_, fmod_ = map(twin, (
-        functions.square, functions.floor_divide, functions.remainder, functions.fmod))
-    true_divide_, ldexp_, hypot_, atan2_, xlogy_ = map(twin, (
-        functions.true_divide, functions.ldexp, functions.hypot, functions.atan2, functions.xlogy))
+    square_, floor_divide_, remainder_, fmod_ = map(
+        twin, (functions.square, functions.floor_divide, functions.remainder, functions.fmod)
+    )
+    true_divide_, ldexp_, hypot_, atan2_, xlogy_ = map(
+        twin, (functions.true_divide, functions.ldexp, functions.hypot, functions.atan2, functions.xlogy)
+    )
     arctan2_ = atan2_
-    lerp_, copysign_, nextafter_, heaviside_, gcd_, lcm_ = map(twin, (
-        functions.lerp, functions.copysign, functions.nextafter, functions.heaviside, functions.gcd, functions.lcm))
+    lerp_, copysign_, nextafter_, heaviside_, gcd_, lcm_ = map(
+        twin, (functions.lerp, functions.copysign, functions.nextafter, functions.heaviside, functions.gcd, functions.lcm)
+    )
     clamp_, clamp_min_, clamp_max_ = map(twin, (functions.clamp, functions.clamp_min, functions.clamp_max))
     clip_ = clamp_
 
@@ -78,8 +98,10 @@ class Arithmetic:
     def float_power_(self, exponent: Any) -> Tensor:
         """self ** exponent, in place, of a float64 tensor."""
         if self.array.dtype != np.float64:
-            raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.word} but the operation's result requires "
-                               "dtype Double. Call .double() first, or pow_.")
+            raise RuntimeError(
+                f"the base given to float_power_ has dtype {self.dtype.word} but the operation's result requires "
+                "dtype Double. Call .double() first, or pow_."
+            )
         return self.pow_(exponent)
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:

@@ -1,4 +1,5 @@
 """What a tensor becomes: another dtype, another device, another order in memory."""
+
 from __future__ import annotations
 
 import warnings
@@ -19,15 +20,18 @@ from gradlab.rules import shapes
 
 _Device = device
 COPY = el.clone.named("ToCopyBackward0")
-TO = ("(gradlab.device device = None, gradlab.dtype dtype = None, bool non_blocking = False, bool copy = False)",
-      "(gradlab.dtype dtype, bool non_blocking = False, bool copy = False)",
-      "(Tensor other, bool non_blocking = False, bool copy = False)")
+TO = (
+    "(gradlab.device device = None, gradlab.dtype dtype = None, bool non_blocking = False, bool copy = False)",
+    "(gradlab.dtype dtype, bool non_blocking = False, bool copy = False)",
+    "(Tensor other, bool non_blocking = False, bool copy = False)",
+)
 
 
 def _cast_to(typed: dtype) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         made = functions.cast(self, typed)
         return made if memory_format is None else made.to(memory_format=memory_format)
+
     convert.__doc__ = f"As {typed.name}; itself if it is."
     return convert
 
@@ -37,8 +41,16 @@ class Converting:
 
     array: Any
 
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, other: Any = None, non_blocking: _bool = False,
-           copy: _bool = False, memory_format: Any = None) -> Tensor:
+    def to(
+        self,
+        *args: Any,
+        device: Any = None,
+        dtype: Any = None,
+        other: Any = None,
+        non_blocking: _bool = False,
+        copy: _bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
         """On another device or in another dtype: `to(dtype)`, `to(device)`, `to(device, dtype)`, or as `to(other)` has them."""
         for at, arg in enumerate(args):
             if isinstance(arg, Tensor) and not at:
@@ -95,13 +107,17 @@ class Converting:
     def T(self) -> Tensor:  # noqa: N802  (torch's name)
         """All axes reversed."""
         if not self.array.ndim:
-            warnings.warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning,
-                          stacklevel=2)
+            warnings.warn(
+                "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", UserWarning, stacklevel=2
+            )
         elif self.array.ndim != 2:
-            warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
-                          "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                          "`x.permute(*gradlab.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning,
-                          stacklevel=2)
+            warnings.warn(
+                "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+                "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                "`x.permute(*gradlab.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
             return shapes.permute.record(self, axes=tuple(range(-1, -self.array.ndim - 1, -1)))
         return shapes.permute.record(self, axes=(-1, -2) if self.array.ndim else ())
 
@@ -123,8 +139,10 @@ class Converting:
     def H(self) -> Tensor:  # noqa: N802  (torch's name)
         """The axes of a matrix exchanged; of a 0-d tensor, itself."""
         if self.array.ndim not in (0, 2):
-            raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.array.ndim}-D tensor. For "
-                               "batches of matrices, consider using tensor.mH")
+            raise RuntimeError(
+                f"tensor.H is only supported on matrices (2-D tensors). Got {self.array.ndim}-D tensor. For "
+                "batches of matrices, consider using tensor.mH"
+            )
         return functions.transpose(self, -2, -1) if self.array.ndim else self
 
     def bfloat16(self, memory_format: Any = None) -> Tensor:
@@ -132,8 +150,14 @@ class Converting:
         raise TypeError("bfloat16 is a dtype that NumPy does not have, and gradlab neither: use .half() (float16) or .float().")
 
     float, double, half = _cast_to(float32), _cast_to(float64), _cast_to(float16)
-    long, short, char, byte, int, bool = (_cast_to(int64), _cast_to(int16), _cast_to(int8), _cast_to(uint8), _cast_to(int32),
-                                          _cast_to(bool_dtype))
+    long, short, char, byte, int, bool = (
+        _cast_to(int64),
+        _cast_to(int16),
+        _cast_to(int8),
+        _cast_to(uint8),
+        _cast_to(int32),
+        _cast_to(bool_dtype),
+    )
 
 
 _Dtype = dtype

@@ -1,4 +1,5 @@
 """`Tensor(…)`, and new tensors of a tensor's dtype and device."""
+
 from __future__ import annotations
 
 from typing import Any

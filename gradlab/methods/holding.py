@@ -1,4 +1,5 @@
 """What a tensor tells of itself: gradients, values, shape, memory."""
+
 from __future__ import annotations
 
 import warnings
@@ -53,8 +54,9 @@ class Holding:
     node: Any
 
     # ------------------------------------------------------------------------------------------------------- autograd
-    def backward(self, gradient: Any = None, retain_graph: _bool | None = None, create_graph: _bool = False,
-                 inputs: Any = None) -> None:
+    def backward(
+        self, gradient: Any = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Any = None
+    ) -> None:
         """Accumulate vᵀJ into the `.grad` of the leaves this tensor was made from, v being `gradient`.
 
         gradient: weights of this tensor's elements, of its shape; 1 if left out, which needs a single element.
@@ -72,8 +74,9 @@ class Holding:
 
     @volatile.setter
     def volatile(self, wanted: Any) -> None:
-        warnings.warn("volatile was removed and now has no effect. Use `with gradlab.no_grad():` instead.", UserWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "volatile was removed and now has no effect. Use `with gradlab.no_grad():` instead.", UserWarning, stacklevel=2
+        )
 
     def retain_grad(self) -> None:
         """Let backward write this non-leaf's `.grad` too. Does nothing on a leaf."""
@@ -88,8 +91,10 @@ class Holding:
         Of a custom Function with several outputs, `grad` is None where only another output got a gradient.
         """
         if self.node is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
-                               "or on what it is made of.")
+            raise RuntimeError(
+                "cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it, "
+                "or on what it is made of."
+            )
         return RemovableHandle(self.node.hooks_of_its_own().tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -108,7 +113,7 @@ class Holding:
 
     @_backward_hooks.setter
     def _backward_hooks(self, hooks: dict[int, Any] | None) -> None:
-        if self.node is not None:                                       # nothing comes to a tensor that wants no gradient
+        if self.node is not None:  # nothing comes to a tensor that wants no gradient
             self.node.hooks_of_its_own().tensor = {} if hooks is None else hooks
 
     @_backward_hooks.deleter
@@ -130,7 +135,7 @@ class Holding:
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None
-        look_again()                                                    # at what saved this tensor
+        look_again()  # at what saved this tensor
         if WATCHED:
             cut(self, self, "detach_")
         return self
@@ -139,8 +144,10 @@ class Holding:
     def item(self) -> Any:
         """The only element as a Python number."""
         if self.array.size != 1:
-            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
-                               f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one.")
+            raise RuntimeError(
+                f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
+                f"{list(self.array.shape)}: .tolist() gives all of them, .sum() or .mean() one."
+            )
         if WATCHED:
             left(self, "item()")
         if NOTED:
@@ -162,8 +169,10 @@ class Holding:
         if self.requires_grad and mode.grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self.is_cuda:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
-                            "host memory first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                "host memory first."
+            )
         if WATCHED:
             left(self, "numpy()")
         return self.array
@@ -200,7 +209,10 @@ class Holding:
     def is_set_to(self, tensor: Tensor) -> _bool:
         """Whether the other tensor shows the same elements of the same memory."""
         return (address(self.array), self.array.shape, self.array.strides) == (
-            address(tensor.array), tensor.array.shape, tensor.array.strides)
+            address(tensor.array),
+            tensor.array.shape,
+            tensor.array.strides,
+        )
 
     def is_contiguous(self, memory_format: Any = None) -> _bool:
         """Whether the elements lie in memory in the order of their indices (or in that of the format)."""
@@ -247,8 +259,14 @@ class Holding:
 
     # ---------------------------------------------------------------------------------------------- what kind of tensor
     is_floating_point, is_complex, is_conj, is_neg, is_signed, is_same_size, is_nonzero = (
-        types.is_floating_point, types.is_complex, types.is_conj, types.is_neg, types.is_signed, types.is_same_size,
-        types.is_nonzero)
+        types.is_floating_point,
+        types.is_complex,
+        types.is_conj,
+        types.is_neg,
+        types.is_signed,
+        types.is_same_size,
+        types.is_nonzero,
+    )
     # What gradlab has not:
     is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = Fixed(False)
     is_ipu = is_maia = is_mtia = is_vulkan = Fixed(False)

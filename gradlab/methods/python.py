@@ -1,4 +1,5 @@
 """What Python itself asks of a tensor: operators, numbers, iteration, printing, copies."""
+
 from __future__ import annotations
 
 import copy
@@ -32,8 +33,14 @@ class Python:
     __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.operator, el.neg.record, el.absolute.record
     __rsub__, __rtruediv__, __rpow__ = arithmetic.subtracted_from, arithmetic.divided_into, arithmetic.power_of
     __floordiv__, __pos__ = el.floor_divide.record, arithmetic.positive
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (comparison.equals, comparison.differs, comparison.is_less,
-                                                      comparison.is_at_most, comparison.is_greater, comparison.is_at_least)
+    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (
+        comparison.equals,
+        comparison.differs,
+        comparison.is_less,
+        comparison.is_at_most,
+        comparison.is_greater,
+        comparison.is_at_least,
+    )
     __and__, __or__, __xor__ = comparison.bits_and, comparison.bits_or, comparison.bits_xor
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __lshift__, __rshift__ = comparison.shifted_left, comparison.shifted_right
@@ -78,9 +85,14 @@ class Python:
 
     def __bool__(self) -> bool:
         if self.array.size != 1:
-            how = "with no values is ambiguous. Ask x.numel() > 0." if not self.array.size else (
-                "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; gradlab.where chooses "
-                "element by element.")
+            how = (
+                "with no values is ambiguous. Ask x.numel() > 0."
+                if not self.array.size
+                else (
+                    "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; gradlab.where chooses "
+                    "element by element."
+                )
+            )
             raise RuntimeError(f"Boolean value of Tensor {how}")
         if NOTED:
             settle()
@@ -126,10 +138,15 @@ class Python:
         leaf = self.is_leaf
         if NOTED:
             settle()
-        text = tensor_repr(self.array, dtype_name=self.dtype.name, default_dtype_name=OF_NUMPY[default.float].name,
-                           requires_grad=leaf and self.requires_grad, grad_fn_name=None if leaf else self.node.title,
-                           device=str(self.device) if self.is_cuda else None,
-                           tangent=getattr(self, "_tangent", None))
+        text = tensor_repr(
+            self.array,
+            dtype_name=self.dtype.name,
+            default_dtype_name=OF_NUMPY[default.float].name,
+            requires_grad=leaf and self.requires_grad,
+            grad_fn_name=None if leaf else self.node.title,
+            device=str(self.device) if self.is_cuda else None,
+            tangent=getattr(self, "_tangent", None),
+        )
         return f"Parameter containing:\n{text}" if getattr(self, "_role", "") == "Parameter" else text
 
     def __format__(self, spec: str) -> str:
@@ -144,20 +161,22 @@ class Python:
         return constant(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self)} - {"volatile"})                # which warns when it is read
+        return sorted({*object.__dir__(self)} - {"volatile"})  # which warns when it is read
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                               "moment. Use .detach().clone() for a copy without history.")
-        twin = memo[id(self)] = constant(copy.deepcopy(self.array))                                  # on its own device
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment. Use .detach().clone() for a copy without history."
+            )
+        twin = memo[id(self)] = constant(copy.deepcopy(self.array))  # on its own device
         if self.requires_grad:
             twin.requires_grad_()
         if role := getattr(self, "_role", ""):
             twin._role = role
-        if role != "Parameter":                                       # whose gradient torch does not copy
+        if role != "Parameter":  # whose gradient torch does not copy
             twin.grad_slot = copy.deepcopy(self.grad_slot, memo)
-            if self.__dict__:                                         # nor its attributes
+            if self.__dict__:  # nor its attributes
                 twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return twin
 
@@ -185,12 +204,18 @@ class Python:
 def _only(x: Tensor) -> Any:
     """The only element, as a Python number."""
     if x.array.size != 1:
-        raise ValueError(f"only one element tensors can be converted to Python scalars. This one has shape "
-                         f"{list(x.array.shape)}: pick an element by an index, or reduce it (.sum(), .mean()).")
+        raise ValueError(
+            f"only one element tensors can be converted to Python scalars. This one has shape "
+            f"{list(x.array.shape)}: pick an element by an index, or reduce it (.sum(), .mean())."
+        )
     if x.node is not None and not Warned.of_scalars:
         Warned.of_scalars = True
-        warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
-                      "tensor.detach() first.", UserWarning, stacklevel=3)
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using "
+            "tensor.detach() first.",
+            UserWarning,
+            stacklevel=3,
+        )
     if WATCHED:
         left(x, "item()")
     if NOTED:

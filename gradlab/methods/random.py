@@ -1,4 +1,5 @@
 """Draws into a tensor's memory: `x.normal_()` and its kind. A draw forgets what the tensor was, so its gradient is 0."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,8 +31,9 @@ def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray
     def in_dtype(shape: tuple[int, ...]) -> np.ndarray:
         made = draw(shape)
         if array.dtype.itemsize == 2 and made.dtype.itemsize == 8:
-            made = made.astype(np.float32)                                     # float64 to float16 goes by float32 in torch
+            made = made.astype(np.float32)  # float64 to float16 goes by float32 in torch
         return made.astype(array.dtype, copy=False)
+
     if (mode.grad and self.node is not None) or WATCHED:
         return inplace.in_place(NODES[node], self, values=drawn_into(namespace_of[type(array)].empty_like(array), in_dtype))
     drawn_into(array, in_dtype)
@@ -42,8 +44,10 @@ def redraw(self: Tensor, node: str, draw: Callable[[tuple[int, ...]], np.ndarray
 def continuous(self: Tensor, what: str, word: str) -> None:
     """Raise unless the tensor holds floating point numbers."""
     if self.array.dtype.kind != "f":
-        raise RuntimeError(f"{what} distribution is a continuous probability distribution. dtype must be a floating point but "
-                           f"you specified {word}")
+        raise RuntimeError(
+            f"{what} distribution is a continuous probability distribution. dtype must be a floating point but "
+            f"you specified {word}"
+        )
 
 
 def engine_for(self: Tensor, name: str, generator: Generator | None) -> MersenneTwister:
@@ -87,8 +91,9 @@ class Random:
             return self
         return inplace.in_place(NODES["BernoulliBackward1"], self, values=drawn)
 
-    def random_(self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
-                **named: int) -> Tensor:
+    def random_(
+        self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **named: int
+    ) -> Tensor:
         """Integers in place: of the dtype's whole range from 0, below `to` (`random_(to)`), or from `from` up to below `to`."""
         low, engine, dtype = named.pop("from", from_), engine_for(self, "random_", generator), self.array.dtype
         if named:
@@ -96,8 +101,11 @@ class Random:
         if low is None and to is None:
             return redraw(self, "RandomBackward2", lambda shape: whole_range(engine, dtype, shape))
         bounds = (0, low) if to is None else (0 if low is None else low, to)
-        return redraw(self, "RandomBackward0" if low is not None and to is not None else "RandomBackward1",
-                      lambda shape: integers(engine, int(bounds[0]), int(bounds[1]), shape, dtype))
+        return redraw(
+            self,
+            "RandomBackward0" if low is not None and to is not None else "RandomBackward1",
+            lambda shape: integers(engine, int(bounds[0]), int(bounds[1]), shape, dtype),
+        )
 
     def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
         """Exponential numbers of rate `lambd`, in place."""

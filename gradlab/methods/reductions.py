@@ -1,4 +1,5 @@
 """Reductions, and softmax along an axis."""
+
 from __future__ import annotations
 
 from gradlab.functions import reductions as functions

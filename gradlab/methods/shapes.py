@@ -1,4 +1,5 @@
 """The same elements in another shape, order or place; parts, diagonals and windows of a tensor."""
+
 from __future__ import annotations
 
 import weakref
@@ -22,26 +23,59 @@ class Shapes:
     array: Any
 
     reshape, view, flatten, unflatten, ravel = shapes.reshape, shapes.view, shapes.flatten, shapes.unflatten, shapes.ravel
-    squeeze, unsqueeze, expand, expand_as, broadcast_to = (shapes.squeeze, shapes.unsqueeze, shapes.expand, shapes.expand_as,
-                                                           shapes.broadcast_to)
+    squeeze, unsqueeze, expand, expand_as, broadcast_to = (
+        shapes.squeeze,
+        shapes.unsqueeze,
+        shapes.expand,
+        shapes.expand_as,
+        shapes.broadcast_to,
+    )
     transpose, swapaxes, swapdims, permute, movedim, moveaxis, t, adjoint = (
-        shapes.transpose, shapes.swapaxes, shapes.swapdims, shapes.permute, shapes.movedim, shapes.moveaxis, shapes.t,
-        shapes.adjoint)
+        shapes.transpose,
+        shapes.swapaxes,
+        shapes.swapdims,
+        shapes.permute,
+        shapes.movedim,
+        shapes.moveaxis,
+        shapes.t,
+        shapes.adjoint,
+    )
     clone = shapes.clone
-    repeat, tile, repeat_interleave, roll = (rearrangement.repeat, rearrangement.tile, rearrangement.repeat_interleave,
-                                             rearrangement.roll)
+    repeat, tile, repeat_interleave, roll = (
+        rearrangement.repeat,
+        rearrangement.tile,
+        rearrangement.repeat_interleave,
+        rearrangement.roll,
+    )
     flip, fliplr, flipud, rot90 = rearrangement.flip, rearrangement.fliplr, rearrangement.flipud, rearrangement.rot90
     unfold, as_strided = rearrangement.unfold, rearrangement.as_strided
     split, split_with_sizes, chunk, tensor_split = splits.split, splits.split_with_sizes, splits.chunk, splits.tensor_split
-    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = (splits.unsafe_chunk, splits.unsafe_split,
-                                                           splits.unsafe_split_with_sizes)
-    hsplit, vsplit, dsplit, unbind, narrow, select = (splits.hsplit, splits.vsplit, splits.dsplit, splits.unbind, splits.narrow,
-                                                      splits.select)
-    diag, diagonal, diag_embed, diagflat, trace = (diagonals.diag, diagonals.diagonal, diagonals.diag_embed, diagonals.diagflat,
-                                                   diagonals.trace)
+    unsafe_chunk, unsafe_split, unsafe_split_with_sizes = (
+        splits.unsafe_chunk,
+        splits.unsafe_split,
+        splits.unsafe_split_with_sizes,
+    )
+    hsplit, vsplit, dsplit, unbind, narrow, select = (
+        splits.hsplit,
+        splits.vsplit,
+        splits.dsplit,
+        splits.unbind,
+        splits.narrow,
+        splits.select,
+    )
+    diag, diagonal, diag_embed, diagflat, trace = (
+        diagonals.diag,
+        diagonals.diagonal,
+        diagonals.diag_embed,
+        diagonals.diagflat,
+        diagonals.trace,
+    )
     tril, triu, tril_, triu_ = diagonals.tril, diagonals.triu, twin(diagonals.tril), twin(diagonals.triu)
-    diagonal_scatter, select_scatter, slice_scatter = (diagonals.diagonal_scatter, diagonals.select_scatter,
-                                                       diagonals.slice_scatter)
+    diagonal_scatter, select_scatter, slice_scatter = (
+        diagonals.diagonal_scatter,
+        diagonals.select_scatter,
+        diagonals.slice_scatter,
+    )
     fill_diagonal_ = diagonals.fill_diagonal_
 
     def reshape_as(self: Any, other: Tensor) -> Tensor:
@@ -89,14 +123,19 @@ def become(self: Tensor, view: Callable[[Tensor], Tensor], node: str) -> Tensor:
     old = constant(self.array)
     old.node, old.storage = self.node, self.storage
     noted = view_of(self)
-    others = [] if self.storage is FRESH or noted is not None else [
-        (other, v) for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self]
+    others = (
+        []
+        if self.storage is FRESH or noted is not None
+        else [
+            (other, v) for ref in self.storage.views if (other := ref()) is not None and (v := view_of(other)) and v.base is self
+        ]
+    )
     made = view(old)
     step = view_of(made)
     assert step is not None
     op, meta = step.steps[-1]
     self.array = made.array
-    if type(self.node) is AccumulateGrad:                                          # a leaf, under no_grad: it stays one
+    if type(self.node) is AccumulateGrad:  # a leaf, under no_grad: it stays one
         self.node.shape = made.array.shape
     elif made.node is not None:
         renamed = op.named(node).record(old, **meta)

@@ -1,4 +1,5 @@
 """Order, running totals, and counts along an axis or of everything."""
+
 from __future__ import annotations
 
 from gradlab.functions import counting, cumulative, sorting

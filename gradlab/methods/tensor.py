@@ -2,6 +2,7 @@
 
 `Tensor` derives from `Methods` for type checkers; at run time it takes its members, so that a call looks in one class.
 """
+
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
@@ -23,8 +24,24 @@ from gradlab.methods.sorting import Sorting
 from gradlab.methods.writing import Writing
 
 
-class Methods(Activations, Arithmetic, Comparison, Elementary, Reductions, Products, Shapes, Picking, Sorting, Writing,
-              Holding, Converting, Creating, Random, Interop, Python):
+class Methods(
+    Activations,
+    Arithmetic,
+    Comparison,
+    Elementary,
+    Reductions,
+    Products,
+    Shapes,
+    Picking,
+    Sorting,
+    Writing,
+    Holding,
+    Converting,
+    Creating,
+    Random,
+    Interop,
+    Python,
+):
     """What every tensor can do."""
 
 

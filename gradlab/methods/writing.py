@@ -1,4 +1,5 @@
 """Writing into a tensor's memory. Every `name_` is the operation `name`, its result stored in place."""
+
 from __future__ import annotations
 
 import functools
@@ -27,14 +28,18 @@ def twin(operation: Any) -> Callable[..., Tensor]:
     """The in-place twin of a primitive or of a function of tensors: the same, stored into its first argument's memory."""
     if isinstance(operation, Primitive):
         if operation.args == ["a", "b"] and not operation.meta:
+
             def method(self: Tensor, other: Any) -> Tensor:
                 return inplace.in_place(operation, self, other)
         else:
+
             def method(self: Tensor, *others: Any, **meta: Any) -> Tensor:
                 return inplace.in_place(operation, self, *others, **meta)
     else:
+
         def method(self: Tensor, *others: Any, **meta: Any) -> Tensor:
             return inplace.composed_in_place(operation, self, *others, **meta)
+
         functools.update_wrapper(method, operation)
     name = f"{operation.__name__ if callable(operation) and not isinstance(operation, Primitive) else operation.name}_"
     method.__name__ = method.__qualname__ = name
@@ -69,8 +74,9 @@ class Writing:
         """Every element `value`, in place."""
         if isinstance(value, Tensor):
             if value.array.ndim:
-                raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
-                                   f"{value.array.ndim} dimensions.")
+                raise RuntimeError(
+                    f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+                )
             if value.node is not None or (WATCHED and self.array.dtype.kind == "f"):
                 indexing.write(self, indexing.EVERYTHING, value, indexing.FILL)
                 return self
@@ -85,23 +91,30 @@ class Writing:
         if not isinstance(other, Tensor):
             raise expected("copy_", "other", 1, "Tensor", other)
         have, new = self.array.shape, other.array.shape
-        if have == new and not WATCHED and (not mode.grad or self.node is other.node is None) and is_writable(self.array) and (
-                type(self.array) is type(other.array)):
+        if (
+            have == new
+            and not WATCHED
+            and (not mode.grad or self.node is other.node is None)
+            and is_writable(self.array)
+            and (type(self.array) is type(other.array))
+        ):
             inplace.check_writable(self)
             self.array[...] = other.array
             wrote(self)
             return self
         if len(new) > len(have):
             raise broadcast_mismatch(have, new) or RuntimeError(
-                f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape.")
+                f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape."
+            )
         indexing.write(self, indexing.EVERYTHING, other, indexing.COPY)
         return self
 
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
         """Every element replaced by what a Python function makes of it, in place. Slow; for tensors without gradients."""
         self._for_functions("apply_")
-        return self.copy_(constant(np.array([callable(x) for x in self.array.ravel().tolist()], self.array.dtype).reshape(
-            self.array.shape)))
+        return self.copy_(
+            constant(np.array([callable(x) for x in self.array.ravel().tolist()], self.array.dtype).reshape(self.array.shape))
+        )
 
     def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
         """Every element replaced by what a Python function makes of it and of the other tensor's, in place."""
@@ -128,7 +141,7 @@ class Writing:
         flat, count = self.array.reshape(-1), prod(shape)
         if count > flat.size:
             longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
-            longer[:flat.size] = flat
+            longer[: flat.size] = flat
             flat = longer
         self._hold(flat[:count].reshape(shape))
         return self
@@ -142,11 +155,14 @@ class Writing:
             raise expected("set_", "source", 1, "Tensor", source)
         inplace.check_writable(self)
         if source.array.dtype != self.array.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
-                               f"Convert it first: source.to({self.dtype}).")
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
+                f"Convert it first: source.to({self.dtype})."
+            )
         if self.requires_grad and mode.grad:
-            raise RuntimeError("set_ is supported for tensors without gradients only. Call it inside `with no_grad():`, or "
-                               "copy_ the values.")
+            raise RuntimeError(
+                "set_ is supported for tensors without gradients only. Call it inside `with no_grad():`, or copy_ the values."
+            )
         self._without_tangent("set_")
         self._hold(source.array)
         return self

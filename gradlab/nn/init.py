@@ -2,6 +2,7 @@
 
 Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal).
 """
+
 from __future__ import annotations
 
 import math
@@ -17,13 +18,43 @@ from gradlab.functions.diagonals import diag
 from gradlab.linalg.factors import qr
 from gradlab.random import randperm
 
-__all__ = ["calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
-           "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse", "sparse_",
-           "trunc_normal_", "uniform", "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_",
-           "zeros_"]
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
+    "eye_",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
 
-GAINS = {**dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                          "sigmoid"), 1), "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
+GAINS = {
+    **dict.fromkeys(
+        ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"), 1
+    ),
+    "tanh": 5 / 3,
+    "relu": math.sqrt(2),
+    "selu": 3 / 4,
+}
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -66,26 +97,31 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 @no_grad()
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
-                  generator: Any = None) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Tensor:
     """Normal numbers, drawn again while they lie outside [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
-                      "incorrect.", stacklevel=3)
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=3,
+        )
 
     def below(x: float) -> float:
         return (1 + math.erf((x - mean) / std / math.sqrt(2))) / 2
-    if below(b) - below(a) > 0.3:                                     # most draws are kept: reject the others
+
+    if below(b) - below(a) > 0.3:  # most draws are kept: reject the others
         low, high = tensor.new_tensor(a, device="cpu").item(), tensor.new_tensor(b, device="cpu").item()
         result = tensor.normal_(mean, std, generator=generator)
         while (outside := (result < low) | (result > high)).any():
             result = where(outside, filled.empty_like(result).normal_(mean, std, generator=generator), result)
-    else:                                                             # uniform proposals, kept in proportion to the density
+    else:  # uniform proposals, kept in proportion to the density
         peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
         def refused(proposal: Tensor) -> Tensor:
             density = proposal.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
             return filled.empty_like(tensor).uniform_(generator=generator).log_().gt(density)
+
         result = tensor.uniform_(a, b, generator=generator)
         pending = refused(result)
         while pending.any():
@@ -157,15 +193,17 @@ def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                     generator: Any = None) -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Uniform in ±gain √(3 / fan). `a` is the slope of "leaky_relu"."""
     std = kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                    generator: Any = None) -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Normal, of standard deviation gain / √fan. `a` is the slope of "leaky_relu"."""
     std = kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
@@ -193,7 +231,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
     for column in range(columns):
-        tensor[randperm(rows)[:math.ceil(sparsity * rows)], column] = 0
+        tensor[randperm(rows)[: math.ceil(sparsity * rows)], column] = 0
     return tensor
 
 
@@ -204,10 +242,12 @@ def deprecated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def older(*args: Any, **kwargs: Any) -> Tensor:
         warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
+
     older.__name__, older.__doc__ = name, f"Deprecated: use {name}_."
     return older
 
 
 uniform, normal, constant, eye, dirac = map(deprecated, (uniform_, normal_, constant_, eye_, dirac_))
-xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = map(deprecated, (
-    xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_))
+xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = map(
+    deprecated, (xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_, sparse_)
+)

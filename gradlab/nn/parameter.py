@@ -3,6 +3,7 @@
 Both are plain tensors that carry a mark (`Tensor._role`), and `isinstance` asks for the mark. So a layer's weights take the
 same quick path through every operation as any other tensor; a subclass would be slower everywhere.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,8 +22,10 @@ def marked(data: Any, role: str) -> Tensor:
     if data is None:
         data = empty(0)
     if not isinstance(data, Tensor):
-        raise TypeError(f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. Make it one first: "
-                        "gradlab.tensor(…).")
+        raise TypeError(
+            f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. Make it one first: "
+            "gradlab.tensor(…)."
+        )
     made = constant(data.array)
     made.storage, made._role = own_storage(data), role
     return made
@@ -44,8 +47,10 @@ class ParameterType(Marked):
         made = marked(data, PARAMETER)
         if requires_grad:
             if made.array.dtype.kind != "f":
-                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients. This one has dtype "
-                                   f"{made.dtype}: call .float() first, or give requires_grad=False.")
+                raise RuntimeError(
+                    "Only Tensors of floating point and complex dtype can require gradients. This one has dtype "
+                    f"{made.dtype}: call .float() first, or give requires_grad=False."
+                )
             made.requires_grad_()
         return made
 

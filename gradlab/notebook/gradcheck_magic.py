@@ -82,10 +82,13 @@ def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tupl
             raise UsageError(f"{name} is a tensor of torch's: torch.autograd.gradcheck checks its functions.")
     wanted = [name for name, x in zip(names, inputs, strict=True) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
-        raise UsageError(f"none of the arguments of {shown} requires grad, so there is no gradient to check: call "
-                         f"{names[0] if names else 'x'}.requires_grad_() first.")
-    single = [name for name, x in zip(names, inputs, strict=True)
-              if isinstance(x, Tensor) and x.requires_grad and x.element_size() < 8]
+        raise UsageError(
+            f"none of the arguments of {shown} requires grad, so there is no gradient to check: call "
+            f"{names[0] if names else 'x'}.requires_grad_() first."
+        )
+    single = [
+        name for name, x in zip(names, inputs, strict=True) if isinstance(x, Tensor) and x.requires_grad and x.element_size() < 8
+    ]
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Input #.* is not a double precision")
@@ -95,18 +98,24 @@ def verdict(shown: str, names: list[str], func: Callable[..., Any], inputs: tupl
         worst = error.worst
         said.append(str(error) if worst is None else f"The worst entry: {placed(worst, wanted)}.")
         if single:
-            said.append(f"This may be rounding: {and_(single)} {'is' if len(single) == 1 else 'are'} of single precision, in "
-                        "which differences keep about three digits. Check again in double precision: "
-                        f"{LINE} {doubled(shown, single)}")
+            said.append(
+                f"This may be rounding: {and_(single)} {'is' if len(single) == 1 else 'are'} of single precision, in "
+                "which differences keep about three digits. Check again in double precision: "
+                f"{LINE} {doubled(shown, single)}"
+            )
         elif worst is not None:
-            said.append("Look for a step that the graph does not see: detach(), no_grad(), .data, item(), a hook or a backward "
-                        "of your own; or for a kink or a jump at this very point.")
+            said.append(
+                "Look for a step that the graph does not see: detach(), no_grad(), .data, item(), a hook or a backward "
+                "of your own; or for a kink or a jump at this very point."
+            )
         return "\n".join(said)
     worst = max(entries, key=lambda entry: entry.excess, default=None)
     if worst is None:
         return f"{shown}: nothing that it returns requires grad, and differences agree that it is constant."
-    return (f"{shown}: the gradients are right; {len(entries)} {'Jacobian agrees' if len(entries) == 1 else 'Jacobians agree'} "
-            f"with differences.\nThe worst entry: {placed(worst, wanted)}.")
+    return (
+        f"{shown}: the gradients are right; {len(entries)} {'Jacobian agrees' if len(entries) == 1 else 'Jacobians agree'} "
+        f"with differences.\nThe worst entry: {placed(worst, wanted)}."
+    )
 
 
 def placed(entry: Any, names: list[str]) -> str:
@@ -120,6 +129,7 @@ def and_(names: list[str]) -> str:
 
 def doubled(shown: str, names: list[str]) -> str:
     """The call with `.double()` after the arguments of these names."""
+
     class Double(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> ast.AST:
             if isinstance(node, ast.expr) and ast.unparse(node) in names:

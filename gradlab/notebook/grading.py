@@ -7,6 +7,7 @@ ever.
 
 `Readable` stands in `nbgrader generate_feedback`: formulas become pictures, so that the page fetches nothing.
 """
+
 from __future__ import annotations
 
 import base64
@@ -29,7 +30,7 @@ from gradlab.homework.versions import without_hidden_tests
 
 CHECK = re.compile(r"^%check[ \t]+(\d+)[ \t]*$", re.MULTILINE)
 FORMULA = re.compile(r"(?<!\\)\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?)\$(?!\$)", re.DOTALL)
-POINTS = 13                                               # of a formula, in text of 15 pixels
+POINTS = 13  # of a formula, in text of 15 pixels
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 
 
@@ -61,12 +62,15 @@ class Grade(Execute):
         if verdict is None:
             raise ValueError(f"the graded cell {name!r} has no `%check N` of an exercise in {CHECKS}.")
         if verdict.worth != points:
-            raise ValueError(f"exercise {verdict.number} is worth {verdict.worth:g} points in {CHECKS}, and {points:g} in the "
-                             f"cell {name!r}.")
+            raise ValueError(
+                f"exercise {verdict.number} is worth {verdict.worth:g} points in {CHECKS}, and {points:g} in the cell {name!r}."
+            )
         cell.source = without_hidden_tests(cell.source)
         cell.execution_count = None
-        cell.outputs = [new_output("display_data", {"text/plain": str(verdict), "text/html": verdict._repr_html_()}),
-                        new_output("execute_result", {"text/plain": f"{verdict.points:g}"})]
+        cell.outputs = [
+            new_output("display_data", {"text/plain": str(verdict), "text/html": verdict._repr_html_()}),
+            new_output("execute_result", {"text/plain": f"{verdict.points:g}"}),
+        ]
 
 
 class Readable(NbGraderPreprocessor):
@@ -102,8 +106,9 @@ def _picture(found: re.Match[str]) -> str:
     except ValueError:
         return f"<code>{escape(tex)}</code>"
     data = base64.b64encode(file.getvalue()).decode()
-    image = (f'<img class="formula" alt="{escape(tex)}" style="vertical-align:-{depth:g}pt" '
-             f'src="data:image/svg+xml;base64,{data}">')
+    image = (
+        f'<img class="formula" alt="{escape(tex)}" style="vertical-align:-{depth:g}pt" src="data:image/svg+xml;base64,{data}">'
+    )
     return f'\n\n<p style="text-align:center">{image}</p>\n\n' if found["block"] else image
 
 
@@ -121,7 +126,8 @@ def _output(made: dict[str, str]) -> Any:
 def configure(c: Any) -> None:
     """Put both steps into nbgrader's settings (`c = get_config()`)."""
     c.Autograde.autograde_preprocessors = [
-        Grade if step is Execute else step for step in Autograde.autograde_preprocessors.default_args[0]]
+        Grade if step is Execute else step for step in Autograde.autograde_preprocessors.default_args[0]
+    ]
     c.GenerateFeedback.preprocessors = [*GenerateFeedback.preprocessors.default_args[0], Readable]
     c.HTMLExporter.template_name = "gradlab_feedback"
     c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates")]

@@ -78,8 +78,12 @@ class JacobianWidget(anywidget.AnyWidget):
             frame = {"error": "interrupted"}
         finally:
             self.send(
-                {"answer": str(message.get("id", "")), "ask": ask, **frame,
-                 "arrays": [[name, array.dtype.str.lstrip("<|=")] for name, array in arrays.items()]},
+                {
+                    "answer": str(message.get("id", "")),
+                    "ask": ask,
+                    **frame,
+                    "arrays": [[name, array.dtype.str.lstrip("<|=")] for name, array in arrays.items()],
+                },
                 [array.tobytes() for array in arrays.values()],
             )
         whole = bool(frame.get("done")) or ask in ("hello", "pause")
@@ -95,7 +99,7 @@ class JacobianWidget(anywidget.AnyWidget):
         text = {"text/plain": f"live view of {self._jacobian!r}" if self._jacobian is not None else "closed live view"}
         if self.comm is None:
             return text, {}
-        inherited = getattr(super(), "_repr_mimebundle_", None)   # ipywidgets 7 has none
+        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
         bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**data, **text}, metadata

@@ -117,9 +117,7 @@ def parse_jacobian(line: str) -> Request:
     if len(texts) < 2:
         what = f"by what is {texts[0]} to be differentiated" if texts else "what is to be differentiated, and by what"
         raise OptionError(f"{what}? Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function.")
-    request.expressions = tuple(
-        _check_expression(text, "the output" if k == 0 else "an input") for k, text in enumerate(texts)
-    )
+    request.expressions = tuple(_check_expression(text, "the output" if k == 0 else "an input") for k, text in enumerate(texts))
     return request
 
 

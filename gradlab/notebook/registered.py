@@ -1,4 +1,5 @@
 """On import, the explorers know how their live views are opened; what these need is loaded when the first one is."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -4,6 +4,7 @@
 `homework.wire`); the student's code finds both closed. It limits its own memory to BYTES of address space. The cells run in an
 IPython without a terminal; of what they put out, text and PNG are kept, so much of each.
 """
+
 from __future__ import annotations
 
 import base64
@@ -27,9 +28,9 @@ from gradlab.homework.calling import perform
 from gradlab.homework.limits import TimeUp, limited
 from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
 
-MOST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 20_000, 400_000, 50            # characters, bytes, outputs of a cell
+MOST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 20_000, 400_000, 50  # characters, bytes, outputs of a cell
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-FILE, OPEN, CORE = 200 << 20, 256, 0                                   # bytes of a file, open files, bytes of a core dump
+FILE, OPEN, CORE = 200 << 20, 256, 0  # bytes of a file, open files, bytes of a core dump
 
 
 class Outputs:
@@ -43,7 +44,7 @@ class Outputs:
         """Take in some text, as long as there is room."""
         if self._left <= 0 or not text:
             return
-        text = text if len(text) <= self._left else text[:self._left] + "\n… and more"
+        text = text if len(text) <= self._left else text[: self._left] + "\n… and more"
         self._left -= len(text)
         if self.made and "text" in self.made[-1]:
             self.made[-1]["text"] += text
@@ -189,11 +190,15 @@ def _pipes() -> tuple[BinaryIO, BinaryIO]:
 def _limit_memory(most: int) -> None:
     try:
         import resource
-    except ImportError:                                   # not on Windows: the time is limited, the memory is not
+    except ImportError:  # not on Windows: the time is limited, the memory is not
         return
-    for what, limit in ((resource.RLIMIT_AS, most), (resource.RLIMIT_FSIZE, FILE), (resource.RLIMIT_NOFILE, OPEN),
-                        (resource.RLIMIT_CORE, CORE)):
-        with contextlib.suppress(ValueError, OSError):    # (macOS does not limit address space)
+    for what, limit in (
+        (resource.RLIMIT_AS, most),
+        (resource.RLIMIT_FSIZE, FILE),
+        (resource.RLIMIT_NOFILE, OPEN),
+        (resource.RLIMIT_CORE, CORE),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # (macOS does not limit address space)
             resource.setrlimit(what, (limit, limit))
 
 

@@ -1,4 +1,5 @@
 """`torch.optim`: optimizers, and `lr_scheduler`."""
+
 from gradlab.core.errors import names_of as _names_of
 from gradlab.optim import lr_scheduler
 from gradlab.optim.adaptive import Adadelta, Adagrad, RMSprop

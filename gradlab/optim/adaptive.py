@@ -1,4 +1,5 @@
 """Optimizers that divide the gradient by a size of its past, without a bias correction."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,13 +15,38 @@ class RMSprop(Elementwise):
     """p ← p - lr·g / (√v + ε) with v the running mean of g² (Hinton, lecture 6e, 2012); less the square of the running mean of
     g if centered; with momentum, the quotient is accumulated first."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         not_negative(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        super().__init__(params, checked_ways({
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
-            "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "momentum": momentum,
+                    "alpha": alpha,
+                    "eps": eps,
+                    "centered": centered,
+                    "weight_decay": weight_decay,
+                    "capturable": capturable,
+                    "foreach": foreach,
+                    "maximize": maximize,
+                    "differentiable": differentiable,
+                }
+            ),
+        )
 
     def slots(self, group: Group) -> tuple[str, ...]:
         return ("square_avg",) + ("momentum_buffer",) * (group["momentum"] > 0) + ("grad_avg",) * bool(group["centered"])
@@ -55,15 +81,39 @@ class RMSprop(Elementwise):
 class Adagrad(Elementwise):
     """p ← p - lrₜ·g / (√Σg² + ε), lrₜ = lr / (1 + (t - 1)·lr_decay) (Duchi, Hazan and Singer, 2011)."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
-                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:
-        not_negative(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value,
-                     eps=eps)
-        super().__init__(params, checked_ways({
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "fused": fused}))
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        not_negative(
+            lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps
+        )
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "lr_decay": lr_decay,
+                    "eps": eps,
+                    "weight_decay": weight_decay,
+                    "initial_accumulator_value": initial_accumulator_value,
+                    "foreach": foreach,
+                    "maximize": maximize,
+                    "differentiable": differentiable,
+                    "fused": fused,
+                }
+            ),
+        )
         for group in self.param_groups:
             for p in group["params"]:
                 self.start(p, group, self.state[p])
@@ -80,7 +130,7 @@ class Adagrad(Elementwise):
 
     def move(self, xp: Any, numbers: Any, s: Any, p: Any, g: Any, *kept: Any) -> None:
         rate, eps = numbers
-        total, = kept
+        (total,) = kept
         t = s[0]
         total += xp.multiply(g, g, out=t)
         xp.sqrt(total, out=t)
@@ -91,16 +141,38 @@ class Adagrad(Elementwise):
 class Adadelta(Elementwise):
     """p ← p - lr·Δ, Δ = √(mean of Δ² + ε) / √(mean of g² + ε) · g (Zeiler, 2012)."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
-                 foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
-                 differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         not_negative(lr=lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}. It must lie between 0 and 1.")
         not_negative(eps=eps, weight_decay=weight_decay)
-        super().__init__(params, checked_ways({
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "capturable": capturable,
-            "foreach": foreach, "differentiable": differentiable}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "rho": rho,
+                    "eps": eps,
+                    "weight_decay": weight_decay,
+                    "maximize": maximize,
+                    "capturable": capturable,
+                    "foreach": foreach,
+                    "differentiable": differentiable,
+                }
+            ),
+        )
 
     def slots(self, group: Group) -> tuple[str, ...]:
         return "square_avg", "acc_delta"

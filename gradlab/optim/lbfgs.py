@@ -3,6 +3,7 @@
 Nocedal and Wright, *Numerical Optimization* (2006): algorithm 7.4 (two loops) for the direction, 3.5 and 3.6 for the line search
 with the strong Wolfe conditions, 3.59 for the cubic. The parameters are one flat vector here.
 """
+
 from __future__ import annotations
 
 import math
@@ -34,22 +35,39 @@ class LBFGS(Optimizer):
     tolerance_grad, or loss and parameters change by less than tolerance_change. line_search_fn is None or "strong_wolfe".
     """
 
-    def __init__(self, params: Any, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
-                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
-                 line_search_fn: str | None = None) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
         not_negative(lr=lr)
-        super().__init__(params, {
-            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
-            "line_search_fn": line_search_fn})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "max_iter": max_iter,
+                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                "tolerance_grad": tolerance_grad,
+                "tolerance_change": tolerance_change,
+                "history_size": history_size,
+                "line_search_fn": line_search_fn,
+            },
+        )
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     def _gradient(self) -> Any:
         params = self.param_groups[0]["params"]
         xp = namespace_of[type(params[0].array)]
-        return xp.concatenate([xp.zeros(p.array.size, p.array.dtype) if p.grad_slot is None else p.grad_slot.array.reshape(-1)
-                               for p in params])
+        return xp.concatenate(
+            [xp.zeros(p.array.size, p.array.dtype) if p.grad_slot is None else p.grad_slot.array.reshape(-1) for p in params]
+        )
 
     def _place(self, starts: list[Any], t: float, d: Any) -> None:
         """Put the parameters at `starts` + t·d."""
@@ -57,15 +75,17 @@ class LBFGS(Optimizer):
         for p, start in zip(self.param_groups[0]["params"], starts, strict=True):
             if WATCHED:
                 writing(p)
-            p.array[...] = start + t * d[at:at + start.size].reshape(start.shape)
+            p.array[...] = start + t * d[at : at + start.size].reshape(start.shape)
             at += start.size
             wrote(p)
 
     def step(self, closure: Closure | None = None) -> Any:
         """Iterate; returns the first loss. The closure clears the gradients, computes the loss, calls backward, returns it."""
         if closure is None:
-            raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'. It is a function that clears the "
-                            "gradients, computes the loss, calls backward() and returns the loss.")
+            raise TypeError(
+                "LBFGS.step() missing 1 required positional argument: 'closure'. It is a function that clears the "
+                "gradients, computes the loss, calls backward() and returns the loss."
+            )
         with no_grad():
             return self._iterate(closure)
 
@@ -113,8 +133,12 @@ class LBFGS(Optimizer):
             state["t"] = t
             evaluations += calls
             state["func_evals"] += calls
-            if (evaluations >= group["max_eval"] or not _reaches(g, group["tolerance_grad"]) or abs(t * d).max().item() <= change
-                    or abs(loss - before) < change):
+            if (
+                evaluations >= group["max_eval"]
+                or not _reaches(g, group["tolerance_grad"])
+                or abs(t * d).max().item() <= change
+                or abs(loss - before) < change
+            ):
                 break
         return original
 
@@ -170,12 +194,21 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
     return min(max(b.t - (b.t - a.t) * ((b.slope + root - d) / below), low), high) if below else (low + high) / 2
 
 
-def strong_wolfe(at: Any, start: Point, t: float, length: float, decrease: float = 1e-4, flatness: float = 0.9,
-                 change: float = 1e-9, most: int = 25) -> tuple[Point, int]:
+def strong_wolfe(
+    at: Any,
+    start: Point,
+    t: float,
+    length: float,
+    decrease: float = 1e-4,
+    flatness: float = 0.9,
+    change: float = 1e-9,
+    most: int = 25,
+) -> tuple[Point, int]:
     """A point along the direction that satisfies the strong Wolfe conditions, and how often the loss was computed.
 
     `at(t)` computes a point; `length` is the direction's largest element.
     """
+
     def too_high(point: Point) -> bool:
         return point.loss > start.loss + decrease * point.t * start.slope
 

@@ -3,6 +3,7 @@
 A schedule either says by what the present rate changes from one epoch to the next (`get_lr`), so that several of them compose,
 or, where torch does, computes it anew from the epoch. Making a scheduler takes the first step, to epoch 0.
 """
+
 from __future__ import annotations
 
 import math
@@ -16,15 +17,31 @@ from typing import Any
 from gradlab.optim.optimizer import Optimizer
 from gradlab.optim.schedule import EPOCH, LRScheduler, Rate, checked, cycles_momentum, momentum_of, put, spread
 
-__all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler",
-           "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau",
-           "SequentialLR", "StepLR"]
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
+
 
 class _Lambdas(LRScheduler):
     """A function of the epoch, or a list of them, one a group."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]], last_epoch: int = -1
+    ) -> None:
         self.optimizer = checked(optimizer)
         groups = len(optimizer.param_groups)
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
@@ -91,7 +108,7 @@ class MultiStepLR(LRScheduler):
 
     def _get_closed_form_lr(self) -> list[Rate]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
-        return [base * self.gamma ** passed for base in self.base_lrs]
+        return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
@@ -105,8 +122,9 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[Rate]:
         self._said()
-        return self._scaled(self.factor if self.last_epoch == 0 else
-                            1.0 / self.factor if self.last_epoch == self.total_iters else 1)
+        return self._scaled(
+            self.factor if self.last_epoch == 0 else 1.0 / self.factor if self.last_epoch == self.total_iters else 1
+        )
 
     def _get_closed_form_lr(self) -> list[Rate]:
         return [base * (self.factor if self.last_epoch < self.total_iters else 1) for base in self.base_lrs]
@@ -115,8 +133,14 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """lr · a factor that goes from start_factor to end_factor in total_iters equal steps."""
 
-    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 < start_factor <= 1.0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if not 0 <= end_factor <= 1.0:
@@ -150,7 +174,7 @@ class ExponentialLR(LRScheduler):
         return self._scaled(1 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[Rate]:
-        return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -184,7 +208,7 @@ class CosineAnnealingLR(LRScheduler):
             return self._rates()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:                     # the factor would be x / 0
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the factor would be x / 0
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [rate + (base - self.eta_min) * rise for base, rate in zip(self.base_lrs, self._rates(), strict=True)]
         here, before = (1 + math.cos(math.pi * at / self.T_max) for at in (self.last_epoch, self.last_epoch - 1))
@@ -227,9 +251,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             rounds = 0
             if epoch >= self.T_0 and self.T_mult > 1:
                 rounds = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            self.T_i = self.T_0 * self.T_mult ** rounds
-            self.T_cur = (epoch % self.T_0 if self.T_mult == 1 else                       # type: ignore[assignment]
-                          epoch - self.T_0 * (self.T_mult ** rounds - 1) / (self.T_mult - 1))
+            self.T_i = self.T_0 * self.T_mult**rounds
+            self.T_cur = (
+                epoch % self.T_0
+                if self.T_mult == 1
+                # type: ignore[assignment]
+                else epoch - self.T_0 * (self.T_mult**rounds - 1) / (self.T_mult - 1)
+            )
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
@@ -248,14 +276,16 @@ class SequentialLR(LRScheduler):
         if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
             raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer, but got one of another.")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of "
-                             f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to "
-                             f"be equal to {len(milestones)}")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to "
+                f"be equal to {len(milestones)}"
+            )
         self._schedulers, self._milestones = schedulers, milestones
         self.last_epoch, self.optimizer = last_epoch + 1, optimizer
         for group in optimizer.param_groups:
             put(group, "lr", group["initial_lr"])
-        for scheduler in schedulers:                                       # take back the steps that making them took
+        for scheduler in schedulers:  # take back the steps that making them took
             scheduler.last_epoch -= 1
         schedulers[0]._start()
         self._last_lr = schedulers[0].get_last_lr()
@@ -287,11 +317,23 @@ class OneCycleLR(LRScheduler):
     """Up from max_lr / div_factor to max_lr in pct_start of the steps, down to initial lr / final_div_factor in the others
     (Smith and Topin, 2018), momentum the other way; with three_phase down as it came up, then the rest. Step it every batch."""
 
-    def __init__(self, optimizer: Optimizer, max_lr: float | list[float], total_steps: int | None = None,
-                 epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
-                 anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: float | list[float] = 0.85,
-                 max_momentum: float | list[float] = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
-                 three_phase: bool = False, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         self.optimizer = checked(optimizer)
         given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch} if total_steps is None else {"total_steps": total_steps}
         if None in given.values():
@@ -310,8 +352,15 @@ class OneCycleLR(LRScheduler):
             ends.insert(1, 2 * pct_start * self.total_steps - 2)
             ways = [ways[0], ("max", "initial", "base", "max"), ("initial", "min", "max", "max")]
         self._schedule_phases: list[dict[str, Any]] = [
-            {"end_step": end, "start_lr": f"{a}_lr", "end_lr": f"{b}_lr", "start_momentum": f"{c}_momentum",
-             "end_momentum": f"{d}_momentum"} for end, (a, b, c, d) in zip(ends, ways, strict=True)]
+            {
+                "end_step": end,
+                "start_lr": f"{a}_lr",
+                "end_lr": f"{b}_lr",
+                "start_momentum": f"{c}_momentum",
+                "end_momentum": f"{d}_momentum",
+            }
+            for end, (a, b, c, d) in zip(ends, ways, strict=True)
+        ]
         self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
         peaks = spread(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
@@ -321,8 +370,10 @@ class OneCycleLR(LRScheduler):
             cycles_momentum(optimizer)
             self.use_beta1 = "betas" in optimizer.defaults
             if last_epoch == -1:
-                most, least = (spread(optimizer, name, value) for name, value in (("max_momentum", max_momentum),
-                                                                                   ("base_momentum", base_momentum)))
+                most, least = (
+                    spread(optimizer, name, value)
+                    for name, value in (("max_momentum", max_momentum), ("base_momentum", base_momentum))
+                )
                 for group, high, low in zip(optimizer.param_groups, most, least, strict=True):
                     momentum_of(group, high)
                     group.update(max_momentum=high, base_momentum=low)
@@ -359,10 +410,22 @@ class CyclicLR(LRScheduler):
     mode: "triangular", "triangular2" (the height halves every cycle) or "exp_range" (it shrinks by gamma every step); or
     scale_fn(x), of the cycle's number or of the step's, as scale_mode ("cycle", "iterations") says."""
 
-    def __init__(self, optimizer: Optimizer, base_lr: float | list[float], max_lr: float | list[float], step_size_up: int = 2000,
-                 step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-                 scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", cycle_momentum: bool = True,
-                 base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         self.optimizer = checked(optimizer)
         bases = spread(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
@@ -400,7 +463,7 @@ class CyclicLR(LRScheduler):
         """The height of a cycle, relative to the first."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma ** x}[self.mode]
+        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self) -> list[Rate]:
         self._said()
@@ -420,8 +483,18 @@ class ReduceLROnPlateau(LRScheduler):
     Better means below best·(1 - threshold), or best - threshold with threshold_mode="abs"; above, with mode="max". After a
     change, `cooldown` epochs do not count."""
 
-    def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
-                 threshold_mode: str = "rel", cooldown: int = 0, min_lr: list[float] | float = 0, eps: float = 1e-8) -> None:
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: list[float] | float = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor, self.optimizer = factor, checked(optimizer)

@@ -3,6 +3,7 @@
 The corrections are numbers, so they are moved out of the arrays: m̂ / (√v̂ + ε) = (√c₂ / c₁) · m / (√v + ε·√c₂) with
 cᵢ = 1 - βᵢᵗ, which saves a pass.
 """
+
 from __future__ import annotations
 
 import math
@@ -37,17 +38,43 @@ class Adam(Elementwise):
 
     scratch = 2
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
-                 decoupled_weight_decay: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         not_negative(lr=lr, eps=eps)
         checked_betas(betas)
         not_negative(weight_decay=weight_decay)
-        super().__init__(params, checked_ways({
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "betas": betas,
+                    "eps": eps,
+                    "weight_decay": weight_decay,
+                    "amsgrad": amsgrad,
+                    "maximize": maximize,
+                    "foreach": foreach,
+                    "capturable": capturable,
+                    "differentiable": differentiable,
+                    "fused": fused,
+                    "decoupled_weight_decay": decoupled_weight_decay,
+                }
+            ),
+        )
 
     def slots(self, group: Group) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
@@ -58,8 +85,8 @@ class Adam(Elementwise):
 
     def numbers(self, group: Group, state: dict[str, Any]) -> Any:
         (first, second), t = map(float, group["betas"]), float(state["step"].array)
-        root = math.sqrt(1.0 - second ** t)
-        return first, second, group["eps"] * root, -float(group["lr"]) * root / (1.0 - first ** t)
+        root = math.sqrt(1.0 - second**t)
+        return first, second, group["eps"] * root, -float(group["lr"]) * root / (1.0 - first**t)
 
     def move(self, xp: Any, numbers: Any, s: Any, p: Any, g: Any, *kept: Any) -> None:
         first, second, eps, rate = numbers
@@ -68,7 +95,7 @@ class Adam(Elementwise):
         follow(xp, m, g, first, t)
         follow_square(xp, v, g, second, t)
         if most:
-            v, = most
+            (v,) = most
             xp.maximum(v, kept[1], out=v)
         xp.sqrt(v, out=t)
         t += eps
@@ -78,25 +105,71 @@ class Adam(Elementwise):
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019): p shrinks by lr·weight_decay before each step."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
 
 
 class Adamax(Elementwise):
     """Adam with the largest recent |g| in place of √v (Kingma and Ba, 2015, section 7)."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
-                 capturable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         not_negative(lr=lr, eps=eps)
         checked_betas(betas)
         not_negative(weight_decay=weight_decay)
-        super().__init__(params, checked_ways({
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "capturable": capturable}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "betas": betas,
+                    "eps": eps,
+                    "weight_decay": weight_decay,
+                    "foreach": foreach,
+                    "maximize": maximize,
+                    "differentiable": differentiable,
+                    "capturable": capturable,
+                }
+            ),
+        )
 
     def slots(self, group: Group) -> tuple[str, ...]:
         return "exp_avg", "exp_inf"
@@ -120,17 +193,41 @@ class Adamax(Elementwise):
 class NAdam(Elementwise):
     """Adam with Nesterov's momentum (Dozat, 2016), whose rate grows towards β₁ by momentum_decay."""
 
-    def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
-                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         not_negative(lr=lr, eps=eps)
         checked_betas(betas)
         not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
-        super().__init__(params, checked_ways({
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "betas": betas,
+                    "eps": eps,
+                    "weight_decay": weight_decay,
+                    "momentum_decay": momentum_decay,
+                    "decoupled_weight_decay": decoupled_weight_decay,
+                    "maximize": maximize,
+                    "foreach": foreach,
+                    "capturable": capturable,
+                    "differentiable": differentiable,
+                }
+            ),
+        )
 
     decay = Adam.decay  # type: ignore[assignment]
 
@@ -138,7 +235,7 @@ class NAdam(Elementwise):
         return "exp_avg", "exp_avg_sq"
 
     def start(self, p: Tensor, group: Group, state: dict[str, Any]) -> None:
-        state.update(step=None, mu_product=constant(np.ones((), np.float32)))          # torch's order
+        state.update(step=None, mu_product=constant(np.ones((), np.float32)))  # torch's order
         super().start(p, group, state)
 
     def numbers(self, group: Group, state: dict[str, Any]) -> Any:
@@ -146,9 +243,14 @@ class NAdam(Elementwise):
         here, there = (first * (1.0 - 0.5 * 0.96 ** (at * group["momentum_decay"])) for at in (t, t + 1))
         state["mu_product"].array *= here
         product = float(state["mu_product"].array)
-        root = math.sqrt(1.0 - second ** t)
-        return (first, second, group["eps"] * root, -lr * root * (1.0 - here) / (1.0 - product),
-                -lr * root * there / (1.0 - product * there))
+        root = math.sqrt(1.0 - second**t)
+        return (
+            first,
+            second,
+            group["eps"] * root,
+            -lr * root * (1.0 - here) / (1.0 - product),
+            -lr * root * there / (1.0 - product * there),
+        )
 
     def move(self, xp: Any, numbers: Any, s: Any, p: Any, g: Any, *kept: Any) -> None:
         first, second, eps, of_g, of_m = numbers

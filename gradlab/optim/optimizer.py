@@ -4,6 +4,7 @@ An optimizer whose formula works on each element by itself derives from `Element
 walk hands it flat pieces that fit in the cache together (`BLOCK`), with scratch space of the same shape, so that a step makes
 one trip through memory and allocates nothing. Writes are noted (`wrote`), nothing is recorded.
 """
+
 from __future__ import annotations
 
 import functools
@@ -26,11 +27,12 @@ __all__ = ["Optimizer"]
 
 Closure = Callable[[], Any]
 Group = dict[str, Any]
-BLOCK = 1 << 17                                # elements; six pieces of float32 are 3 MB. Smaller ones cost more in calls
+BLOCK = 1 << 17  # elements; six pieces of float32 are 3 MB. Smaller ones cost more in calls
 
 
 def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
     """A class's own `step`, with the hooks around it; it notes that it was called, for the schedulers' warning."""
+
     @functools.wraps(step)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         for hook in tuple(self._before.values()):
@@ -42,6 +44,7 @@ def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
         for hook in tuple(self._after.values()):
             hook(self, args, kwargs)
         return result
+
     return wrapper
 
 
@@ -73,8 +76,10 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                            f"{params.type()}. Put it in a list: [w].")
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{params.type()}. Put it in a list: [w]."
+            )
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[Group] = []
@@ -106,8 +111,10 @@ class Optimizer:
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
-                            "sets will change between runs. Please use a list instead.")
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                "sets will change between runs. Please use a list instead."
+            )
         params = [params] if isinstance(params, Tensor) else list(params)
         named = [isinstance(p, tuple) for p in params]
         if any(named):
@@ -120,19 +127,26 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
             if not (p.is_leaf or p.retains_grad or self.defaults.get("differentiable")):
-                raise ValueError("can't optimize a non-leaf Tensor. Its values come from other tensors: give those to the "
-                                 "optimizer, or p.detach().requires_grad_().")
+                raise ValueError(
+                    "can't optimize a non-leaf Tensor. Its values come from other tensors: give those to the "
+                    "optimizer, or p.detach().requires_grad_()."
+                )
         for name, value in self.defaults.items():
             param_group.setdefault(name, value)
         if len(set(map(id, params))) != len(params):
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
-                          "see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if not known.isdisjoint(map(id, params)):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in param_group) != ("param_names" in self.param_groups[0]):
-            raise ValueError("all optimizer param groups should be with/without names. cannot add param group with"
-                             f"{'' if 'param_names' in param_group else 'out'} names to the optimizer")
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group with"
+                f"{'' if 'param_names' in param_group else 'out'} names to the optimizer"
+            )
         self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -156,21 +170,29 @@ class Optimizer:
         number: dict[int, int] = {}
         for p in chain.from_iterable(group["params"] for group in self.param_groups):
             number.setdefault(id(p), len(number))
-        groups = [{**{k: v for k, v in group.items() if k != "params"}, "params": [number[id(p)] for p in group["params"]]}
-                  for group in self.param_groups]
-        return {"state": {number[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()},
-                "param_groups": groups}
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": [number[id(p)] for p in group["params"]]}
+            for group in self.param_groups
+        ]
+        return {
+            "state": {number[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()},
+            "param_groups": groups,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict` of an optimizer with groups of the same sizes returned."""
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
-            raise ValueError("loaded state dict has a different number of parameter groups. It has "
-                             f"{len(saved)}, this optimizer {len(self.param_groups)}.")
+            raise ValueError(
+                "loaded state dict has a different number of parameter groups. It has "
+                f"{len(saved)}, this optimizer {len(self.param_groups)}."
+            )
         if any(len(new["params"]) != len(old["params"]) for new, old in zip(saved, self.param_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group. "
-                             f"It has groups of {[len(g['params']) for g in saved]} parameters, this optimizer of "
-                             f"{[len(g['params']) for g in self.param_groups]}.")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group. "
+                f"It has groups of {[len(g['params']) for g in saved]} parameters, this optimizer of "
+                f"{[len(g['params']) for g in self.param_groups]}."
+            )
         params: dict[int, Tensor] = {}
         for new, old in zip(saved, self.param_groups, strict=True):
             params.update(zip(new["params"], old["params"], strict=True))
@@ -228,8 +250,10 @@ def checked_betas(betas: tuple[float, float]) -> None:
 def checked_ways(settings: dict[str, Any]) -> dict[str, Any]:
     """Refuse what cannot be: foreach, fused and capturable say how torch computes the same numbers, and change nothing here."""
     if settings.get("differentiable"):
-        raise NotImplementedError("differentiable=True is not supported: steps are not recorded. For a gradient through a step, "
-                                  "write the step as an expression: w = w - lr * g.")
+        raise NotImplementedError(
+            "differentiable=True is not supported: steps are not recorded. For a gradient through a step, "
+            "write the step as an expression: w = w - lr * g."
+        )
     if settings.get("fused") and settings.get("foreach"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     return settings
@@ -259,7 +283,7 @@ class Elementwise(Optimizer):
     """
 
     scratch = 3
-    counts = True                              # keeps the number of steps, as torch does: a float32 tensor
+    counts = True  # keeps the number of steps, as torch does: a float32 tensor
 
     def slots(self, group: Group) -> tuple[str, ...]:
         raise NotImplementedError
@@ -341,7 +365,7 @@ def pieces(xp: Any, count: int, arrays: tuple[Any, ...]) -> Iterable[tuple[Any, 
         return
     if not all(a.flags.c_contiguous for a in arrays) and size:
         order = sorted(range(first.ndim), key=lambda axis: -abs(first.strides[axis]))
-        arrays = tuple(a.transpose(order) for a in arrays)     # as the parameter lies in memory
+        arrays = tuple(a.transpose(order) for a in arrays)  # as the parameter lies in memory
     if all(a.flags.c_contiguous for a in arrays):
         arrays = tuple(a.reshape(-1) for a in arrays)
         rows, per_row = size, 1
@@ -357,7 +381,7 @@ def pieces(xp: Any, count: int, arrays: tuple[Any, ...]) -> Iterable[tuple[Any, 
     if per_row == size:
         take = rows
     for at in range(0, rows, take):
-        parts = arrays if take >= rows else tuple(a[at:at + take] for a in arrays)
+        parts = arrays if take >= rows else tuple(a[at : at + take] for a in arrays)
         shape, n = parts[0].shape, parts[0].size
         s = scratch if n == BLOCK and len(shape) == 1 else tuple(space[:n].reshape(shape) for space in scratch)
         yield (s, *parts)

@@ -1,4 +1,5 @@
 """The base of the schedules of the learning rate, and how they reach into an optimizer's groups."""
+
 from __future__ import annotations
 
 import warnings
@@ -7,14 +8,18 @@ from typing import Any
 from gradlab.core.tensor import Tensor
 from gradlab.optim.optimizer import Optimizer
 
-Rate = Any                                     # a float, or a tensor of one element
-EPOCH = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-         "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
-         "used instead of the new chainable form, where available.")
-TOO_EARLY = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them "
-             "in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
-             "skipping the first value of the learning rate schedule. See more details at "
-             "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate")
+Rate = Any  # a float, or a tensor of one element
+EPOCH = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
+    "used instead of the new chainable form, where available."
+)
+TOO_EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them "
+    "in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
+    "skipping the first value of the learning rate schedule. See more details at "
+    "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+)
 
 
 def copied(value: Rate) -> Rate:
@@ -35,8 +40,10 @@ def spread(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         return [value] * groups
     if len(value) != groups:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
-                         f"param_groups has {groups}.")
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+            f"param_groups has {groups}."
+        )
     return list(value)
 
 
@@ -72,7 +79,8 @@ class LRScheduler:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
                     "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly "
-                    "loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
+                    "loaded the optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)"
+                )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._start()
@@ -107,8 +115,9 @@ class LRScheduler:
 
     def _said(self) -> None:
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
-                          stacklevel=3)
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3
+            )
 
     def step(self, epoch: int | None = None) -> None:
         """Go on to the next epoch. (`epoch`, deprecated in torch, jumps to one.)"""

@@ -1,4 +1,5 @@
 """Stochastic gradient descent."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,15 +20,39 @@ class SGD(Elementwise):
 
     counts, scratch = False, 2
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
-                 weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-                 differentiable: bool = False, fused: bool | None = None) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float | Tensor = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, checked_ways({
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused}))
+        super().__init__(
+            params,
+            checked_ways(
+                {
+                    "lr": lr,
+                    "momentum": momentum,
+                    "dampening": dampening,
+                    "weight_decay": weight_decay,
+                    "nesterov": nesterov,
+                    "maximize": maximize,
+                    "foreach": foreach,
+                    "differentiable": differentiable,
+                    "fused": fused,
+                }
+            ),
+        )
 
     def slots(self, group: Group) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] else ()
@@ -44,7 +69,7 @@ class SGD(Elementwise):
         lr, momentum, weight, nesterov, first = numbers
         t = s[0]
         if kept:
-            b, = kept
+            (b,) = kept
             if first:
                 b[...] = g
             else:

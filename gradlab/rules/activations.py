@@ -4,6 +4,7 @@ Many are given piecewise. A bend belongs to the piece that PyTorch puts it in (i
 users of it know), and a NaN to the piece where no comparison holds. Slopes that take several passes are primitives of their
 own: their forward works in one buffer, and a sweep that is recorded differentiates them by their own rules.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementary import sigmoid
 from gradlab.rules.elementwise import BITS, kept
 
-WORTH_MASKING = 4096                                      # elements from which masking bits beats a branch for each element
+WORTH_MASKING = 4096  # elements from which masking bits beats a branch for each element
 
 
 def select(xp: Namespace, mask: Array, a: Array, b: Array) -> Array:
@@ -45,35 +46,72 @@ def leaky(xp: Namespace, x: Array, *, slope: float) -> Array:
     return xp.maximum(x, x * slope) if 0 <= slope <= 1 else select(xp, x > 0, x, x * slope)
 
 
-leaky_relu = elementwise("leaky_relu", leaky, promote="real tensors", tex=r"\max({x}, 0) + {slope} \min({x}, 0)",
-                         formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,s\,\bar{y}",
-                         x=lambda xp, g, x, slope: select(xp, x > 0, g, g * slope))
-prelu = elementwise("prelu", lambda xp, x, w: select(xp, x > 0, x, w * x), node="PreluKernelBackward0", promote="real tensors",
-                    tex=r"\max({x}, 0) + {w} \min({x}, 0)",
-                    formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,w\,\bar{y}, \quad \bar{w} = [x \le 0]\,x\,\bar{y}",
-                    x=lambda xp, g, x, w: select(xp, x > 0, g, w * g), w=lambda xp, g, x: xp.where(x > 0, 0, x * g))
-hardtanh = elementwise("hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high), promote="number",
-                       tex=r"\min(\max({x}, {low}), {high})", formula=r"\bar{x} = [a < x < b]\,\bar{y}",
-                       x=lambda xp, g, x, low, high: kept(xp, (x > low) & (x < high), g))
-hardsigmoid = elementwise("hardsigmoid", lambda xp, x: xp.clip(x + 3, 0, 6) / 6, promote="real tensors",
-                          tex=r"\tfrac{{1}}{{6}} \min(\max({x} + 3, 0), 6)",
-                          formula=r"\bar{x} = \tfrac{1}{6}\,[-3 < x < 3]\,\bar{y}",
-                          x=lambda xp, g, x: kept(xp, (x > -3) & (x < 3), g / 6))
-hardswish = elementwise("hardswish", lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6, promote="real tensors",
-                        tex=r"\tfrac{{1}}{{6}}\,{x} \min(\max({x} + 3, 0), 6)",
-                        formula=r"\bar{x} = [-3 < x < 3]\,(\tfrac{x}{3} + \tfrac{1}{2})\,\bar{y} + [x \ge 3]\,\bar{y}",
-                        x=lambda xp, g, x: kept(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)))
-softshrink = elementwise("softshrink", lambda xp, x, *, limit: select(xp, apart(x, limit), x - xp.copysign(limit, x), x * 0),
-                         promote="real tensors", tex=r"\mathrm{{sgn}}({x}) \max(|{x}| - {limit}, 0)",
-                         formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
-                         x=lambda xp, g, x, limit: kept(xp, apart(x, limit), g))
-hardshrink = elementwise("hardshrink", lambda xp, x, *, limit: kept(xp, ~((x >= -limit) & (x <= limit)), x),
-                         promote="real tensors", tex=r"[|{x}| > {limit}]\,{x}", formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
-                         x=lambda xp, g, x, limit: kept(xp, ~((x >= -limit) & (x <= limit)), g))
-threshold = elementwise("threshold", lambda xp, x, *, threshold, value: select(xp, x <= threshold, value, x), promote="number",
-                        tex=r"[{x} > {threshold}]\,{x} + [{x} \le {threshold}]\,{value}",
-                        formula=r"\bar{x} = [x > \theta]\,\bar{y}",
-                        x=lambda xp, g, x, threshold: kept(xp, ~(x <= threshold), g))
+leaky_relu = elementwise(
+    "leaky_relu",
+    leaky,
+    promote="real tensors",
+    tex=r"\max({x}, 0) + {slope} \min({x}, 0)",
+    formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,s\,\bar{y}",
+    x=lambda xp, g, x, slope: select(xp, x > 0, g, g * slope),
+)
+prelu = elementwise(
+    "prelu",
+    lambda xp, x, w: select(xp, x > 0, x, w * x),
+    node="PreluKernelBackward0",
+    promote="real tensors",
+    tex=r"\max({x}, 0) + {w} \min({x}, 0)",
+    formula=r"\bar{x} = [x > 0]\,\bar{y} + [x \le 0]\,w\,\bar{y}, \quad \bar{w} = [x \le 0]\,x\,\bar{y}",
+    x=lambda xp, g, x, w: select(xp, x > 0, g, w * g),
+    w=lambda xp, g, x: xp.where(x > 0, 0, x * g),
+)
+hardtanh = elementwise(
+    "hardtanh",
+    lambda xp, x, *, low, high: xp.clip(x, low, high),
+    promote="number",
+    tex=r"\min(\max({x}, {low}), {high})",
+    formula=r"\bar{x} = [a < x < b]\,\bar{y}",
+    x=lambda xp, g, x, low, high: kept(xp, (x > low) & (x < high), g),
+)
+hardsigmoid = elementwise(
+    "hardsigmoid",
+    lambda xp, x: xp.clip(x + 3, 0, 6) / 6,
+    promote="real tensors",
+    tex=r"\tfrac{{1}}{{6}} \min(\max({x} + 3, 0), 6)",
+    formula=r"\bar{x} = \tfrac{1}{6}\,[-3 < x < 3]\,\bar{y}",
+    x=lambda xp, g, x: kept(xp, (x > -3) & (x < 3), g / 6),
+)
+hardswish = elementwise(
+    "hardswish",
+    lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6,
+    promote="real tensors",
+    tex=r"\tfrac{{1}}{{6}}\,{x} \min(\max({x} + 3, 0), 6)",
+    formula=r"\bar{x} = [-3 < x < 3]\,(\tfrac{x}{3} + \tfrac{1}{2})\,\bar{y} + [x \ge 3]\,\bar{y}",
+    x=lambda xp, g, x: kept(xp, x > -3, select(xp, x < 3, g * (x / 3 + 0.5), g)),
+)
+softshrink = elementwise(
+    "softshrink",
+    lambda xp, x, *, limit: select(xp, apart(x, limit), x - xp.copysign(limit, x), x * 0),
+    promote="real tensors",
+    tex=r"\mathrm{{sgn}}({x}) \max(|{x}| - {limit}, 0)",
+    formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
+    x=lambda xp, g, x, limit: kept(xp, apart(x, limit), g),
+)
+hardshrink = elementwise(
+    "hardshrink",
+    lambda xp, x, *, limit: kept(xp, ~((x >= -limit) & (x <= limit)), x),
+    promote="real tensors",
+    tex=r"[|{x}| > {limit}]\,{x}",
+    formula=r"\bar{x} = [|x| > \lambda]\,\bar{y}",
+    x=lambda xp, g, x, limit: kept(xp, ~((x >= -limit) & (x <= limit)), g),
+)
+threshold = elementwise(
+    "threshold",
+    lambda xp, x, *, threshold, value: select(xp, x <= threshold, value, x),
+    promote="number",
+    tex=r"[{x} > {threshold}]\,{x} + [{x} \le {threshold}]\,{value}",
+    formula=r"\bar{x} = [x > \theta]\,\bar{y}",
+    x=lambda xp, g, x, threshold: kept(xp, ~(x <= threshold), g),
+)
 
 
 # --------------------------------------------------------------------------------------------------------- exponentials
@@ -106,12 +144,23 @@ def elu_slope_forward(xp: Namespace, x: Array, *, alpha: float, scale: float, ra
     return select(xp, x > 0, scale, e)
 
 
-elu_slope = elementwise("elu_slope", elu_slope_forward, node="EluBackwardBackward0", tex=r"\mathrm{{ELU}}'({x})",
-                        formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
-                        x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)), promote="single")
-elu = elementwise("elu", elu_forward, promote="real tensors", tex=r"\mathrm{{ELU}}({x})",
-                  formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
-                  x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate))
+elu_slope = elementwise(
+    "elu_slope",
+    elu_slope_forward,
+    node="EluBackwardBackward0",
+    tex=r"\mathrm{{ELU}}'({x})",
+    formula=r"\bar{x} = [x < 0]\,\beta\,y\,\bar{y}",
+    x=lambda xp, g, x, out, rate: kept(xp, x < 0, g * (out * rate)),
+    promote="single",
+)
+elu = elementwise(
+    "elu",
+    elu_forward,
+    promote="real tensors",
+    tex=r"\mathrm{{ELU}}({x})",
+    formula=r"\bar{x} = s\,([x > 0] + [x \le 0]\,\alpha\,\beta\,e^{\beta x})\,\bar{y}",
+    x=lambda x, alpha, scale, rate: elu_slope(x, alpha=alpha, scale=scale, rate=rate),
+)
 
 
 def softplus_forward(xp: Namespace, x: Array, *, beta: float, threshold: float) -> Array:
@@ -130,12 +179,22 @@ def softplus_forward(xp: Namespace, x: Array, *, beta: float, threshold: float) 
 
 
 softplus_slope = elementwise(
-    "softplus_slope", lambda xp, x, *, beta, threshold: xp.maximum(sigmoid(x * beta), x * beta > threshold),
-    node="SoftplusBackwardBackward0", tex=r"\sigma(\beta {x})", formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
-    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta), promote="single")
-softplus = elementwise("softplus", softplus_forward, promote="real tensors",
-                       tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})", formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
-                       x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold))
+    "softplus_slope",
+    lambda xp, x, *, beta, threshold: xp.maximum(sigmoid(x * beta), x * beta > threshold),
+    node="SoftplusBackwardBackward0",
+    tex=r"\sigma(\beta {x})",
+    formula=r"\bar{x} = \beta\,y\,(1 - y)\,\bar{y}",
+    x=lambda xp, g, x, out, beta, threshold: xp.where(x * beta >= threshold, 0, g * out * (1 - out) * beta),
+    promote="single",
+)
+softplus = elementwise(
+    "softplus",
+    softplus_forward,
+    promote="real tensors",
+    tex=r"\tfrac{{1}}{{\beta}} \log(1 + e^{{\beta {x}}})",
+    formula=r"\bar{x} = \sigma(\beta x)\,\bar{y}",
+    x=lambda x, beta, threshold: softplus_slope(x, beta=beta, threshold=threshold),
+)
 
 
 def logsigmoid_forward(xp: Namespace, x: Array) -> Array:
@@ -147,9 +206,15 @@ def logsigmoid_forward(xp: Namespace, x: Array) -> Array:
     return xp.subtract(xp.minimum(x, 0), e, out=e)
 
 
-logsigmoid = elementwise("logsigmoid", logsigmoid_forward, promote="real tensors",
-                         node="LogSigmoidBackward0", tex=r"\log \sigma({x})", formula=r"\bar{x} = \sigma(-x)\,\bar{y}",
-                         x=lambda x: sigmoid(-x))
+logsigmoid = elementwise(
+    "logsigmoid",
+    logsigmoid_forward,
+    promote="real tensors",
+    node="LogSigmoidBackward0",
+    tex=r"\log \sigma({x})",
+    formula=r"\bar{x} = \sigma(-x)\,\bar{y}",
+    x=lambda x: sigmoid(-x),
+)
 
 
 def silu_forward(xp: Namespace, x: Array) -> Array:
@@ -165,8 +230,14 @@ def silu_slope(x: Array) -> Array:
     return s * (1 + x * (1 - s))
 
 
-silu = elementwise("silu", silu_forward, promote="real tensors", tex=r"{x}\,\sigma({x})",
-                   formula=r"\bar{x} = \sigma(x)\,(1 + x\,(1 - \sigma(x)))\,\bar{y}", x=silu_slope)
+silu = elementwise(
+    "silu",
+    silu_forward,
+    promote="real tensors",
+    tex=r"{x}\,\sigma({x})",
+    formula=r"\bar{x} = \sigma(x)\,(1 + x\,(1 - \sigma(x)))\,\bar{y}",
+    x=silu_slope,
+)
 
 
 def bent(xp: Namespace, x: Array) -> Array:
@@ -181,14 +252,19 @@ def mish_slope(xp: Namespace, x: Array) -> Array:
     return t + x * sigmoid(x) * (1 - t * t)
 
 
-mish = elementwise("mish", lambda xp, x: x * bent(xp, x), promote="real tensors", tex=r"{x} \tanh \log(1 + e^{{{x}}})",
-                   formula=r"\bar{x} = (t + x\,\sigma(x)\,(1 - t^2))\,\bar{y}, \quad t = \tanh \log(1 + e^{x})",
-                   x=mish_slope)
+mish = elementwise(
+    "mish",
+    lambda xp, x: x * bent(xp, x),
+    promote="real tensors",
+    tex=r"{x} \tanh \log(1 + e^{{{x}}})",
+    formula=r"\bar{x} = (t + x\,\sigma(x)\,(1 - t^2))\,\bar{y}, \quad t = \tanh \log(1 + e^{x})",
+    x=mish_slope,
+)
 
 
 # ----------------------------------------------------------------------------------------------------------------- GELU
-FEW, BLOCK = 1 << 9, 1 << 14                                              # elements; several buffers of a block fit the cache
-CUBIC = 0.044715                                                    # of the approximation: tanh(√(2/π) (x + 0.044715 x³))
+FEW, BLOCK = 1 << 9, 1 << 14  # elements; several buffers of a block fit the cache
+CUBIC = 0.044715  # of the approximation: tanh(√(2/π) (x + 0.044715 x³))
 
 
 def tail(x: Array) -> tuple[Array, Array]:
@@ -217,7 +293,7 @@ def in_blocks(function: Callable[[Array, Array], None], x: Array) -> Array:
         return out
     flat, into = x.reshape(-1), out.reshape(-1)
     for start in range(0, x.size, BLOCK):
-        function(flat[start:start + BLOCK], into[start:start + BLOCK])
+        function(flat[start : start + BLOCK], into[start : start + BLOCK])
     return out
 
 
@@ -275,12 +351,23 @@ def gelu_slope_forward(xp: Namespace, x: Array) -> Array:
     return e
 
 
-gelu_slope = elementwise("gelu_slope", gelu_slope_forward, node="GeluBackwardBackward0", tex=r"\mathrm{{GELU}}'({x})",
-                         formula=r"\bar{x} = (2 - x^2)\,\varphi(x)\,\bar{y}",
-                         x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)), promote="single")
-gelu = elementwise("gelu", gelu_forward, promote="real tensors", tex=r"{x}\,\Phi({x})",
-                   formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
-                   x=lambda x: gelu_slope(x))  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)
+gelu_slope = elementwise(
+    "gelu_slope",
+    gelu_slope_forward,
+    node="GeluBackwardBackward0",
+    tex=r"\mathrm{{GELU}}'({x})",
+    formula=r"\bar{x} = (2 - x^2)\,\varphi(x)\,\bar{y}",
+    x=lambda xp, x: xp.exp(x * x * -0.5) * (2 - x * x) * (1 / sqrt(2 * pi)),
+    promote="single",
+)
+gelu = elementwise(
+    "gelu",
+    gelu_forward,
+    promote="real tensors",
+    tex=r"{x}\,\Phi({x})",
+    formula=r"\bar{x} = (\Phi(x) + x\,\varphi(x))\,\bar{y}",
+    x=lambda x: gelu_slope(x),  # noqa: PLW0108  (a primitive is no function, whose parameters could be read)
+)
 
 
 def half_tanh(x: Array) -> Array:
@@ -294,7 +381,11 @@ def gelu_tanh_slope(x: Array) -> Array:
 
 
 gelu_tanh: Primitive = elementwise(
-    "gelu_tanh", lambda x: x * half_tanh(x), node="GeluBackward0", promote="real tensors",
+    "gelu_tanh",
+    lambda x: x * half_tanh(x),
+    node="GeluBackward0",
+    promote="real tensors",
     tex=r"\tfrac{{1}}{{2}}\,{x}\,(1 + \tanh(\sqrt{{2/\pi}}\,({x} + 0.044715\,{x}^3)))",
     formula=r"\bar{x} = (s + 2\sqrt{2/\pi}\,x\,s\,(1 - s)\,(1 + 0.134145\,x^2))\,\bar{y}, \quad s = y / x",
-    x=gelu_tanh_slope)
+    x=gelu_tanh_slope,
+)

@@ -3,6 +3,7 @@
 A rule is written once and run on arrays of NumPy and of CuPy, and, where a derivative is differentiated, on Tensors (see
 `traced`). No type says what these have in common, so `Array` and `Namespace` are names of Any.
 """
+
 from __future__ import annotations
 
 from typing import Any, TypeAlias

@@ -4,6 +4,7 @@ The products are of many small matrices, which are mostly views: heads that a tr
 that. `mask` is an array added to the scores (0 and -inf, or any numbers), or None; no gradient goes to it. A row that it forbids
 whole has weights of zero, not NaN. `axis` is (-1,).
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -49,15 +50,25 @@ def weighted_mean(weights: Array, value: Array) -> Array:
 
 
 scores = bilinear(
-    "scores", similarity, tex=r"{scale}\,{query}\,{key}^{{\top}}", node="BmmBackward0",
+    "scores",
+    similarity,
+    tex=r"{scale}\,{query}\,{key}^{{\top}}",
+    node="BmmBackward0",
     reads=lambda arg, x_shape, out_shape, meta: pair_groups(arg, x_shape, out_shape),
     query=lambda g, key, scale: scaled(product(g, key), scale),
     key=lambda g, query, scale: scaled(product(g.mT, query), scale),
-    explain=lambda query, key: misfit(query, (*key[:-2], key[-1], key[-2])))
+    explain=lambda query, key: misfit(query, (*key[:-2], key[-1], key[-2])),
+)
 mixture = bilinear(
-    "mixture", weighted_mean, tex=r"{weights}\,{value}", node="BmmBackward0",
+    "mixture",
+    weighted_mean,
+    tex=r"{weights}\,{value}",
+    node="BmmBackward0",
     reads=lambda arg, x_shape, out_shape, meta: matmul_groups({"weights": "a", "value": "b"}[arg], x_shape, out_shape, meta),
-    weights=lambda g, value: product(g, value.mT), value=lambda g, weights: product(weights.mT, g), explain=misfit)
+    weights=lambda g, value: product(g, value.mT),
+    value=lambda g, weights: product(weights.mT, g),
+    explain=misfit,
+)
 
 
 def pair_groups(arg: str, x_shape: Shape, out_shape: Shape) -> Any:
@@ -66,7 +77,7 @@ def pair_groups(arg: str, x_shape: Shape, out_shape: Shape) -> Any:
     return np.broadcast_to(rows, x_shape), np.broadcast_to(rows if arg == "query" else rows.mT, out_shape)
 
 
-SAFE = 60.0                      # e^60 and e^-60 are far inside float32, and so are sums of them
+SAFE = 60.0  # e^60 and e^-60 are far inside float32, and so are sums of them
 
 
 def weights_forward(xp: Namespace, x: Array, *, mask: Array | None, axis: Axes) -> Array:
@@ -92,7 +103,13 @@ def weights_slope(xp: Namespace, g: Array, out: Array, axis: Axes) -> Array:
     return slope * out
 
 
-safe_softmax = primitive("safe_softmax", weights_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
-                         formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",
-                         vjp={"x": weights_slope}, jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)},  # noqa: PLW0108  (it says t)
-                         promote="single")
+safe_softmax = primitive(
+    "safe_softmax",
+    weights_forward,
+    tex=r"\mathrm{{softmax}}({x})",
+    reads="axes",
+    formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",
+    vjp={"x": weights_slope},
+    jvp={"x": lambda xp, t, out, axis: weights_slope(xp, t, out, axis)},  # noqa: PLW0108  (it says t)
+    promote="single",
+)

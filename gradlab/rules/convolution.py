@@ -12,6 +12,7 @@ off at the end. With a stride the image is first taken apart into phases (every 
 
 Batch axes may lead either argument: they are folded into the images, or into the channels that the other argument lacks.
 """
+
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
@@ -25,7 +26,7 @@ from gradlab.core.primitive import Primitive, bilinear, primitive
 from gradlab.core.sparsity import numbered
 from gradlab.rules.arguments import Array, Meta, Namespace, Shape
 
-IN_CACHE, AT_MOST = 1 << 20, 1 << 25           # bytes of columns that are made at a time: of several images, of a single one
+IN_CACHE, AT_MOST = 1 << 20, 1 << 25  # bytes of columns that are made at a time: of several images, of a single one
 
 Ints = tuple[int, ...]
 
@@ -35,9 +36,10 @@ class Plan:
 
     def __init__(self, size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
         reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-        phase = tuple([max(-(-(n + 2 * p) // s), r // s + o)
-                       for n, o, r, s, p in zip(size, out, reach, stride, padding, strict=True)])
-        steps = [prod(phase[i + 1:]) for i in range(len(phase))]
+        phase = tuple(
+            [max(-(-(n + 2 * p) // s), r // s + o) for n, o, r, s, p in zip(size, out, reach, stride, padding, strict=True)]
+        )
+        steps = [prod(phase[i + 1 :]) for i in range(len(phase))]
         taps = [[i * d for i, d in zip(tap, dilation, strict=True)] for tap in product(*map(range, kernel))]
         parts = {tuple(i % s for i, s in zip(tap, stride, strict=True)) for tap in taps}
         self.size, self.out, self.kernel, self.rank = size, out, kernel, len(size) + 2
@@ -45,13 +47,15 @@ class Plan:
         self.grid, self.length = phase, prod(stride) * prod(phase)
         self.starts = [
             int(np.ravel_multi_index([i % s for i, s in zip(tap, stride, strict=True)], stride)) * prod(phase)
-            + sum(i // s * step for i, s, step in zip(tap, stride, steps, strict=True)) for tap in taps]
+            + sum(i // s * step for i, s, step in zip(tap, stride, steps, strict=True))
+            for tap in taps
+        ]
         self.positions = 1 + sum((o - 1) * step for o, step in zip(out, steps, strict=True)) if prod(out) else 0
         self.rows = (out[0], *phase[1:])
         self.cut = (Ellipsis, *(slice(o) for o in out))
         self.fills = [self._fill(part) for part in parts]
-        self.whole = sum(prod(s.stop - s.start for s in there[1 + len(size):]) for there, _ in self.fills) == prod(size)
-        self.plain = prod(kernel) == 1 and out == size and not any(padding)               # the image is its own column
+        self.whole = sum(prod(s.stop - s.start for s in there[1 + len(size) :]) for there, _ in self.fills) == prod(size)
+        self.plain = prod(kernel) == 1 and out == size and not any(padding)  # the image is its own column
 
     @cached_property
     def turned(self) -> Plan | None:
@@ -98,7 +102,7 @@ class Plan:
             return flat[:, :, None, a:b]
         made = xp.empty((*flat.shape[:2], len(self.starts), b - a), dtype=flat.dtype)
         for k, start in enumerate(self.starts):
-            made[:, :, k] = flat[:, :, start + a:start + b]
+            made[:, :, k] = flat[:, :, start + a : start + b]
         return made
 
     def spaced(self, xp: Any, y: Any) -> Any:
@@ -163,7 +167,7 @@ def spread(xp: Any, y: Any, w: Any, plan: Plan, groups: int) -> Any:
         for a, b in plan.ranges(c, y.itemsize):
             columns = xp.matmul(w, rows[..., a:b]).reshape(m, c, len(plan.starts), b - a)
             for k, start in enumerate(plan.starts):
-                flat[:, :, start + a:start + b] += columns[:, :, k]
+                flat[:, :, start + a : start + b] += columns[:, :, k]
         laid, image = flat.reshape(m, c, *plan.stride, *plan.grid), x[part]
         for there, here in plan.fills:
             image[here] = laid[there]
@@ -190,8 +194,8 @@ def fold(xp: Any, x: Any, rank: int, axis: int, groups: int) -> tuple[Any, Ints]
     lead, own = x.shape[:-rank], x.shape[-rank:]
     if not lead:
         return x, lead
-    x = x.reshape(prod(lead), *own[:axis], groups, own[axis] // groups, *own[axis + 1:])
-    return xp.moveaxis(x, 0, axis + 1).reshape(*own[:axis], prod(lead) * own[axis], *own[axis + 1:]), lead
+    x = x.reshape(prod(lead), *own[:axis], groups, own[axis] // groups, *own[axis + 1 :])
+    return xp.moveaxis(x, 0, axis + 1).reshape(*own[:axis], prod(lead) * own[axis], *own[axis + 1 :]), lead
 
 
 def unfold(xp: Any, x: Any, lead: Ints, axis: int, groups: int) -> Any:
@@ -200,12 +204,19 @@ def unfold(xp: Any, x: Any, lead: Ints, axis: int, groups: int) -> Any:
         return x
     own, b = x.shape, prod(lead)
     each = own[axis] // (groups * b)
-    x = x.reshape(*own[:axis], groups, b, each, *own[axis + 1:])
-    return xp.moveaxis(x, axis + 1, 0).reshape(*lead, *own[:axis], groups * each, *own[axis + 1:])
+    x = x.reshape(*own[:axis], groups, b, each, *own[axis + 1 :])
+    return xp.moveaxis(x, axis + 1, 0).reshape(*lead, *own[:axis], groups * each, *own[axis + 1 :])
 
 
-def on_batches(xp: Any, run: Any, a: Any, b: Any, rank: int, axes: tuple[tuple[int, int], tuple[int, int]],
-               into: tuple[tuple[int, int], tuple[int, int]]) -> Any:
+def on_batches(
+    xp: Any,
+    run: Any,
+    a: Any,
+    b: Any,
+    rank: int,
+    axes: tuple[tuple[int, int], tuple[int, int]],
+    into: tuple[tuple[int, int], tuple[int, int]],
+) -> Any:
     """run(a, b) where batch axes may lead either: `axes` says which axis of each (and in how many groups) takes them in, `into`
     in which axis of the result they come out. Where both are led, they are the same batch, taken one by one."""
     if a.ndim > rank and b.ndim > rank:
@@ -221,18 +232,19 @@ def on_batches(xp: Any, run: Any, a: Any, b: Any, rank: int, axes: tuple[tuple[i
 
 
 def conv_forward(xp: Namespace, x: Array, w: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(xp, lambda x, w: convolved(xp, x, w, None, plan, groups), x, w, plan.rank,
-                      ((0, 1), (0, groups)), ((0, 1), (1, groups)))
+    return on_batches(
+        xp, lambda x, w: convolved(xp, x, w, None, plan, groups), x, w, plan.rank, ((0, 1), (0, groups)), ((0, 1), (1, groups))
+    )
 
 
 def conv_input_forward(xp: Namespace, y: Array, w: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(xp, lambda y, w: spread(xp, y, w, plan, groups), y, w, plan.rank,
-                      ((0, 1), (1, 1)), ((0, 1), (1, groups)))
+    return on_batches(xp, lambda y, w: spread(xp, y, w, plan, groups), y, w, plan.rank, ((0, 1), (1, 1)), ((0, 1), (1, groups)))
 
 
 def conv_weight_forward(xp: Namespace, x: Array, y: Array, *, plan: Plan, groups: int) -> Array:
-    return on_batches(xp, lambda x, y: correlated(xp, x, y, plan, groups), x, y, plan.rank,
-                      ((1, groups), (1, groups)), ((1, 1), (0, groups)))
+    return on_batches(
+        xp, lambda x, y: correlated(xp, x, y, plan, groups), x, y, plan.rank, ((1, groups), (1, groups)), ((1, 1), (0, groups))
+    )
 
 
 def conv_bias_forward(xp: Namespace, x: Array, w: Array, bias: Array, *, plan: Plan, groups: int, transposed: bool) -> Array:
@@ -249,8 +261,10 @@ def conv_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     at, groups, (images, o) = meta["plan"].reached(), meta["groups"], out_shape[:2]
     if arg == "w":
         merged = np.broadcast_to(numbered((o, 1, len(at))), (o, x_shape[1], len(at)))
-        return [(merged, np.broadcast_to(np.where(place >= 0, np.arange(o)[:, None] * len(at) + k, -1), (images, o, place.size)))
-                for k, place in enumerate(at)]
+        return [
+            (merged, np.broadcast_to(np.where(place >= 0, np.arange(o)[:, None] * len(at) + k, -1), (images, o, place.size)))
+            for k, place in enumerate(at)
+        ]
     merged, first = by_group(images, x_shape[1], groups, prod(x_shape[2:]))
     return [(merged, np.where(place >= 0, first[:, np.arange(o) // (o // groups), None] + place, -1)) for place in at]
 
@@ -266,8 +280,10 @@ def conv_input_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> 
     if arg == "w":
         each = c // groups
         merged = np.broadcast_to(numbered((groups, 1, each, len(at))), (groups, x_shape[0] // groups, each, len(at)))
-        return [(merged, np.broadcast_to(np.where(place >= 0, np.arange(c)[:, None] * len(at) + k, -1), (images, c, size)))
-                for k, place in enumerate(back)]
+        return [
+            (merged, np.broadcast_to(np.where(place >= 0, np.arange(c)[:, None] * len(at) + k, -1), (images, c, size)))
+            for k, place in enumerate(back)
+        ]
     merged, first = by_group(images, x_shape[1], groups, prod(x_shape[2:]))
     return [(merged, np.where(place >= 0, first[:, group, None] + place, -1)) for place in back]
 
@@ -279,15 +295,20 @@ def conv_weight_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) ->
     merged = np.broadcast_to(numbered(x_shape[1:]), x_shape)
     out = np.arange(o)[:, None, None]
     channel = out * size if arg == "y" else (out // (o // groups) * each + np.arange(each)[:, None]) * size
-    return [(merged, np.broadcast_to(np.where(place >= 0, channel + (p if arg == "y" else place), -1), (o, each, place.size)))
-            for p, place in enumerate(at.T)]
+    return [
+        (merged, np.broadcast_to(np.where(place >= 0, channel + (p if arg == "y" else place), -1), (o, each, place.size)))
+        for p, place in enumerate(at.T)
+    ]
 
 
 def conv_bias_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     if arg == "bias":
         return None, np.broadcast_to(np.arange(x_shape[0]).reshape(-1, *(1,) * (len(out_shape) - 2)), out_shape)
-    return conv_input_reads({"x": "y", "w": "w"}[arg], x_shape, out_shape, meta) if meta["transposed"] else conv_reads(
-        arg, x_shape, out_shape, meta)
+    return (
+        conv_input_reads({"x": "y", "w": "w"}[arg], x_shape, out_shape, meta)
+        if meta["transposed"]
+        else conv_reads(arg, x_shape, out_shape, meta)
+    )
 
 
 def by_group(images: int, channels: int, groups: int, size: int) -> tuple[Array, Array]:
@@ -300,20 +321,35 @@ def by_group(images: int, channels: int, groups: int, size: int) -> tuple[Array,
 TWICE = "ConvolutionBackwardBackward0"
 
 conv = bilinear(
-    "conv", conv_forward, reads=conv_reads, node="ConvolutionBackward0", tex=r"{x} \star {w}",
+    "conv",
+    conv_forward,
+    reads=conv_reads,
+    node="ConvolutionBackward0",
+    tex=r"{x} \star {w}",
     formula=r"\bar{x} = \bar{y} \star^{\top} w,\quad \bar{w} = x \star \bar{y}",
     x=lambda g, w, plan, groups: conv_input(g, w, plan=plan, groups=groups),
-    w=lambda g, x, plan, groups: conv_weight(x, g, plan=plan, groups=groups))
+    w=lambda g, x, plan, groups: conv_weight(x, g, plan=plan, groups=groups),
+)
 conv_input: Primitive = bilinear(
-    "conv_input", conv_input_forward, reads=conv_input_reads, node=TWICE, tex=r"{y} \star^{{\top}} {w}",
+    "conv_input",
+    conv_input_forward,
+    reads=conv_input_reads,
+    node=TWICE,
+    tex=r"{y} \star^{{\top}} {w}",
     formula=r"\bar{y} = \bar{x} \star w,\quad \bar{w} = \bar{x} \star y",
     y=lambda g, w, plan, groups: conv(g, w, plan=plan, groups=groups),
-    w=lambda g, y, plan, groups: conv_weight(g, y, plan=plan, groups=groups))
+    w=lambda g, y, plan, groups: conv_weight(g, y, plan=plan, groups=groups),
+)
 conv_weight: Primitive = bilinear(
-    "conv_weight", conv_weight_forward, reads=conv_weight_reads, node=TWICE, tex=r"{x} \star {y}",
+    "conv_weight",
+    conv_weight_forward,
+    reads=conv_weight_reads,
+    node=TWICE,
+    tex=r"{x} \star {y}",
     formula=r"\bar{x} = y \star^{\top} \bar{w},\quad \bar{y} = x \star \bar{w}",
     x=lambda g, y, plan, groups: conv_input(y, g, plan=plan, groups=groups),
-    y=lambda g, x, plan, groups: conv(x, g, plan=plan, groups=groups))
+    y=lambda g, x, plan, groups: conv(x, g, plan=plan, groups=groups),
+)
 conv_transpose = conv_input.named("ConvolutionBackward0")
 
 
@@ -329,11 +365,21 @@ def adjoint_in_w(x: Array, y: Array, plan: Plan, groups: int, transposed: bool) 
 DIRECT, ADJOINT = {False: conv, True: conv_input}, {False: conv_input, True: conv}
 
 conv_bias = primitive(
-    "conv_bias", conv_bias_forward, reads=conv_bias_reads, node="ConvolutionBackward0", tex=r"{x} \star {w} + {bias}",
+    "conv_bias",
+    conv_bias_forward,
+    reads=conv_bias_reads,
+    node="ConvolutionBackward0",
+    tex=r"{x} \star {w} + {bias}",
     formula=r"\bar{x} = \bar{y} \star^{\top} w,\quad \bar{w} = x \star \bar{y},\quad \bar{b} = \textstyle\sum \bar{y}",
-    vjp={"x": lambda g, w, plan, groups, transposed: ADJOINT[transposed](g, w, plan=plan, groups=groups),
-         "w": lambda g, x, plan, groups, transposed: adjoint_in_w(x, g, plan, groups, transposed),
-         "bias": over_channels},
-    jvp={"x": lambda t, w, plan, groups, transposed: DIRECT[transposed](t, w, plan=plan, groups=groups),
-         "w": lambda t, x, plan, groups, transposed: DIRECT[transposed](x, t, plan=plan, groups=groups),
-         "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))]}, promote="single")
+    vjp={
+        "x": lambda g, w, plan, groups, transposed: ADJOINT[transposed](g, w, plan=plan, groups=groups),
+        "w": lambda g, x, plan, groups, transposed: adjoint_in_w(x, g, plan, groups, transposed),
+        "bias": over_channels,
+    },
+    jvp={
+        "x": lambda t, w, plan, groups, transposed: DIRECT[transposed](t, w, plan=plan, groups=groups),
+        "w": lambda t, x, plan, groups, transposed: DIRECT[transposed](x, t, plan=plan, groups=groups),
+        "bias": lambda t, plan: t[(Ellipsis, None, slice(None), *(None,) * (plan.rank - 2))],
+    },
+    promote="single",
+)

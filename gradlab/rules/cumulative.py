@@ -3,6 +3,7 @@
 The rules of products and of log-sum-exps are one recurrence, r[i] = g[i] + a[i] r[i+1], run in log n steps of whole arrays
 (`recurrence`): nothing is divided, so zeros are as good as any number, and every factor of a log-sum-exp is at most 1.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,8 +23,9 @@ def recurrence(xp: Namespace, g: Array, a: Array, axis: Axes, forward: bool) -> 
     n, s = g.shape[axis[0]], 1
     while s < n:
         early, late = part(g, axis, 0, n - s), part(g, axis, s, None)
-        g = xp.concatenate([part(g, axis, 0, s), late + a * early] if forward else
-                           [early + a * late, part(g, axis, n - s, None)], axis=axis[0])
+        g = xp.concatenate(
+            [part(g, axis, 0, s), late + a * early] if forward else [early + a * late, part(g, axis, n - s, None)], axis=axis[0]
+        )
         a = part(a, axis, 0, max(n - 2 * s, 0)) * part(a, axis, s, None)
         s *= 2
     return g
@@ -31,8 +33,7 @@ def recurrence(xp: Namespace, g: Array, a: Array, axis: Axes, forward: bool) -> 
 
 def before(xp: Namespace, out: Array, axis: Axes) -> Array:
     """The running product of what comes earlier: `out` one place later, 1 in the first."""
-    return xp.concatenate([xp.ones_like(part(out, axis, 0, 1)), part(out, axis, 0, max(out.shape[axis[0]] - 1, 0))],
-                          axis=axis[0])
+    return xp.concatenate([xp.ones_like(part(out, axis, 0, 1)), part(out, axis, 0, max(out.shape[axis[0]] - 1, 0))], axis=axis[0])
 
 
 def accumulated(xp: Namespace, name: str, x: Array, axis: int) -> Array:
@@ -50,8 +51,11 @@ def accumulated(xp: Namespace, name: str, x: Array, axis: int) -> Array:
 def running(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes) -> Array:
     """Running sums or products. Floats are added up in double, as torch does it on the CPU."""
     wide = np.float64 if x.dtype.kind == "f" else x.dtype
-    made = ufunc.accumulate(x, axis[0], wide) if xp is np else (xp.cumsum if ufunc is np.add else xp.cumprod)(
-        x, axis=axis[0], dtype=wide)
+    made = (
+        ufunc.accumulate(x, axis[0], wide)
+        if xp is np
+        else (xp.cumsum if ufunc is np.add else xp.cumprod)(x, axis=axis[0], dtype=wide)
+    )
     return made.astype(x.dtype, copy=False)
 
 
@@ -62,8 +66,14 @@ def running_sum(xp: Namespace, x: Array, *, axis: Axes, backwards: bool) -> Arra
     return xp.flip(made, axis=axis[0]) if backwards else made
 
 
-cumsum: Primitive = linear("cumsum", running_sum, reads="axes", promote="sum", tex=r"\mathrm{{cumsum}}({x})",
-                           x=lambda g, axis, backwards: cumsum(g, axis=axis, backwards=not backwards))
+cumsum: Primitive = linear(
+    "cumsum",
+    running_sum,
+    reads="axes",
+    promote="sum",
+    tex=r"\mathrm{{cumsum}}({x})",
+    x=lambda g, axis, backwards: cumsum(g, axis=axis, backwards=not backwards),
+)
 
 
 def products_vjp(xp: Namespace, g: Array, x: Array, out: Array, axis: Axes) -> Array:
@@ -74,10 +84,17 @@ def products_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> A
     return recurrence(xp, before(xp, out, axis) * t, part(x, axis, 1, None), axis, True) if axis else t
 
 
-cumprod = primitive("cumprod", lambda xp, x, *, axis: running(xp, np.multiply, x, axis) if axis else x.copy(), reads="axes",
-                    promote="sum", masks=True, tex=r"\mathrm{{cumprod}}({x})",
-                    formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k \prod_{j \leq k,\, j \neq i} x_j",
-                    vjp={"x": products_vjp}, jvp={"x": products_jvp})
+cumprod = primitive(
+    "cumprod",
+    lambda xp, x, *, axis: running(xp, np.multiply, x, axis) if axis else x.copy(),
+    reads="axes",
+    promote="sum",
+    masks=True,
+    tex=r"\mathrm{{cumprod}}({x})",
+    formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k \prod_{j \leq k,\, j \neq i} x_j",
+    vjp={"x": products_vjp},
+    jvp={"x": products_jvp},
+)
 
 
 def decay(xp: Namespace, out: Array, axis: Axes) -> Array:
@@ -93,7 +110,14 @@ def logs_jvp(xp: Namespace, t: Array, x: Array, out: Array, axis: Axes) -> Array
     return recurrence(xp, xp.exp(x - out) * t, decay(xp, out, axis), axis, True) if axis else t
 
 
-logcumsumexp = primitive("logcumsumexp", lambda xp, x, *, axis: accumulated(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
-                         reads="axes", masks=True, tex=r"\log\mathrm{{cumsum}}(e^{{{x}}})",
-                         formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k\,e^{x_i - y_k}",
-                         vjp={"x": logs_vjp}, jvp={"x": logs_jvp}, promote="single")
+logcumsumexp = primitive(
+    "logcumsumexp",
+    lambda xp, x, *, axis: accumulated(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
+    reads="axes",
+    masks=True,
+    tex=r"\log\mathrm{{cumsum}}(e^{{{x}}})",
+    formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k\,e^{x_i - y_k}",
+    vjp={"x": logs_vjp},
+    jvp={"x": logs_jvp},
+    promote="single",
+)

@@ -1,4 +1,5 @@
 """Euclidean distances of all pairs of rows, without the differences of all pairs in memory."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,8 +44,15 @@ def reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
 
 
 cdist = primitive(
-    "cdist", distances, reads=reads, promote="real tensors", tex=r"\lVert {a}_i - {b}_j \rVert",
+    "cdist",
+    distances,
+    reads=reads,
+    promote="real tensors",
+    tex=r"\lVert {a}_i - {b}_j \rVert",
     formula=r"\bar{a}_i = \sum_j \bar{y}_{ij}\,\frac{a_i - b_j}{y_{ij}}",
-    vjp={"a": lambda xp, g, a, b, out: pulled(xp, g * inverse(xp, out), a, b),
-         "b": lambda xp, g, a, b, out: pulled(xp, (g * inverse(xp, out)).mT, b, a)},
-    jvp={"a": pushed, "b": lambda xp, t, a, b, out: pushed(xp, t, b, a, out.mT).mT})
+    vjp={
+        "a": lambda xp, g, a, b, out: pulled(xp, g * inverse(xp, out), a, b),
+        "b": lambda xp, g, a, b, out: pulled(xp, (g * inverse(xp, out)).mT, b, a),
+    },
+    jvp={"a": pushed, "b": lambda xp, t, a, b, out: pushed(xp, t, b, a, out.mT).mT},
+)

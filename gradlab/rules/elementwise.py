@@ -3,6 +3,7 @@
 A rule that names `g` is a map, used where a product would turn an infinite cotangent into NaN (relu, where) or cost a
 pass (div). Python numbers are the only constants. The functions of one number are in `rules.elementary`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -57,39 +58,58 @@ def zero_slope(xp: Namespace, g: Array) -> Array:
 def undifferentiable(name: str, forward: Callable[..., Array], **options: Any) -> Any:
     """A primitive of two arguments that torch records without a derivative: asking for one is an error. Nothing that is
     checked of primitives holds for such a rule, so it is not listed among them."""
+
     def refuse(g: Array) -> NoReturn:
         raise RuntimeError(f"derivative for aten::{name} is not implemented. Call detach() on what it is computed from.")
+
     elementwise(f"{name}_", forward, a=refuse, b=refuse, node="NotImplemented", formula=r"\text{no derivative}", **options)
     return PRIMITIVES.pop(f"{name}_")
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
 add = elementwise("add", np.add, a=lambda g: g, b=lambda g: g, tex="{a} + {b}", promote="arithmetic")
-add_scaled = elementwise("add_scaled", lambda a, b, *, alpha: a + alpha * b,
-                         a=lambda g: g, b=lambda g, alpha: g * alpha, tex=r"{a} + {alpha}\,{b}", node="AddBackward0",
-                         formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}", promote="single")
+add_scaled = elementwise(
+    "add_scaled",
+    lambda a, b, *, alpha: a + alpha * b,
+    a=lambda g: g,
+    b=lambda g, alpha: g * alpha,
+    tex=r"{a} + {alpha}\,{b}",
+    node="AddBackward0",
+    formula=r"\bar{a} = \bar{y},\quad \bar{b} = \alpha\,\bar{y}",
+    promote="single",
+)
 sub_scaled = add_scaled.named("SubBackward0")
 sub = elementwise("sub", np.subtract, a=lambda g: g, b=lambda g: -g, tex="{a} - {b}", promote="difference")
-rsub = elementwise("rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1",
-                   promote="single")
+rsub = elementwise(
+    "rsub", lambda x, *, other: other - x, x=lambda g: -g, tex="{other} - {x}", node="RsubBackward1", promote="single"
+)
 mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{b}", promote="arithmetic")
-div = elementwise("div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}",
-                  promote="float")
+div = elementwise(
+    "div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}", promote="float"
+)
 neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
 absolute = elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number")
 reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float")
 addcmul = elementwise(
-    "addcmul", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
-    x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value * tensor2),
+    "addcmul",
+    lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
+    x=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * (value * tensor2),
     tensor2=lambda g, tensor1, value: g * (value * tensor1),
-    promote="single tensors", tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
-    formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}")
+    promote="single tensors",
+    tex=r"{x} + {value}\,{tensor1}\,{tensor2}",
+    formula=r"\bar{x} = \bar{y},\quad \bar{a} = v\,b\,\bar{y},\quad \bar{b} = v\,a\,\bar{y}",
+)
 addcdiv = elementwise(
-    "addcdiv", lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) / tensor2,
-    x=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
+    "addcdiv",
+    lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) / tensor2,
+    x=lambda g: g,
+    tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    promote="single tensors", tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
-    formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}")
+    promote="single tensors",
+    tex=r"{x} + {value}\,\frac{{{tensor1}}}{{{tensor2}}}",
+    formula=r"\bar{x} = \bar{y},\quad \bar{a} = \frac{v}{b}\,\bar{y},\quad \bar{b} = -\frac{v\,a}{b^2}\,\bar{y}",
+)
 
 
 def between(xp: Namespace, start: Array, end: Array, weight: Array) -> Array:
@@ -98,13 +118,26 @@ def between(xp: Namespace, start: Array, end: Array, weight: Array) -> Array:
     return xp.where(abs(weight) < 0.5, start + weight * step, end - step * (1 - weight))
 
 
-lerp = elementwise("lerp", between, start=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
-                   weight=lambda g, start, end: g * (end - start), node="LerpBackward1", promote="real tensors",
-                   tex=r"(1 - {weight})\,{start} + {weight}\,{end}")
+lerp = elementwise(
+    "lerp",
+    between,
+    start=lambda g, weight: g * (1 - weight),
+    end=lambda g, weight: g * weight,
+    weight=lambda g, start, end: g * (end - start),
+    node="LerpBackward1",
+    promote="real tensors",
+    tex=r"(1 - {weight})\,{start} + {weight}\,{end}",
+)
 lerp_scalar = elementwise(
-    "lerp_scalar", lambda xp, x, end, *, weight: between(xp, x, end, weight), x=lambda g, weight: g * (1 - weight),
-    end=lambda g, weight: g * weight, node="LerpBackward0", promote="real tensors", tex=r"(1 - {weight})\,{x} + {weight}\,{end}",
-    formula=r"\bar{x} = (1 - w)\,\bar{y},\quad \bar{e} = w\,\bar{y}")
+    "lerp_scalar",
+    lambda xp, x, end, *, weight: between(xp, x, end, weight),
+    x=lambda g, weight: g * (1 - weight),
+    end=lambda g, weight: g * weight,
+    node="LerpBackward0",
+    promote="real tensors",
+    tex=r"(1 - {weight})\,{x} + {weight}\,{end}",
+    formula=r"\bar{x} = (1 - w)\,\bar{y},\quad \bar{e} = w\,\bar{y}",
+)
 
 
 # ------------------------------------------------------------------------------------------------- quotients in whole steps
@@ -115,8 +148,15 @@ def divisible(name: str, a: Array, b: Array) -> bool:
     if b.dtype.kind == "b":
         raise not_implemented(name, "Bool")
     if a.size:
-        within(name, b.all(), True, True, lambda wrong: RuntimeError(
-            "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."))
+        within(
+            name,
+            b.all(),
+            True,
+            True,
+            lambda wrong: RuntimeError(
+                "ZeroDivisionError: integers were divided by 0. Floats give inf or nan: call .float() first."
+            ),
+        )
     return False
 
 
@@ -146,16 +186,44 @@ def truncated_modulo(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.fmod(a, b)
 
 
-div_floor = elementwise("div_floor", floored_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\lfloor {a} / {b} \rfloor", promote="single")
-div_trunc = elementwise("div_trunc", truncated_quotient, a=zero_slope, b=zero_slope, node="DivBackward2",
-                        tex=r"\mathrm{{trunc}}({a} / {b})", promote="single")
-remainder = elementwise("remainder", modulo, a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b),
-                        node="RemainderBackward1", tex=r"{a} \bmod {b}",
-                        formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor", promote="single")
-fmod = elementwise("fmod", truncated_modulo, a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b), node="FmodBackward1",
-                   tex=r"{a} \,\mathrm{{fmod}}\, {b}",
-                   formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)", promote="single")
+div_floor = elementwise(
+    "div_floor",
+    floored_quotient,
+    a=zero_slope,
+    b=zero_slope,
+    node="DivBackward2",
+    tex=r"\lfloor {a} / {b} \rfloor",
+    promote="single",
+)
+div_trunc = elementwise(
+    "div_trunc",
+    truncated_quotient,
+    a=zero_slope,
+    b=zero_slope,
+    node="DivBackward2",
+    tex=r"\mathrm{{trunc}}({a} / {b})",
+    promote="single",
+)
+remainder = elementwise(
+    "remainder",
+    modulo,
+    a=lambda g: g,
+    b=lambda g, a, b: -g * div_floor(a, b),
+    node="RemainderBackward1",
+    tex=r"{a} \bmod {b}",
+    formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\lfloor a / b \rfloor",
+    promote="single",
+)
+fmod = elementwise(
+    "fmod",
+    truncated_modulo,
+    a=lambda g: g,
+    b=lambda g, a, b: -g * div_trunc(a, b),
+    node="FmodBackward1",
+    tex=r"{a} \,\mathrm{{fmod}}\, {b}",
+    formula=r"\bar{a} = \bar{y},\quad \bar{b} = -\bar{y}\,\mathrm{trunc}(a / b)",
+    promote="single",
+)
 remainder_scalar, fmod_scalar = remainder.named("RemainderBackward0"), fmod.named("FmodBackward0")
 floor_divide = undifferentiable("floor_divide", floored_quotient, tex=r"\lfloor {a} / {b} \rfloor")
 number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
@@ -164,31 +232,47 @@ number_remainder = undifferentiable("remainder", modulo, tex=r"{a} \bmod {b}")
 # --------------------------------------------------------------------------------------------------------------- powers
 def power(x: Array, exponent: float) -> Array:
     """x ** exponent. Small whole powers are products, as exact as the multiplication and far quicker than `pow`."""
-    if exponent == 2 and hasattr(x, "dtype"):                                  # (a formula keeps its square)
+    if exponent == 2 and hasattr(x, "dtype"):  # (a formula keeps its square)
         return x * x
     if exponent == 3:
         return x * x * x
-    if exponent == -0.5:                                                       # NaN for -∞, as the square root
-        return 1 / x ** 0.5
-    return x ** exponent
+    if exponent == -0.5:  # NaN for -∞, as the square root
+        return 1 / x**0.5
+    return x**exponent
 
 
-pow_scalar: Primitive = elementwise("pow_scalar", lambda x, *, exponent: power(x, exponent), node="PowBackward0", masks=True,
-                         x=lambda x, exponent: 0.0 if exponent == 0 else exponent * (
-                             x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1)),
-                         tex="{x}^{{{exponent}}}", promote="single")
+pow_scalar: Primitive = elementwise(
+    "pow_scalar",
+    lambda x, *, exponent: power(x, exponent),
+    node="PowBackward0",
+    masks=True,
+    x=lambda x, exponent: (
+        0.0
+        if exponent == 0
+        else exponent * (x if exponent == 2 and type(x) is not Tensor else pow_scalar(x, exponent=exponent - 1))
+    ),
+    tex="{x}^{{{exponent}}}",
+    promote="single",
+)
+
+
 def raised(xp: Namespace, a: Array, b: Array) -> Array:
     """a ** b. A negative power of an integer is rounded towards 0, so that only 1 and -1 have one."""
     if a.dtype.kind == "f" or (type(b) is np.ndarray and not (b < 0).any()):
-        return a ** b
+        return a**b
     sign = xp.where(b % 2 == 0, 1, -1)
     return xp.where(b >= 0, a ** xp.where(b < 0, 0, b), xp.where(a == 1, 1, xp.where(a == -1, sign, 0))).astype(a.dtype)
 
 
-pow_ = elementwise("pow", raised, node="PowBackward1",
-                   a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
-                   b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)), tex="{a}^{{{b}}}",
-                   promote="single")
+pow_ = elementwise(
+    "pow",
+    raised,
+    node="PowBackward1",
+    a=lambda xp, g, a, b: xp.where(b == 0, 0, g * b * a ** (b - 1)),
+    b=lambda xp, g, a, b, out: xp.where((a == 0) & (b >= 0), 0, g * out * xp.log(a)),
+    tex="{a}^{{{b}}}",
+    promote="single",
+)
 
 
 def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float) -> Array:
@@ -198,16 +282,36 @@ def base_power_slope(xp: Namespace, g: Array, x: Array, out: Array, base: float)
     return g * out * (log_of(base) if base > 0 else nan)
 
 
-rpow_scalar = elementwise("rpow_scalar", lambda x, *, base: base ** x, x=base_power_slope, node="PowBackward2",
-                          tex="{base}^{{{x}}}", formula=r"\bar{x} = \bar{y}\,y\,\log b", promote="single")
-ldexp = elementwise("ldexp", lambda a, b: a * 2.0 ** b, a=lambda b: 2.0 ** b, b=lambda out: out * LN2, promote="float tensors",
-                    tex=r"{a}\,2^{{{b}}}")
-frexp: Primitive = elementwise("frexp", lambda xp, x, *, exponent: xp.ldexp(x, -exponent), tex=r"{x} / 2^{{k}}",
-                               x=lambda g, exponent: frexp(g, exponent=exponent), formula=r"\bar{x} = \bar{y} / 2^k")
-hypot = elementwise("hypot", np.hypot, a=lambda a, out: a / out, b=lambda b, out: b / out, promote="real tensors",
-                    tex=r"\sqrt{{{a}^2 + {b}^2}}")
-atan2 = elementwise("atan2", np.arctan2, a=lambda xp, g, a, b: angle_slope(xp, g, b, a * a + b * b), promote="float tensors",
-                    b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b), tex=r"\mathrm{{atan2}}({a}, {b})")
+rpow_scalar = elementwise(
+    "rpow_scalar",
+    lambda x, *, base: base**x,
+    x=base_power_slope,
+    node="PowBackward2",
+    tex="{base}^{{{x}}}",
+    formula=r"\bar{x} = \bar{y}\,y\,\log b",
+    promote="single",
+)
+ldexp = elementwise(
+    "ldexp", lambda a, b: a * 2.0**b, a=lambda b: 2.0**b, b=lambda out: out * LN2, promote="float tensors", tex=r"{a}\,2^{{{b}}}"
+)
+frexp: Primitive = elementwise(
+    "frexp",
+    lambda xp, x, *, exponent: xp.ldexp(x, -exponent),
+    tex=r"{x} / 2^{{k}}",
+    x=lambda g, exponent: frexp(g, exponent=exponent),
+    formula=r"\bar{x} = \bar{y} / 2^k",
+)
+hypot = elementwise(
+    "hypot", np.hypot, a=lambda a, out: a / out, b=lambda b, out: b / out, promote="real tensors", tex=r"\sqrt{{{a}^2 + {b}^2}}"
+)
+atan2 = elementwise(
+    "atan2",
+    np.arctan2,
+    a=lambda xp, g, a, b: angle_slope(xp, g, b, a * a + b * b),
+    promote="float tensors",
+    b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b),
+    tex=r"\mathrm{{atan2}}({a}, {b})",
+)
 
 
 def angle_slope(xp: Namespace, g: Array, leg: Array, square: Array) -> Array:
@@ -215,25 +319,54 @@ def angle_slope(xp: Namespace, g: Array, leg: Array, square: Array) -> Array:
     return xp.where(square == 0, 0, g * (leg / square))
 
 
-logaddexp = elementwise("logaddexp", np.logaddexp, a=lambda xp, g, a, b: g / (1 + xp.exp(b - a)),
-                        b=lambda xp, g, a, b: g / (1 + xp.exp(a - b)), promote="real tensors", tex=r"\log(e^{{{a}}} + e^{{{b}}})")
-logaddexp2 = elementwise("logaddexp2", np.logaddexp2, a=lambda g, a, b: g / (1 + 2.0 ** (b - a)),
-                         b=lambda g, a, b: g / (1 + 2.0 ** (a - b)), promote="real tensors",
-                         tex=r"\log_2(2^{{{a}}} + 2^{{{b}}})")
-xlogy = elementwise("xlogy", lambda xp, a, b: xp.where((a == 0) & (b == b), 0, a * xp.log(b)),
-                    a=lambda xp, g, a, b: xp.where((a == 0) & (b <= 0), 0, g * xp.log(b)), b=lambda g, a, b: g * a / b,
-                    promote="float", masks=True, tex=r"{a} \log {b}")
-xlog1py = elementwise("xlog1py", lambda xp, a, b: xp.where((a == 0) & (b == b), 0, a * xp.log1p(b)),
-                      a=lambda xp, g, a, b: xp.where((a == 0) & (b <= -1), 0, g * xp.log1p(b)), b=lambda g, a, b: g * a / (b + 1),
-                      promote="float", masks=True, node="SpecialXlog1PyBackward0", tex=r"{a} \log(1 + {b})")
+logaddexp = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    a=lambda xp, g, a, b: g / (1 + xp.exp(b - a)),
+    b=lambda xp, g, a, b: g / (1 + xp.exp(a - b)),
+    promote="real tensors",
+    tex=r"\log(e^{{{a}}} + e^{{{b}}})",
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    a=lambda g, a, b: g / (1 + 2.0 ** (b - a)),
+    b=lambda g, a, b: g / (1 + 2.0 ** (a - b)),
+    promote="real tensors",
+    tex=r"\log_2(2^{{{a}}} + 2^{{{b}}})",
+)
+xlogy = elementwise(
+    "xlogy",
+    lambda xp, a, b: xp.where((a == 0) & (b == b), 0, a * xp.log(b)),
+    a=lambda xp, g, a, b: xp.where((a == 0) & (b <= 0), 0, g * xp.log(b)),
+    b=lambda g, a, b: g * a / b,
+    promote="float",
+    masks=True,
+    tex=r"{a} \log {b}",
+)
+xlog1py = elementwise(
+    "xlog1py",
+    lambda xp, a, b: xp.where((a == 0) & (b == b), 0, a * xp.log1p(b)),
+    a=lambda xp, g, a, b: xp.where((a == 0) & (b <= -1), 0, g * xp.log1p(b)),
+    b=lambda g, a, b: g * a / (b + 1),
+    promote="float",
+    masks=True,
+    node="SpecialXlog1PyBackward0",
+    tex=r"{a} \log(1 + {b})",
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- choosing
-relu = elementwise("relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: dropped(xp, out <= 0, g),
-                   tex=r"\max({x}, 0)", promote="number")
-where = elementwise("where", lambda xp, condition, a, b: xp.where(condition, a, b),
-                    a=lambda xp, g, condition: kept(xp, condition, g), b=lambda xp, g, condition: dropped(xp, condition, g),
-                    tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}")
+relu = elementwise(
+    "relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: dropped(xp, out <= 0, g), tex=r"\max({x}, 0)", promote="number"
+)
+where = elementwise(
+    "where",
+    lambda xp, condition, a, b: xp.where(condition, a, b),
+    a=lambda xp, g, condition: kept(xp, condition, g),
+    b=lambda xp, g, condition: dropped(xp, condition, g),
+    tex=r"[{condition}]\,{a} + [\lnot {condition}]\,{b}",
+)
 
 
 def chosen(xp: Namespace, g: Array, lost: Array, tied: Array) -> Array:
@@ -241,16 +374,44 @@ def chosen(xp: Namespace, g: Array, lost: Array, tied: Array) -> Array:
     return xp.where(tied, g * 0.5, xp.where(lost, 0, g))
 
 
-maximum = elementwise("maximum", np.maximum, masks=True, a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
-                      b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b), tex=r"\max({a}, {b})", promote="tensors")
-minimum = elementwise("minimum", np.minimum, masks=True, a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
-                      b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b), tex=r"\min({a}, {b})", promote="tensors")
-fmax = elementwise("fmax", np.fmax, masks=True, a=lambda xp, g, a, b: kept(xp, (a >= b) | (b != b), g), promote="tensors",
-                   b=lambda xp, g, a, b: dropped(xp, (a >= b) | (b != b), g), tex=r"\mathrm{{fmax}}({a}, {b})",
-                   formula=r"\bar{a} = [a \ge b]\,\bar{y},\quad \bar{b} = [a < b]\,\bar{y}")
-fmin = elementwise("fmin", np.fmin, masks=True, a=lambda xp, g, a, b: kept(xp, (a <= b) | (b != b), g), promote="tensors",
-                   b=lambda xp, g, a, b: dropped(xp, (a <= b) | (b != b), g), tex=r"\mathrm{{fmin}}({a}, {b})",
-                   formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}")
+maximum = elementwise(
+    "maximum",
+    np.maximum,
+    masks=True,
+    a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
+    b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
+    tex=r"\max({a}, {b})",
+    promote="tensors",
+)
+minimum = elementwise(
+    "minimum",
+    np.minimum,
+    masks=True,
+    a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
+    b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
+    tex=r"\min({a}, {b})",
+    promote="tensors",
+)
+fmax = elementwise(
+    "fmax",
+    np.fmax,
+    masks=True,
+    a=lambda xp, g, a, b: kept(xp, (a >= b) | (b != b), g),
+    promote="tensors",
+    b=lambda xp, g, a, b: dropped(xp, (a >= b) | (b != b), g),
+    tex=r"\mathrm{{fmax}}({a}, {b})",
+    formula=r"\bar{a} = [a \ge b]\,\bar{y},\quad \bar{b} = [a < b]\,\bar{y}",
+)
+fmin = elementwise(
+    "fmin",
+    np.fmin,
+    masks=True,
+    a=lambda xp, g, a, b: kept(xp, (a <= b) | (b != b), g),
+    promote="tensors",
+    b=lambda xp, g, a, b: dropped(xp, (a <= b) | (b != b), g),
+    tex=r"\mathrm{{fmin}}({a}, {b})",
+    formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}",
+)
 
 
 def clamped(xp: Namespace, x: Array, *, min: float | None, max: float | None) -> Array:
@@ -266,30 +427,70 @@ def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float
     return kept(xp, inside, g)
 
 
-clamp = elementwise("clamp", clamped, masks=True, x=clamp_slope, node="ClampBackward1",
-                    tex=r"\mathrm{{clamp}}({x}, {min}, {max})", formula=r"\bar{x} = [m \le x \le M]\,\bar{y}")
+clamp = elementwise(
+    "clamp",
+    clamped,
+    masks=True,
+    x=clamp_slope,
+    node="ClampBackward1",
+    tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
+    formula=r"\bar{x} = [m \le x \le M]\,\bar{y}",
+)
 clamp_min, clamp_max = clamp.named("ClampMinBackward0"), clamp.named("ClampMaxBackward0")
 clamp_tensors = elementwise(
-    "clamp_tensors", lambda xp, x, min, max: xp.minimum(xp.maximum(x, min), max), promote="tensors", masks=True,
-    node="ClampBackward0", x=lambda xp, g, x, min, max: kept(xp, (x >= min) & (x <= max), g),
+    "clamp_tensors",
+    lambda xp, x, min, max: xp.minimum(xp.maximum(x, min), max),
+    promote="tensors",
+    masks=True,
+    node="ClampBackward0",
+    x=lambda xp, g, x, min, max: kept(xp, (x >= min) & (x <= max), g),
     min=lambda xp, g, x, min, max: kept(xp, (min < max) & (x < min), g),
-    max=lambda xp, g, x, min, max: kept(xp, (x > max) | (max < min), g), tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
-    formula=r"\bar{x} = [m \le x \le M]\,\bar{y},\; \bar{m} = [x < m < M]\,\bar{y},\; \bar{M} = [x > M \lor M < m]\,\bar{y}")
-at_least = elementwise("clamp_min", lambda xp, x, min: xp.maximum(x, min), x=lambda xp, g, x, min: kept(xp, x >= min, g),
-                       min=lambda xp, g, x, min: kept(xp, x < min, g), promote="tensors", masks=True, node="ClampMinBackward1",
-                       tex=r"\max({x}, {min})")
-at_most = elementwise("clamp_max", lambda xp, x, max: xp.minimum(x, max), x=lambda xp, g, x, max: kept(xp, x <= max, g),
-                      max=lambda xp, g, x, max: kept(xp, x > max, g), promote="tensors", masks=True, node="ClampMaxBackward1",
-                      tex=r"\min({x}, {max})")
+    max=lambda xp, g, x, min, max: kept(xp, (x > max) | (max < min), g),
+    tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
+    formula=r"\bar{x} = [m \le x \le M]\,\bar{y},\; \bar{m} = [x < m < M]\,\bar{y},\; \bar{M} = [x > M \lor M < m]\,\bar{y}",
+)
+at_least = elementwise(
+    "clamp_min",
+    lambda xp, x, min: xp.maximum(x, min),
+    x=lambda xp, g, x, min: kept(xp, x >= min, g),
+    min=lambda xp, g, x, min: kept(xp, x < min, g),
+    promote="tensors",
+    masks=True,
+    node="ClampMinBackward1",
+    tex=r"\max({x}, {min})",
+)
+at_most = elementwise(
+    "clamp_max",
+    lambda xp, x, max: xp.minimum(x, max),
+    x=lambda xp, g, x, max: kept(xp, x <= max, g),
+    max=lambda xp, g, x, max: kept(xp, x > max, g),
+    promote="tensors",
+    masks=True,
+    node="ClampMaxBackward1",
+    tex=r"\min({x}, {max})",
+)
 clamp_least, clamp_most = at_least.named("ClampBackward0"), at_most.named("ClampBackward0")
-copysign = elementwise("copysign", lambda xp, a, b: xp.copysign(a, b), promote="float",
-                       a=lambda xp, g, a, out: xp.where(a == 0, 0, g * (out / a)), b=zero_slope,
-                       tex=r"\left|{a}\right|\,\mathrm{{sgn}}\,{b}")
+copysign = elementwise(
+    "copysign",
+    lambda xp, a, b: xp.copysign(a, b),
+    promote="float",
+    a=lambda xp, g, a, out: xp.where(a == 0, 0, g * (out / a)),
+    b=zero_slope,
+    tex=r"\left|{a}\right|\,\mathrm{{sgn}}\,{b}",
+)
 copysign_number = copysign.named("CopysignBackward1")
-nextafter = elementwise("nextafter", np.nextafter, masks=True, a=lambda xp, g, a, b: dropped(xp, a == b, g), b=zero_slope,
-                        promote="real tensors", tex=r"\mathrm{{nextafter}}({a}, {b})")
-heaviside = undifferentiable("heaviside", lambda xp, a, b: xp.where(a == 0, b, a > 0).astype(a.dtype),
-                             tex=r"[{a} > 0] + [{a} = 0]\,{b}")
+nextafter = elementwise(
+    "nextafter",
+    np.nextafter,
+    masks=True,
+    a=lambda xp, g, a, b: dropped(xp, a == b, g),
+    b=zero_slope,
+    promote="real tensors",
+    tex=r"\mathrm{{nextafter}}({a}, {b})",
+)
+heaviside = undifferentiable(
+    "heaviside", lambda xp, a, b: xp.where(a == 0, b, a > 0).astype(a.dtype), tex=r"[{a} > 0] + [{a} = 0]\,{b}"
+)
 
 
 # -------------------------------------------------------------------------------------------------------- other numbers

@@ -3,6 +3,7 @@
 `factor` is what torch makes of a table's gradient beyond the transpose: a number for each row, 0 for the padding row and
 1 / n for one that was read n times (`scale_grad_by_freq`); None where every row counts as it is.
 """
+
 from __future__ import annotations
 
 from gradlab.backend.accumulate import add_rows
@@ -19,10 +20,19 @@ def weighted(xp: Namespace, total: Array, factor: Array | None) -> Array:
 
 
 embedding: Primitive = linear(
-    "embedding", lambda xp, weight, *, indices, factor: xp.take(weight, indices, axis=-2), reads="index", tex="{weight}_{{i}}",
+    "embedding",
+    lambda xp, weight, *, indices, factor: xp.take(weight, indices, axis=-2),
+    reads="index",
+    tex="{weight}_{{i}}",
     weight=lambda xp, g, weight_shape, indices, factor: weighted(
-        xp, embedding_dense(g, indices=indices, count=weight_shape[-2]), factor))
+        xp, embedding_dense(g, indices=indices, count=weight_shape[-2]), factor
+    ),
+)
 embedding_dense: Primitive = linear(
-    "embedding_dense", lambda xp, rows, *, indices, count: add_rows(xp, rows, indices, count), reads="into",
-    node="EmbeddingDenseBackwardBackward0", tex=r"\mathrm{{scatter}}({rows})",
-    rows=lambda g, indices: embedding(g, indices=indices, factor=None))
+    "embedding_dense",
+    lambda xp, rows, *, indices, count: add_rows(xp, rows, indices, count),
+    reads="into",
+    node="EmbeddingDenseBackwardBackward0",
+    tex=r"\mathrm{{scatter}}({rows})",
+    rows=lambda g, indices: embedding(g, indices=indices, factor=None),
+)

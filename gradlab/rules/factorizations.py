@@ -5,6 +5,7 @@ out again. Sources: M. Giles, "Collected matrix derivative results for forward a
 (2008); M. Seeger et al., "Auto-differentiating linear algebra" (2017); J. Townsend, "Differentiating the singular value
 decomposition" (2016); S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010).
 """
+
 from __future__ import annotations
 
 from functools import reduce
@@ -35,7 +36,7 @@ from gradlab.rules.shapes import cat
 # ----------------------------------------------------------------------------------------------------- several outputs
 def packed(*factors: tuple[Array, Shape]) -> Array:
     """Matrices (or vectors, where an axis was dropped on purpose) of one batch, flattened one after the other."""
-    flat = [x.reshape((*batch, prod(x.shape[len(batch):]))) for x, batch in factors]
+    flat = [x.reshape((*batch, prod(x.shape[len(batch) :]))) for x, batch in factors]
     starts = tuple(np.cumsum([0, *(x.shape[-1] for x in flat)]).tolist())
     return cat(*flat, axis=-1, starts=starts)
 
@@ -107,9 +108,16 @@ def cholesky_factor(xp: Namespace, x: Array, *, upper: bool) -> Array:
     return low.mT if upper else low
 
 
-cholesky = primitive("cholesky", cholesky_factor, reads=matrix_groups, node="LinalgCholeskyExBackward0",
-                     tex=r"\mathrm{{chol}}({x})", vjp={"x": cholesky_vjp}, jvp={"x": cholesky_jvp},
-                     formula=r"\bar{x} = y^{-\top}\,\mathrm{sym}\,\Phi(y^\top \bar{y})\,y^{-1}")
+cholesky = primitive(
+    "cholesky",
+    cholesky_factor,
+    reads=matrix_groups,
+    node="LinalgCholeskyExBackward0",
+    tex=r"\mathrm{{chol}}({x})",
+    vjp={"x": cholesky_vjp},
+    jvp={"x": cholesky_jvp},
+    formula=r"\bar{x} = y^{-\top}\,\mathrm{sym}\,\Phi(y^\top \bar{y})\,y^{-1}",
+)
 
 
 # ------------------------------------------------------------------------------------------------------------------ QR
@@ -125,8 +133,9 @@ def orthogonal_triangular(xp: Namespace, x: Array, complete: bool) -> Any:
 
 def not_differentiable(shape: Shape, complete: bool) -> None:
     if complete and shape[-2] > shape[-1]:
-        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols. Use "
-                           "mode='reduced'.")
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols. Use mode='reduced'."
+        )
 
 
 def qr_vjp(g: Array, x: Array, out: Array, x_shape: Shape, complete: bool) -> Array:
@@ -153,7 +162,7 @@ def qr_jvp(t: Array, x: Array, out: Array, lead: Shape, x_shape: Shape, complete
     m, n = x_shape[-2:]
     k = min(m, n)
     q, r = parts(out, *qr_shapes(x_shape, complete))
-    side = triangular(r[..., :k].mT, t[..., :k].mT, upper=False, unit=False).mT                              # Ṫ R⁻¹
+    side = triangular(r[..., :k].mT, t[..., :k].mT, upper=False, unit=False).mT  # Ṫ R⁻¹
     inner = q.mT @ side
     skew = triangle(inner, -1) - triangle(inner, -1).mT
     tq = q @ skew + side - q @ inner
@@ -163,10 +172,16 @@ def qr_jvp(t: Array, x: Array, out: Array, lead: Shape, x_shape: Shape, complete
     return together(t, tq, tr)
 
 
-qr = primitive("qr", lambda xp, x, *, complete: together(x, *orthogonal_triangular(xp, x, complete)), reads=packed_groups,
-               node="LinalgQrBackward0", tex=r"\mathrm{{qr}}({x})",
-               vjp={"x": qr_vjp}, jvp={"x": qr_jvp},
-               formula=r"\bar{x} = \bigl(\bar{Q} + Q\,\mathrm{copyltu}(R \bar{R}^\top - \bar{Q}^\top Q)\bigr) R^{-\top}")
+qr = primitive(
+    "qr",
+    lambda xp, x, *, complete: together(x, *orthogonal_triangular(xp, x, complete)),
+    reads=packed_groups,
+    node="LinalgQrBackward0",
+    tex=r"\mathrm{{qr}}({x})",
+    vjp={"x": qr_vjp},
+    jvp={"x": qr_jvp},
+    formula=r"\bar{x} = \bigl(\bar{Q} + Q\,\mathrm{copyltu}(R \bar{R}^\top - \bar{Q}^\top Q)\bigr) R^{-\top}",
+)
 
 
 # ----------------------------------------------------------------------------------------------------------------- SVD
@@ -239,11 +254,16 @@ def beside(x: Array) -> Array:
 
 
 svd: Primitive = primitive(
-    "svd", lambda xp, x, *, full: together(x, *singular_values_and_vectors(xp, x, full)), reads=packed_groups,
-    node="LinalgSvdBackward0", tex=r"\mathrm{{svd}}({x})",
+    "svd",
+    lambda xp, x, *, full: together(x, *singular_values_and_vectors(xp, x, full)),
+    reads=packed_groups,
+    node="LinalgSvdBackward0",
+    tex=r"\mathrm{{svd}}({x})",
     formula=r"\bar{x} = U \Bigl(\frac{(U^\top\bar{U} - \bar{U}^\top U) S + S (V^\top\bar{V} - \bar{V}^\top V)}{s_j^2 - s_i^2} "
-            r"+ \bar{S}\Bigr) V^\top + (1 - U U^\top)\,\bar{U} S^{-1} V^\top + U S^{-1} \bar{V}^\top (1 - V V^\top)",
-    vjp={"x": svd_vjp}, jvp={"x": svd_jvp})
+    r"+ \bar{S}\Bigr) V^\top + (1 - U U^\top)\,\bar{U} S^{-1} V^\top + U S^{-1} \bar{V}^\top (1 - V V^\top)",
+    vjp={"x": svd_vjp},
+    jvp={"x": svd_jvp},
+)
 
 
 # --------------------------------------------------------------------------------------------- symmetric eigenvalues
@@ -270,10 +290,16 @@ def eigh_jvp(t: Array, out: Array, x_shape: Shape) -> Array:
     return packed((diagonal_of(inner), batch), (v @ over_gaps(beside(inner), gaps(w)[0]), batch))
 
 
-eigh = primitive("eigh", lambda xp, x, *, lower: together(x, *eigenvalues_and_vectors(xp, x, lower)), reads=packed_groups,
-                 node="LinalgEighBackward0", tex=r"\mathrm{{eigh}}({x})",
-                 formula=r"\bar{x} = V \Bigl(\bar{\Lambda} + \frac{V^\top \bar{V}}{\lambda_j - \lambda_i}\Bigr) V^\top",
-                 vjp={"x": eigh_vjp}, jvp={"x": eigh_jvp})
+eigh = primitive(
+    "eigh",
+    lambda xp, x, *, lower: together(x, *eigenvalues_and_vectors(xp, x, lower)),
+    reads=packed_groups,
+    node="LinalgEighBackward0",
+    tex=r"\mathrm{{eigh}}({x})",
+    formula=r"\bar{x} = V \Bigl(\bar{\Lambda} + \frac{V^\top \bar{V}}{\lambda_j - \lambda_i}\Bigr) V^\top",
+    vjp={"x": eigh_vjp},
+    jvp={"x": eigh_jvp},
+)
 
 
 # ------------------------------------------------------------------------------------------------------------------ LU
@@ -331,10 +357,17 @@ def lu_jvp(t: Array, out: Array, x_shape: Shape, order: Array) -> Array:
     return result
 
 
-lu = primitive("lu", lambda x, *, factors, order: factors, reads=matrix_groups, node="LinalgLuFactorExBackward0",
-               tex=r"\mathrm{{lu}}({x})", vjp={"x": lu_vjp}, jvp={"x": lu_jvp},
-               formula=r"\bar{x} = P^\top L^{-\top} \bigl(\mathrm{tril}(L^\top \bar{L}) + "
-                       r"\mathrm{triu}(\bar{U} U^\top)\bigr) U^{-\top}")
+lu = primitive(
+    "lu",
+    lambda x, *, factors, order: factors,
+    reads=matrix_groups,
+    node="LinalgLuFactorExBackward0",
+    tex=r"\mathrm{{lu}}({x})",
+    vjp={"x": lu_vjp},
+    jvp={"x": lu_jvp},
+    formula=r"\bar{x} = P^\top L^{-\top} \bigl(\mathrm{tril}(L^\top \bar{L}) + "
+    r"\mathrm{triu}(\bar{U} U^\top)\bigr) U^{-\top}",
+)
 
 
 # -------------------------------------------------------------------------------------------------------- determinants
@@ -357,10 +390,15 @@ def det_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
 
 
 det: Primitive = primitive(
-    "det", lambda xp, x: xp.linalg.det(x), reads=det_groups, node="LinalgDetBackward0", tex=r"\det {x}",
+    "det",
+    lambda xp, x: xp.linalg.det(x),
+    reads=det_groups,
+    node="LinalgDetBackward0",
+    tex=r"\det {x}",
     formula=r"\bar{x} = \bar{y}\,y\,x^{-\top}",
     vjp={"x": lambda g, x, out: g[..., None, None] * cofactors(x, out)},
-    jvp={"x": lambda xp, t, x, out: xp.sum(t * cofactors(x, out), axis=(-2, -1))})
+    jvp={"x": lambda xp, t, x, out: xp.sum(t * cofactors(x, out), axis=(-2, -1))},
+)
 
 
 def inverse_or_not(x: Array, out: Array) -> Array:
@@ -376,10 +414,15 @@ def sign_and_logarithm(xp: Namespace, x: Array) -> Array:
 
 
 slogdet = primitive(
-    "slogdet", sign_and_logarithm, reads=lambda arg, x_shape, out_shape, meta: batch_groups(x_shape, 2, out_shape, 1),
-    node="LinalgSlogdetBackward0", tex=r"\log \lvert \det {x} \rvert", formula=r"\bar{x} = \bar{y}\,x^{-\top}",
+    "slogdet",
+    sign_and_logarithm,
+    reads=lambda arg, x_shape, out_shape, meta: batch_groups(x_shape, 2, out_shape, 1),
+    node="LinalgSlogdetBackward0",
+    tex=r"\log \lvert \det {x} \rvert",
+    formula=r"\bar{x} = \bar{y}\,x^{-\top}",
     vjp={"x": lambda g, x, out: g[..., 1, None, None] * inverse_or_not(x, out)},
-    jvp={"x": lambda xp, t, x, out: slogdet_tangent(xp, xp.sum(t * inverse_or_not(x, out), axis=(-2, -1)))})
+    jvp={"x": lambda xp, t, x, out: slogdet_tangent(xp, xp.sum(t * inverse_or_not(x, out), axis=(-2, -1)))},
+)
 
 
 def slogdet_tangent(xp: Namespace, t: Array) -> Array:

@@ -6,6 +6,7 @@ right while the index acts. (Full slices put in front would be silently wrong fo
 Adding at repeated places is `add.at`, which is quick in one dimension alone: so places are numbered in memory order first (see
 `backend.accumulate`).
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -54,20 +55,20 @@ def spread(xp: Namespace, x: Array, *, shape: Shape, index: tuple[Any, ...], ski
     else:
         total = xp.zeros(shape, dtype=x.dtype)
         if all(not is_array(i) or i.dtype.kind == "b" for i in index):
-            total[index] = x                                                                   # no element comes up twice
+            total[index] = x  # no element comes up twice
         else:
             accumulate.add_at(xp, total, index, x)
     return xp.moveaxis(total, back, front) if skip else total
 
 
-FEW = 100                                                                # elements up to which `add.at` is quick at any index
+FEW = 100  # elements up to which `add.at` is quick at any index
 
 
 def add_part(total: Array, g: Array, lead: Shape, index: tuple[Any, ...], skip: int) -> bool:
     """total[…, index] += g, each repetition of a place counting; not with arrays of integers behind other axes."""
     skip += len(lead)
     if all(not is_array(i) or i.dtype.kind == "b" for i in index) and (is_basic(index) or not skip):
-        total[(slice(None),) * skip + index] += g                                              # no element comes up twice
+        total[(slice(None),) * skip + index] += g  # no element comes up twice
     elif skip:
         return False
     else:
@@ -84,7 +85,7 @@ def flat_places(index: tuple[Any, ...], shape: Shape) -> Array:
     """The row numbers that leading indices pick, the first axes taken as one."""
     total: Array = 0
     step = 1
-    for i, length in zip(reversed(index), reversed(shape[:len(index)]), strict=True):
+    for i, length in zip(reversed(index), reversed(shape[: len(index)]), strict=True):
         total = total + counted(i, length) * step
         step *= length
     return total.reshape(-1)
@@ -97,27 +98,41 @@ def counted(i: Array, length: int) -> Array:
 
 def in_rows(xp: Namespace, x: Array, index: tuple[Any, ...], shape: Shape) -> Array:
     """Zeros of `shape` with x added at a leading index."""
-    width = prod(shape[len(index):])
-    return add_rows(xp, x.reshape(-1, width), flat_places(index, shape), prod(shape[:len(index)])).reshape(shape)
+    width = prod(shape[len(index) :])
+    return add_rows(xp, x.reshape(-1, width), flat_places(index, shape), prod(shape[: len(index)])).reshape(shape)
 
 
 def add_at(xp: Namespace, total: Array, index: tuple[Any, ...], x: Array) -> None:
     """total[index] += x, in place, each repetition of a place counting."""
     if x.size < FEW or not is_leading(index):
         accumulate.add_at(xp, total, index, x)
-    elif total.size > 8 * x.size and total.flags.c_contiguous:                            # rather not pass over all of it
-        places, width = flat_places(index, total.shape), prod(total.shape[len(index):])
+    elif total.size > 8 * x.size and total.flags.c_contiguous:  # rather not pass over all of it
+        places, width = flat_places(index, total.shape), prod(total.shape[len(index) :])
         accumulate.add_at(xp, total.reshape(-1), (places.reshape(-1, 1) * width + xp.arange(width)).reshape(-1), x.reshape(-1))
     else:
         total += in_rows(xp, x, index, total.shape)
 
 
-getitem = linear("getitem", take, reads="index", view=True, node="IndexBackward0", tex="{x}_{{i}}", into=add_part,
-                 batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
-                 x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip))
-scatter: Primitive = linear("scatter", spread, reads="into", node="IndexPutBackward0", tex=r"\mathrm{{scatter}}({x})",
-                 batch=lambda lead, shape, index, skip: {"shape": lead + shape, "index": index, "skip": len(lead) + skip},
-                 x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip))
+getitem = linear(
+    "getitem",
+    take,
+    reads="index",
+    view=True,
+    node="IndexBackward0",
+    tex="{x}_{{i}}",
+    into=add_part,
+    batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
+    x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip),
+)
+scatter: Primitive = linear(
+    "scatter",
+    spread,
+    reads="into",
+    node="IndexPutBackward0",
+    tex=r"\mathrm{{scatter}}({x})",
+    batch=lambda lead, shape, index, skip: {"shape": lead + shape, "index": index, "skip": len(lead) + skip},
+    x=lambda g, lead, index, skip: getitem(g, index=index, skip=len(lead) + skip),
+)
 
 
 def added(xp: Namespace, base: Array, patch: Array, *, index: tuple[Any, ...]) -> Array:
@@ -132,11 +147,18 @@ def added_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
 
 
 index_add = primitive(
-    "index_add", added, reads=added_reads, tex=r"{base} + \mathrm{{scatter}}({patch})", node="IndexAddBackward0",
+    "index_add",
+    added,
+    reads=added_reads,
+    tex=r"{base} + \mathrm{{scatter}}({patch})",
+    node="IndexAddBackward0",
     formula=r"\bar{x} = \bar{y},\quad \bar{p} = \bar{y}\,[i]",
     vjp={"base": lambda g: g, "patch": lambda g, lead, index: getitem(g, index=index, skip=len(lead))},
-    jvp={"base": lambda t: t,
-         "patch": lambda t, lead, index, out_shape: scatter(t, shape=lead + out_shape, index=index, skip=len(lead))})
+    jvp={
+        "base": lambda t: t,
+        "patch": lambda t, lead, index, out_shape: scatter(t, shape=lead + out_shape, index=index, skip=len(lead)),
+    },
+)
 
 
 # ---------------------------------------------------------------------------------------------------------- along an axis
@@ -171,15 +193,35 @@ def put_at(xp: Namespace, x: Array, *, shape: Shape, axis: int, indices: Array, 
     return total
 
 
-gather = linear("gather", taken_along, reads="index", node="GatherBackward0", tex="{x}_{{i}}",
-                x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
-                    g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims))
+gather = linear(
+    "gather",
+    taken_along,
+    reads="index",
+    node="GatherBackward0",
+    tex="{x}_{{i}}",
+    x=lambda g, lead, x_shape, axis, indices, keepdims: put_along(
+        g, shape=lead + x_shape, axis=axis, indices=indices, keepdims=keepdims
+    ),
+)
 put_along: Primitive = linear(
-    "put_along", put_at, reads="into", node="ScatterAddBackward0", tex=r"\mathrm{{scatter}}({x})",
+    "put_along",
+    put_at,
+    reads="into",
+    node="ScatterAddBackward0",
+    tex=r"\mathrm{{scatter}}({x})",
     x=lambda g, axis, indices, keepdims: gather(g, axis=axis, indices=indices, keepdims=keepdims),
     batch=lambda lead, shape, axis, indices, keepdims: {
-        "shape": lead + shape, "axis": axis, "indices": indices, "keepdims": keepdims})
+        "shape": lead + shape,
+        "axis": axis,
+        "indices": indices,
+        "keepdims": keepdims,
+    },
+)
 
-masked_fill = elementwise("masked_fill", lambda xp, x, *, mask, value: xp.where(mask, value, x),
-                          x=lambda xp, g, mask: kept(xp, ~mask, g), tex=r"[\lnot m]\,{x} + [m]\,{value}",
-                          formula=r"\bar{x} = [\lnot m]\,\bar{y}")
+masked_fill = elementwise(
+    "masked_fill",
+    lambda xp, x, *, mask, value: xp.where(mask, value, x),
+    x=lambda xp, g, mask: kept(xp, ~mask, g),
+    tex=r"[\lnot m]\,{x} + [m]\,{value}",
+    formula=r"\bar{x} = [\lnot m]\,\bar{y}",
+)

@@ -5,6 +5,7 @@ so one text serves arrays and Tensors. Sources: M. Giles, "Collected matrix deri
 algorithmic differentiation" (2008); G. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
 squares problems whose variables separate" (1973).
 """
+
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +27,7 @@ class LinAlgError(RuntimeError):
     """A matrix for which the result does not exist: singular, or not positive-definite."""
 
 
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"                              # as torch's is called
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as torch's is called
 LinAlgError.__module__ = "gradlab.linalg"
 
 
@@ -68,9 +69,16 @@ def inverse(xp: Namespace, x: Array) -> Array:
         return xp.linalg.inv(x)
 
 
-inv: Primitive = primitive("inv", inverse, reads=matrix_groups, node="LinalgInvExBackward0", tex="{x}^{{-1}}",
-                formula=r"\bar{x} = -y^\top\,\bar{y}\,y^\top",
-                vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)}, jvp={"x": lambda t, out: -(out @ t @ out)})
+inv: Primitive = primitive(
+    "inv",
+    inverse,
+    reads=matrix_groups,
+    node="LinalgInvExBackward0",
+    tex="{x}^{{-1}}",
+    formula=r"\bar{x} = -y^\top\,\bar{y}\,y^\top",
+    vjp={"x": lambda g, out: -(out.mT @ g @ out.mT)},
+    jvp={"x": lambda t, out: -(out @ t @ out)},
+)
 
 
 def completed(x: Array, hermitian: bool) -> Array:
@@ -92,22 +100,27 @@ def pinv_vjp(g: Array, x: Array, out: Array, hermitian: bool) -> Array:
     a symmetric matrix, whose lower triangle alone is read, the same; so that a symmetric step has its slope, as in torch."""
     x = completed(x, hermitian)
     p, h = out.mT, g.mT
-    across, along = h @ out, out @ h                                       # m × m and n × n, of which one is small
+    across, along = h @ out, out @ h  # m × m and n × n, of which one is small
     first = (across - x @ (out @ across)) @ p
     second = p @ (along - (along @ out) @ x)
     return first + second - p @ g @ p
 
 
 def pinv_jvp(t: Array, x: Array, out: Array) -> Array:
-    return (-(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out))
-            + (t.mT - out @ (x @ t.mT)) @ out.mT @ out)
+    return -(out @ t @ out) + out @ (out.mT @ (t.mT - (t.mT @ x) @ out)) + (t.mT - out @ (x @ t.mT)) @ out.mT @ out
 
 
-pinv = primitive("pinv", pseudoinverse, reads=matrix_groups, node="LinalgPinvBackward0", tex="{x}^{{+}}",
-                 formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
-                         r"+ y^\top y\, \bar{y}^\top (1 - y x)",
-                 vjp={"x": pinv_vjp},
-                 jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, completed(x, hermitian), out)})
+pinv = primitive(
+    "pinv",
+    pseudoinverse,
+    reads=matrix_groups,
+    node="LinalgPinvBackward0",
+    tex="{x}^{{+}}",
+    formula=r"\bar{x} = -y^\top \bar{y}\, y^\top + (1 - x y)\,\bar{y}^\top y\, y^\top "
+    r"+ y^\top y\, \bar{y}^\top (1 - y x)",
+    vjp={"x": pinv_vjp},
+    jvp={"x": lambda t, x, out, hermitian: pinv_jvp(t, completed(x, hermitian), out)},
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- systems
@@ -121,7 +134,7 @@ def solve_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
 
 
 def solution(xp: Namespace, a: Array, b: Array) -> Array:
-    if xp is not np:                                                                     # CuPy's does not broadcast
+    if xp is not np:  # CuPy's does not broadcast
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = xp.broadcast_to(a, batch + a.shape[-2:]), xp.broadcast_to(b, batch + b.shape[-2:])
     with raising(xp):
@@ -129,11 +142,18 @@ def solution(xp: Namespace, a: Array, b: Array) -> Array:
 
 
 solve: Primitive = primitive(
-    "solve", solution, reads=solve_groups, node="LinalgSolveExBackward0", tex="{a}^{{-1}}\\,{b}",
+    "solve",
+    solution,
+    reads=solve_groups,
+    node="LinalgSolveExBackward0",
+    tex="{a}^{{-1}}\\,{b}",
     formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\bar{b}\,y^\top",
     vjp={"a": lambda g, a, out: -(solve(a.mT, g) @ out.mT), "b": lambda g, a: solve(a.mT, g)},
-    jvp={"a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, padded(t, lead, a_shape, out_shape) @ out),
-         "b": lambda t, a, lead, b_shape, out_shape: solve(a, padded(t, lead, b_shape, out_shape))})
+    jvp={
+        "a": lambda t, a, out, lead, a_shape, out_shape: -solve(a, padded(t, lead, a_shape, out_shape) @ out),
+        "b": lambda t, a, lead, b_shape, out_shape: solve(a, padded(t, lead, b_shape, out_shape)),
+    },
+)
 
 
 def triangular_slope(g: Array, a: Array, out: Array, upper: bool, unit: bool) -> Array:
@@ -147,12 +167,19 @@ def triangular_along(t: Array, a: Array, out: Array, upper: bool, unit: bool) ->
 
 
 triangular: Primitive = primitive(
-    "solve_triangular", lambda a, b, *, upper, unit: solve_triangular(a, b, upper, unit), reads=solve_groups,
-    node="LinalgSolveTriangularBackward0", tex=r"{a}^{{-1}}\,{b}",
+    "solve_triangular",
+    lambda a, b, *, upper, unit: solve_triangular(a, b, upper, unit),
+    reads=solve_groups,
+    node="LinalgSolveTriangularBackward0",
+    tex=r"{a}^{{-1}}\,{b}",
     formula=r"\bar{b} = a^{-\top}\,\bar{y},\quad \bar{a} = -\mathrm{tri}(\bar{b}\,y^\top)",
     vjp={"a": triangular_slope, "b": lambda g, a, upper, unit: triangular(a.mT, g, upper=not upper, unit=unit)},
-    jvp={"a": lambda t, a, out, upper, unit, lead, a_shape, out_shape: triangular_along(
-             padded(t, lead, a_shape, out_shape), a, out, upper, unit),
-         "b": lambda t, a, upper, unit, lead, b_shape, out_shape: triangular(
-             a, padded(t, lead, b_shape, out_shape), upper=upper, unit=unit)})
-
+    jvp={
+        "a": lambda t, a, out, upper, unit, lead, a_shape, out_shape: triangular_along(
+            padded(t, lead, a_shape, out_shape), a, out, upper, unit
+        ),
+        "b": lambda t, a, upper, unit, lead, b_shape, out_shape: triangular(
+            a, padded(t, lead, b_shape, out_shape), upper=upper, unit=unit
+        ),
+    },
+)

@@ -3,6 +3,7 @@
 `total` is what the sum of the terms is divided by: 1 for the sum, None where the terms themselves are the result. A loss keeps
 its two arguments, which are alive anyway, and computes the slopes of its terms again.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -22,8 +23,9 @@ def reads_terms(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     return (None, None) if meta["total"] is None else (np.zeros(shape, int), np.zeros(out_shape, int))
 
 
-def spread(xp: Namespace, g: Array, lead: Shape, x: Array, weight: Array | None, total: float | None,
-           factor: Array | float) -> Array:
+def spread(
+    xp: Namespace, g: Array, lead: Shape, x: Array, weight: Array | None, total: float | None, factor: Array | float
+) -> Array:
     """The cotangent of each term, times a constant factor of the slope."""
     if factor != 1:
         g = g * factor
@@ -43,10 +45,20 @@ def gathered(xp: Namespace, tangents: Array, x: Array, weight: Array | None, tot
     return xp.sum(tangents, axis=tuple(range(-len(x.shape), 0))) * factor / total
 
 
-def fused(name: str, terms: Callable[..., Array], slopes: Mapping[str, Callable[..., Array]], *, node: str | None = None,
-          tex: str, formula: str, factor: Array | float = 1, summed: Callable[..., Array] | None = None) -> Primitive:
+def fused(
+    name: str,
+    terms: Callable[..., Array],
+    slopes: Mapping[str, Callable[..., Array]],
+    *,
+    node: str | None = None,
+    tex: str,
+    formula: str,
+    factor: Array | float = 1,
+    summed: Callable[..., Array] | None = None,
+) -> Primitive:
     """A loss of predictions x and targets y of one shape: `terms(xp, x, y, parameter)`, and for each argument the slope of a
     term divided by `factor`. `summed` is the sum of the terms, where there is a shorter way to it."""
+
     def forward(xp: Namespace, x: Array, y: Array, *, weight: Array | None, parameter: Any, total: float | None) -> Array:
         if summed is not None and weight is None and total is not None and x.dtype.itemsize > 2:
             return summed(xp, x, y) / total
@@ -57,14 +69,25 @@ def fused(name: str, terms: Callable[..., Array], slopes: Mapping[str, Callable[
 
     def vjp(slope: Callable[..., Array]) -> Callable[..., Array]:
         return lambda xp, g, lead, x, y, weight, parameter, total: (
-            slope(xp, x, y, parameter) * spread(xp, g, lead, x, weight, total, factor))
+            slope(xp, x, y, parameter) * spread(xp, g, lead, x, weight, total, factor)
+        )
 
     def jvp(slope: Callable[..., Array]) -> Callable[..., Array]:
         return lambda xp, t, x, y, weight, parameter, total: gathered(
-            xp, slope(xp, x, y, parameter) * t, x, weight, total, factor)
-    return primitive(name, forward, reads=reads_terms, node=node, tex=tex, formula=formula, promote="real tensors",
-                     vjp={arg: vjp(slope) for arg, slope in slopes.items()},
-                     jvp={arg: jvp(slope) for arg, slope in slopes.items()})
+            xp, slope(xp, x, y, parameter) * t, x, weight, total, factor
+        )
+
+    return primitive(
+        name,
+        forward,
+        reads=reads_terms,
+        node=node,
+        tex=tex,
+        formula=formula,
+        promote="real tensors",
+        vjp={arg: vjp(slope) for arg, slope in slopes.items()},
+        jvp={arg: jvp(slope) for arg, slope in slopes.items()},
+    )
 
 
 def of_difference(slope: Callable[..., Array]) -> dict[str, Callable[..., Array]]:
@@ -84,15 +107,30 @@ def smooth_terms(xp: Namespace, x: Array, y: Array, beta: float) -> Array:
     return near * (size - near * 0.5) / beta
 
 
-mse_loss = fused("mse_loss", lambda xp, x, y, parameter: xp.square(x - y), of_difference(lambda d, _: d), factor=2,
-                 summed=sum_of_squares, tex=r"\tfrac{{1}}{{n}} \sum ({x} - {y})^2",
-                 formula=r"\bar{x} = \tfrac{2}{n}\,(x - y)\,\bar{L}")
-smooth_l1_loss = fused("smooth_l1_loss", smooth_terms, of_difference(lambda d, beta: hardtanh(d / beta, low=-1.0, high=1.0)),
-                       node="SmoothL1LossBackward0", tex=r"\mathrm{{smooth\ L1}}({x}, {y})",
-                       formula=r"\bar{x} = \tfrac{1}{n} \min(\max(\tfrac{x - y}{\beta}, -1), 1)\,\bar{L}")
-huber_loss = fused("huber_loss", lambda xp, x, y, delta: smooth_terms(xp, x, y, delta) * delta,
-                   of_difference(lambda d, delta: hardtanh(d, low=-delta, high=delta)), tex=r"\mathrm{{Huber}}({x}, {y})",
-                   formula=r"\bar{x} = \tfrac{1}{n} \min(\max(x - y, -\delta), \delta)\,\bar{L}")
+mse_loss = fused(
+    "mse_loss",
+    lambda xp, x, y, parameter: xp.square(x - y),
+    of_difference(lambda d, _: d),
+    factor=2,
+    summed=sum_of_squares,
+    tex=r"\tfrac{{1}}{{n}} \sum ({x} - {y})^2",
+    formula=r"\bar{x} = \tfrac{2}{n}\,(x - y)\,\bar{L}",
+)
+smooth_l1_loss = fused(
+    "smooth_l1_loss",
+    smooth_terms,
+    of_difference(lambda d, beta: hardtanh(d / beta, low=-1.0, high=1.0)),
+    node="SmoothL1LossBackward0",
+    tex=r"\mathrm{{smooth\ L1}}({x}, {y})",
+    formula=r"\bar{x} = \tfrac{1}{n} \min(\max(\tfrac{x - y}{\beta}, -1), 1)\,\bar{L}",
+)
+huber_loss = fused(
+    "huber_loss",
+    lambda xp, x, y, delta: smooth_terms(xp, x, y, delta) * delta,
+    of_difference(lambda d, delta: hardtanh(d, low=-delta, high=delta)),
+    tex=r"\mathrm{{Huber}}({x}, {y})",
+    formula=r"\bar{x} = \tfrac{1}{n} \min(\max(x - y, -\delta), \delta)\,\bar{L}",
+)
 
 
 # -------------------------------------------------------------------------------------------------------------- two classes
@@ -112,7 +150,8 @@ binary_cross_entropy = fused(
     lambda xp, x, y, parameter: (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * floored(xp, x),
     {"x": odds_slope, "y": lambda xp, x, y, parameter: xp.log(1 - x) - xp.log(x)},
     tex=r"-\tfrac{{1}}{{n}} \sum {y} \log {x} + (1 - {y}) \log(1 - {x})",
-    formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}")
+    formula=r"\bar{x} = \tfrac{1}{n}\,\frac{x - y}{x\,(1 - x)}\,\bar{L}",
+)
 
 
 def logit_terms(xp: Namespace, x: Array, y: Array, pos_weight: Array | None) -> Array:
@@ -132,32 +171,38 @@ def logit_target_slope(xp: Namespace, x: Array, y: Array, pos_weight: Array | No
 
 
 binary_cross_entropy_with_logits = fused(
-    "binary_cross_entropy_with_logits", logit_terms, {"x": logit_slope, "y": logit_target_slope},
+    "binary_cross_entropy_with_logits",
+    logit_terms,
+    {"x": logit_slope, "y": logit_target_slope},
     tex=r"-\tfrac{{1}}{{n}} \sum {y} \log \sigma({x}) + (1 - {y}) \log \sigma(-{x})",
-    formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}")
+    formula=r"\bar{x} = \tfrac{1}{n}\,(\sigma(x) - y)\,\bar{L}",
+)
 
 soft_margin_loss = fused(
-    "soft_margin_loss", lambda xp, x, y, parameter: xp.log1p(xp.exp(-y * x)),
+    "soft_margin_loss",
+    lambda xp, x, y, parameter: xp.log1p(xp.exp(-y * x)),
     {"x": lambda xp, x, y, parameter: -y * sigmoid(-y * x)},
-    tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})", formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}")
+    tex=r"\tfrac{{1}}{{n}} \sum \log(1 + e^{{-{y} {x}}})",
+    formula=r"\bar{x} = -\tfrac{1}{n}\,y\,\sigma(-y x)\,\bar{L}",
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- many classes
 def picked_terms(xp: Namespace, x: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
     """-weights · x at the flat positions `at` of the last axes, which are `shape`; summed and divided by `total`, if there is
     one."""
-    lead = x.shape[:x.ndim - len(shape)]
+    lead = x.shape[: x.ndim - len(shape)]
     terms = x.reshape((*lead, prod(shape)))[..., at] if lead else x.reshape(-1)[at]
     if weights is not None:
         terms = terms * weights
     if total is None:
         return -terms
-    return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total              # 0, and not -0
+    return (0 - (terms.sum(axis=tuple(range(-at.ndim, 0))) if lead else terms.sum())) / total  # 0, and not -0
 
 
 def placed_terms(xp: Namespace, scale: Array, *, shape: Shape, at: Array, weights: Array | None, total: float | None) -> Array:
     """Transpose of `picked_terms`: zeros of `shape` but for the entries at `at`, each of which comes up once."""
-    lead = scale.shape[:scale.ndim - at.ndim] if total is None else scale.shape
+    lead = scale.shape[: scale.ndim - at.ndim] if total is None else scale.shape
     if total is not None:
         scale = (scale / -total).reshape(lead + (1,) * at.ndim)
     elif weights is None:
@@ -189,10 +234,21 @@ def placed_reads(arg: str, shape: Shape, out_shape: Shape, meta: Meta) -> Any:
     return None, source.reshape(out_shape)
 
 
-nll_loss = linear("nll_loss", picked_terms, reads=picked_reads, promote="single", tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
-                  # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
-                  x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total))
+nll_loss = linear(
+    "nll_loss",
+    picked_terms,
+    reads=picked_reads,
+    promote="single",
+    tex=r"-\tfrac{{1}}{{n}} \sum {x}_{{i, y_i}}",
+    # x is named since torch's node depends on it: the gradient has a (vanishing) derivative. It is kept anyway.
+    x=lambda g, x, shape, at, weights, total: nll_entries(g, shape=shape, at=at, weights=weights, total=total),
+)
 nll_loss_2d = nll_loss.named("NllLoss2DBackward0")
-nll_entries: Primitive = linear("nll_entries", placed_terms, reads=placed_reads, promote="single",
-                     tex=r"\mathrm{{scatter}}({scale})",
-                     scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total))
+nll_entries: Primitive = linear(
+    "nll_entries",
+    placed_terms,
+    reads=placed_reads,
+    promote="single",
+    tex=r"\mathrm{{scatter}}({scale})",
+    scale=lambda g, shape, at, weights, total: nll_loss(g, shape=shape, at=at, weights=weights, total=total),
+)

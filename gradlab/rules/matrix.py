@@ -5,6 +5,7 @@ instead of one. `addmm` is a layer's `b + x @ w`, fused because the sum is then 
 mostly the transpose of a layer's weight, its cotangent is made as a transpose too, and reaches the weight in the weight's own
 memory order. `baddbmm` is the same with numbers before the two terms, for matrices and batches of them.
 """
+
 from __future__ import annotations
 
 import math
@@ -40,31 +41,62 @@ def addmm_groups(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
 def misfit(a: Shape, b: Shape) -> RuntimeError | None:
     """Torch's words for matrices that cannot be multiplied."""
     if len(a) == 2 and len(b) == 2:
-        return RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]}). The columns of the "
-                            "first must be as many as the rows of the second; .T transposes a matrix.")
+        return RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]}). The columns of the "
+            "first must be as many as the rows of the second; .T transposes a matrix."
+        )
     if len(a) == 2 and len(b) == 1:
         return RuntimeError(f"size mismatch, got input ({a[0]}), mat ({a[0]}x{a[1]}), vec ({b[0]})")
     if len(a) == 1 and len(b) == 1:
-        return RuntimeError(f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of "
-                            "elements, but got {} and {} elements respectively".format(a[0], b[0]))
+        return RuntimeError(
+            f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of "
+            "elements, but got {} and {} elements respectively".format(a[0], b[0])
+        )
     if len(b) > 2 and a[-1] != b[-2]:
         if bad := broadcast_mismatch(a[:-2], b[:-2]):
             return bad
         count = math.prod(np.broadcast_shapes(a[:-2], b[:-2]))
-        return RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[-1]}] but got: "
-                            f"[{count}, {b[-2]}]. The shapes are {list(a)} and {list(b)}: the last axis of the first must be as "
-                            "long as the last but one of the second.")
+        return RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[-1]}] but got: "
+            f"[{count}, {b[-2]}]. The shapes are {list(a)} and {list(b)}: the last axis of the first must be as "
+            "long as the last but one of the second."
+        )
     return None
 
 
-matmul = bilinear("matmul", np.matmul, a=lambda g, b: g @ b.mT, b=lambda g, a: a.mT @ g, tex=r"{a}\,{b}", reads=matmul_groups,
-                  node="MmBackward0", explain=misfit)
+matmul = bilinear(
+    "matmul",
+    np.matmul,
+    a=lambda g, b: g @ b.mT,
+    b=lambda g, a: a.mT @ g,
+    tex=r"{a}\,{b}",
+    reads=matmul_groups,
+    node="MmBackward0",
+    explain=misfit,
+)
 bmm = matmul.named("BmmBackward0")
-matvec = bilinear("matvec", np.matmul, a=lambda g, b: g[..., None] * b, b=lambda g, a: g @ a, tex=r"{a}\,{b}",
-                  jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a.mT}, reads=matvec_groups, node="MvBackward0",
-                  explain=misfit)
-dot = bilinear("dot", np.matmul, a=lambda g, b: g[..., None] * b, b=lambda g, a: g[..., None] * a, tex=r"{a} \cdot {b}",
-               jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a}, reads="all", node="DotBackward0", explain=misfit)
+matvec = bilinear(
+    "matvec",
+    np.matmul,
+    a=lambda g, b: g[..., None] * b,
+    b=lambda g, a: g @ a,
+    tex=r"{a}\,{b}",
+    jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a.mT},
+    reads=matvec_groups,
+    node="MvBackward0",
+    explain=misfit,
+)
+dot = bilinear(
+    "dot",
+    np.matmul,
+    a=lambda g, b: g[..., None] * b,
+    b=lambda g, a: g[..., None] * a,
+    tex=r"{a} \cdot {b}",
+    jvp={"a": lambda t, b: t @ b, "b": lambda t, a: t @ a},
+    reads="all",
+    node="DotBackward0",
+    explain=misfit,
+)
 vdot = dot.named("VdotBackward0")
 
 
@@ -95,23 +127,43 @@ def affine_misfit(bias: Shape, x: Shape, w: Shape) -> RuntimeError | None:
     out = (*x[:-1], w[-1])
     for back, (n, m) in enumerate(zip(reversed(bias), reversed(out), strict=False), start=1):
         if n not in (1, m):
-            return RuntimeError(f"The expanded size of the tensor ({m}) must match the existing size ({n}) at non-singleton "
-                                f"dimension {len(out) - back}.  Target sizes: {list(out)}.  Tensor sizes: {list(bias)}. What is "
-                                "added must broadcast to the shape of the product.")
+            return RuntimeError(
+                f"The expanded size of the tensor ({m}) must match the existing size ({n}) at non-singleton "
+                f"dimension {len(out) - back}.  Target sizes: {list(out)}.  Tensor sizes: {list(bias)}. What is "
+                "added must broadcast to the shape of the product."
+            )
     return None
 
 
-addmm = primitive("addmm", affine, reads=addmm_groups, tex=r"{bias} + {x}\,{w}", node="AddmmBackward0",
-                  vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
-                  jvp={"bias": padded, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
-                  explain=affine_misfit, promote="single")
+addmm = primitive(
+    "addmm",
+    affine,
+    reads=addmm_groups,
+    tex=r"{bias} + {x}\,{w}",
+    node="AddmmBackward0",
+    vjp={"bias": lambda g: g, "x": lambda g, w: g @ w.mT, "w": lambda g, x: (g.mT @ x).mT},
+    jvp={"bias": padded, "x": lambda t, w: t @ w, "w": lambda t, x: x @ t},
+    explain=affine_misfit,
+    promote="single",
+)
 baddbmm = primitive(
-    "baddbmm", scaled_affine, reads=addmm_groups, tex=r"{beta}\,{bias} + {alpha}\,{x}\,{w}",
-    vjp={"bias": lambda g, beta: g * beta, "x": lambda g, w, alpha: (g * alpha) @ w.mT,
-         "w": lambda g, x, alpha: x.mT @ (g * alpha)},
-    jvp={"bias": lambda t, lead, bias_shape, out_shape, beta: padded(t, lead, bias_shape, out_shape) * beta,
-         "x": lambda t, w, alpha: (t * alpha) @ w, "w": lambda t, x, alpha: x @ (t * alpha)},
-    explain=affine_misfit, promote="single")
+    "baddbmm",
+    scaled_affine,
+    reads=addmm_groups,
+    tex=r"{beta}\,{bias} + {alpha}\,{x}\,{w}",
+    vjp={
+        "bias": lambda g, beta: g * beta,
+        "x": lambda g, w, alpha: (g * alpha) @ w.mT,
+        "w": lambda g, x, alpha: x.mT @ (g * alpha),
+    },
+    jvp={
+        "bias": lambda t, lead, bias_shape, out_shape, beta: padded(t, lead, bias_shape, out_shape) * beta,
+        "x": lambda t, w, alpha: (t * alpha) @ w,
+        "w": lambda t, x, alpha: x @ (t * alpha),
+    },
+    explain=affine_misfit,
+    promote="single",
+)
 scaled_addmm = baddbmm.named("AddmmBackward0")
 
 
@@ -123,15 +175,39 @@ def crossed(xp: Namespace, a: Array, b: Array, *, axis: Axes) -> Array:
 
 
 cross: Primitive = primitive(
-    "cross", crossed, reads="axes", node="LinalgCrossBackward0", tex=r"{a} \times {b}",
+    "cross",
+    crossed,
+    reads="axes",
+    node="LinalgCrossBackward0",
+    tex=r"{a} \times {b}",
     formula=r"\bar{a} = b \times \bar{y},\quad \bar{b} = \bar{y} \times a",
-    vjp={"a": lambda xp, g, b, axis: cross(xp.broadcast_to(b, g.shape), g, axis=axis),
-         "b": lambda xp, g, a, axis: cross(g, xp.broadcast_to(a, g.shape), axis=axis)},
-    jvp={"a": lambda xp, t, b, axis: cross(t, xp.broadcast_to(b, t.shape), axis=axis),
-         "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis)}, promote="single")
+    vjp={
+        "a": lambda xp, g, b, axis: cross(xp.broadcast_to(b, g.shape), g, axis=axis),
+        "b": lambda xp, g, a, axis: cross(g, xp.broadcast_to(a, g.shape), axis=axis),
+    },
+    jvp={
+        "a": lambda xp, t, b, axis: cross(t, xp.broadcast_to(b, t.shape), axis=axis),
+        "b": lambda xp, t, a, axis: cross(xp.broadcast_to(a, t.shape), t, axis=axis),
+    },
+    promote="single",
+)
 
-PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
-        670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+PADE = (
+    64764752532480000,
+    32382376266240000,
+    7771770303897600,
+    1187353796428800,
+    129060195264000,
+    10559470521600,
+    670442572800,
+    33522128640,
+    1323241920,
+    40840800,
+    960960,
+    16380,
+    182,
+    1,
+)
 PADE_RADIUS = 5.371920351148152
 
 
@@ -141,7 +217,7 @@ def exponential(xp: Namespace, x: Array) -> Array:
     one = xp.eye(x.shape[-1], dtype=x.dtype)
     norm = xp.abs(x).sum(axis=-2).max().item() if x.size else 0.0
     squarings = max(0, math.ceil(math.log2(norm / PADE_RADIUS))) if 0 < norm < math.inf else 0
-    x = x * 2.0 ** -squarings
+    x = x * 2.0**-squarings
     c = [k / PADE[0] for k in PADE]
     x2 = x @ x
     x4 = x2 @ x2
@@ -171,15 +247,21 @@ def matrix_groups(arg: str, x_shape: Any, out_shape: Any, meta: Any) -> Any:
 
 def batch_groups(x_shape: Any, x_axes: int, out_shape: Any, out_axes: int) -> Any:
     """As `sparsity.flow` returns them: whatever lies in the last axes is read as one, for each place in the batch."""
-    batch = x_shape[:len(x_shape) - x_axes]
+    batch = x_shape[: len(x_shape) - x_axes]
     groups = numbered(batch).reshape(batch + (1,) * x_axes)
-    source = np.broadcast_to(numbered(batch), out_shape[:len(out_shape) - out_axes])
+    source = np.broadcast_to(numbered(batch), out_shape[: len(out_shape) - out_axes])
     return np.broadcast_to(groups, x_shape), np.broadcast_to(source.reshape(source.shape + (1,) * out_axes), out_shape)
 
 
 matrix_exp: Primitive = primitive(
-    "matrix_exp", exponential, reads=matrix_groups, node="LinalgMatrixExpBackward0", tex="e^{{{x}}}",
+    "matrix_exp",
+    exponential,
+    reads=matrix_groups,
+    node="LinalgMatrixExpBackward0",
+    tex="e^{{{x}}}",
     formula=r"\begin{bmatrix} \cdot & \bar{x} \\ 0 & \cdot \end{bmatrix} = \exp \begin{bmatrix} x^\top & \bar{y} \\ 0 & x^\top "
-            r"\end{bmatrix}",
-    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)}, jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)},
-    promote="single")
+    r"\end{bmatrix}",
+    vjp={"x": lambda xp, g, x: exponential_along(xp, x.mT, g)},
+    jvp={"x": lambda xp, t, x: exponential_along(xp, x, t)},
+    promote="single",
+)

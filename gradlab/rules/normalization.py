@@ -12,6 +12,7 @@ With x̂ the normalised x and u the cotangent times the weight, over a group of 
 which is computed as u · scale - y · slope + shift, with one number a group for each of the three. y is x - mean. Where a group
 is a row, whose sums are as quick as the subtraction, it is x itself, as in torch, and the numbers account for the mean.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -73,8 +74,7 @@ def size_of(shape: Shape, axis: Axes) -> int:
     return prod([shape[i] for i in axis])
 
 
-def centred_and_scale(xp: Namespace, x: Array, shape: Shape, axis: Axes, eps: float,
-                      moments: list[Array]) -> tuple[Array, Array]:
+def centred_and_scale(xp: Namespace, x: Array, shape: Shape, axis: Axes, eps: float, moments: list[Array]) -> tuple[Array, Array]:
     """x - mean in its `shape`, new memory, and 1 / deviation; the moments become known."""
     x, n = x.reshape(shape), size_of(shape, axis)
     mean = summed(xp, x, axis) / n
@@ -85,20 +85,29 @@ def centred_and_scale(xp: Namespace, x: Array, shape: Shape, axis: Axes, eps: fl
     return centred, scale
 
 
-def normalized_forward(xp: Namespace, x: Array, *, shape: Shape, axis: Axes, eps: float,
-                       moments: list[Array]) -> Array:
+def normalized_forward(xp: Namespace, x: Array, *, shape: Shape, axis: Axes, eps: float, moments: list[Array]) -> Array:
     out, scale = centred_and_scale(xp, x, shape, axis, eps, moments)
     out *= scale
     return out.reshape(x.shape)
 
 
-def affine_forward(xp: Namespace, x: Array, weight: Array, bias: Array, *, shape: Shape, axis: Axes, affine: Shape, eps: float,
-                   moments: list[Array]) -> Array:
+def affine_forward(
+    xp: Namespace,
+    x: Array,
+    weight: Array,
+    bias: Array,
+    *,
+    shape: Shape,
+    axis: Axes,
+    affine: Shape,
+    eps: float,
+    moments: list[Array],
+) -> Array:
     out, scale = centred_and_scale(xp, x, shape, axis, eps, moments)
     weight = weight.reshape(affine)
     if of_rows(xp, axis, affine):
         out *= outer(scale, weight)
-    elif scale.size == weight.size:                                           # one number a channel: one pass for both
+    elif scale.size == weight.size:  # one number a channel: one pass for both
         out *= scale * weight
     else:
         out *= scale
@@ -116,8 +125,9 @@ def known_moments(xp: Namespace, x: Array, axis: Axes, eps: float, moments: list
     return mean, (xp.mean(centred * centred, axis=axis, keepdims=True) + eps) ** -0.5
 
 
-def projected(xp: Namespace, u: Array, x: Array, shape: Shape, axis: Axes, eps: float, moments: list[Array],
-              weight: Array | None = None) -> Array:
+def projected(
+    xp: Namespace, u: Array, x: Array, shape: Shape, axis: Axes, eps: float, moments: list[Array], weight: Array | None = None
+) -> Array:
     """The (symmetric) Jacobian of x̂ on u, which has batch axes in front; times a weight of one number a group."""
     mean, scale = known_moments(xp, x, axis, eps, moments)
     n, total = size_of(shape, axis), summed(xp, u, axis)
@@ -147,26 +157,47 @@ def combined(out: Array, along: Array, shift: Array) -> Array:
     return out
 
 
-def normalized_pull(xp: Namespace, g: Array, x: Array, lead: Shape, shape: Shape, axis: Axes, eps: float,
-                    moments: list[Array]) -> Array:
+def normalized_pull(
+    xp: Namespace, g: Array, x: Array, lead: Shape, shape: Shape, axis: Axes, eps: float, moments: list[Array]
+) -> Array:
     return projected(xp, g.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments).reshape(g.shape)
 
 
-def affine_pull(xp: Namespace, g: Array, x: Array, weight: Array, lead: Shape, shape: Shape, axis: Axes, affine: Shape,
-                eps: float, moments: list[Array]) -> Array:
+def affine_pull(
+    xp: Namespace,
+    g: Array,
+    x: Array,
+    weight: Array,
+    lead: Shape,
+    shape: Shape,
+    axis: Axes,
+    affine: Shape,
+    eps: float,
+    moments: list[Array],
+) -> Array:
     u, v, w = g.reshape(lead + shape), x.reshape(shape), weight.reshape(affine)
-    if of_rows(xp, axis, affine):                                             # without u = g · w in memory
+    if of_rows(xp, axis, affine):  # without u = g · w in memory
         mean, scale = moments[:2]
         along = u * v
         slope, shift = row_numbers((along @ w)[..., None], (u @ w)[..., None], mean, scale, shape[-1])
         return combined(u * outer(scale, w), np.multiply(v, slope, out=along), shift).reshape(g.shape)
-    if spread_axes(shape, affine) == axis != (-1,):                            # one number of the weight for each group
+    if spread_axes(shape, affine) == axis != (-1,):  # one number of the weight for each group
         return projected(xp, u, v, shape, axis, eps, moments, w).reshape(g.shape)
     return projected(xp, u * w, v, shape, axis, eps, moments).reshape(g.shape)
 
 
-def affine_push(xp: Namespace, t: Array, x: Array, weight: Array, lead: Shape, shape: Shape, axis: Axes, affine: Shape,
-                eps: float, moments: list[Array]) -> Array:
+def affine_push(
+    xp: Namespace,
+    t: Array,
+    x: Array,
+    weight: Array,
+    lead: Shape,
+    shape: Shape,
+    axis: Axes,
+    affine: Shape,
+    eps: float,
+    moments: list[Array],
+) -> Array:
     pushed = projected(xp, t.reshape(lead + shape), x.reshape(shape), shape, axis, eps, moments)
     return (pushed * weight.reshape(affine)).reshape(t.shape)
 
@@ -176,8 +207,18 @@ def spread_axes(shape: Shape, affine: Shape) -> Axes:
     return tuple(i for i in range(-len(shape), 0) if -i > len(affine) or affine[i] == 1)
 
 
-def weight_pull(xp: Namespace, g: Array, x: Array, lead: Shape, weight_shape: Shape, shape: Shape, axis: Axes, affine: Shape,
-                eps: float, moments: list[Array]) -> Array:
+def weight_pull(
+    xp: Namespace,
+    g: Array,
+    x: Array,
+    lead: Shape,
+    weight_shape: Shape,
+    shape: Shape,
+    axis: Axes,
+    affine: Shape,
+    eps: float,
+    moments: list[Array],
+) -> Array:
     """The sum of g · x̂ over what the weight was repeated along: first inside the groups, then over them."""
     u, x = g.reshape(lead + shape), x.reshape(shape)
     mean, scale = known_moments(xp, x, axis, eps, moments)
@@ -194,8 +235,18 @@ def weight_pull(xp: Namespace, g: Array, x: Array, lead: Shape, weight_shape: Sh
     return summed(xp, part, tuple(i for i in over if i not in axis)).reshape(lead + weight_shape)
 
 
-def weight_push(xp: Namespace, t: Array, x: Array, lead: Shape, out_shape: Shape, shape: Shape, axis: Axes, affine: Shape,
-                eps: float, moments: list[Array]) -> Array:
+def weight_push(
+    xp: Namespace,
+    t: Array,
+    x: Array,
+    lead: Shape,
+    out_shape: Shape,
+    shape: Shape,
+    axis: Axes,
+    affine: Shape,
+    eps: float,
+    moments: list[Array],
+) -> Array:
     x = x.reshape(shape)
     mean, scale = known_moments(xp, x, axis, eps, moments)
     return ((x - mean) * scale * in_front(t, lead, shape, affine)).reshape(lead + out_shape)
@@ -221,14 +272,32 @@ def group_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
 
 FORMULA = r"\bar{x} = \tfrac{1}{\sigma}\bigl(u - \mathrm{mean}\,u - \hat{x}\,\mathrm{mean}(u\,\hat{x})\bigr)"
 normalized = primitive(
-    "normalized", normalized_forward, reads=group_reads, tex=r"\frac{{{x} - \mu}}{{\sigma}}",
-    formula=FORMULA + r",\quad u = \bar{y}", vjp={"x": normalized_pull},
-    jvp={"x": lambda xp, t, x, lead, shape, axis, eps, moments: normalized_pull(  # noqa: PLW0108  (it says t)
-        xp, t, x, lead, shape, axis, eps, moments)}, promote="single")
+    "normalized",
+    normalized_forward,
+    reads=group_reads,
+    tex=r"\frac{{{x} - \mu}}{{\sigma}}",
+    formula=FORMULA + r",\quad u = \bar{y}",
+    vjp={"x": normalized_pull},
+    jvp={
+        "x": lambda xp, t, x, lead, shape, axis, eps, moments: normalized_pull(  # noqa: PLW0108  (it says t)
+            xp, t, x, lead, shape, axis, eps, moments
+        )
+    },
+    promote="single",
+)
 affine_normalized = primitive(
-    "affine_normalized", affine_forward, reads=group_reads, tex=r"{weight}\,\frac{{{x} - \mu}}{{\sigma}} + {bias}",
+    "affine_normalized",
+    affine_forward,
+    reads=group_reads,
+    tex=r"{weight}\,\frac{{{x} - \mu}}{{\sigma}} + {bias}",
     formula=FORMULA + r",\quad u = \bar{y}\,w",
-    vjp={"x": affine_pull, "weight": weight_pull,
-         "bias": lambda xp, g, lead, bias_shape, shape, affine: summed(
-             xp, g.reshape(lead + shape), spread_axes(shape, affine)).reshape(lead + bias_shape)},
-    jvp={"x": affine_push, "weight": weight_push, "bias": bias_push}, promote="single")
+    vjp={
+        "x": affine_pull,
+        "weight": weight_pull,
+        "bias": lambda xp, g, lead, bias_shape, shape, affine: summed(
+            xp, g.reshape(lead + shape), spread_axes(shape, affine)
+        ).reshape(lead + bias_shape),
+    },
+    jvp={"x": affine_push, "weight": weight_push, "bias": bias_push},
+    promote="single",
+)

@@ -5,6 +5,7 @@ elements the first gets the cotangent, as in torch. Nothing but the input and th
 anyway, by the operations around. A sweep that is recorded itself, a window with NaN (whose last NaN is the maximum) and windows
 that overlap unevenly go through the maxima's places instead.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache, reduce
@@ -51,10 +52,10 @@ def max_pooled(xp: Any, x: Any, *, maps: tuple[AxisMap, ...]) -> Any:
 
 def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
     """int64, (…, windows): where in the flattened input each window's maximum is; the first of equal ones, the last NaN."""
-    size = x.shape[x.ndim - len(maps):]
+    size = x.shape[x.ndim - len(maps) :]
     indices = [m.index for m in maps]
     firsts = [index[np.argmax(index >= 0, axis=0), np.arange(index.shape[1])] for index in indices]
-    flat = x.reshape(*x.shape[:x.ndim - len(maps)], prod(size))
+    flat = x.reshape(*x.shape[: x.ndim - len(maps)], prod(size))
     best = found = None
     for taps in product(*map(range, map(len, indices))):
         rows = [index[t] for index, t in zip(indices, taps, strict=True)]
@@ -75,8 +76,10 @@ def max_places(xp: Any, x: Any, maps: tuple[AxisMap, ...]) -> Any:
 def selections(maps: tuple[AxisMap, ...]) -> list[tuple[Any, Any]]:
     """For each place in the window, row by row: an index of the outputs that have it, and one of the inputs they read."""
     outputs, inputs = [m.index.shape[1] for m in maps], [m.length for m in maps]
-    return [(index([row[0] for row in rows], outputs), index([row[1] for row in rows], inputs))
-            for rows in product(*(m.rows for m in maps))]
+    return [
+        (index([row[0] for row in rows], outputs), index([row[1] for row in rows], inputs))
+        for rows in product(*(m.rows for m in maps))
+    ]
 
 
 def index(parts: list[Any], sizes: list[int]) -> tuple[Any, ...]:
@@ -95,13 +98,18 @@ def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], map
     if type(g) is not np.ndarray or not all(m.unrepeated for m in maps) or bool(xp.isnan(out.sum())):
         n = len(maps)
         indices = places_of(x, maps)
-        front = (*lead, *x.shape[:x.ndim - n])
-        placed = put_along(g.reshape(*front, indices.shape[-1]), shape=(*front, prod(x.shape[x.ndim - n:])), axis=-1,
-                           indices=indices, keepdims=True)
+        front = (*lead, *x.shape[: x.ndim - n])
+        placed = put_along(
+            g.reshape(*front, indices.shape[-1]),
+            shape=(*front, prod(x.shape[x.ndim - n :])),
+            axis=-1,
+            indices=indices,
+            keepdims=True,
+        )
         return placed.reshape(*lead, *x.shape)
     total = xp.zeros(lead + x.shape, dtype=g.dtype)
     apart = all(m.apart for m in maps)
-    free = xp.ones(out.shape, dtype=bool)                                 # the windows whose maximum has not come up yet
+    free = xp.ones(out.shape, dtype=bool)  # the windows whose maximum has not come up yet
     taps = selections(maps)
     full = all(len(m.rows) == len(m.index) and m.taps[-1][0] is ALL for m in maps)
     for k, (outputs, inputs) in enumerate(taps, 1):
@@ -123,7 +131,7 @@ def to_the_maximum(xp: Any, g: Any, x: Any, out: Any, lead: tuple[int, ...], map
 
 
 def from_the_maximum(t: Any, x: Any, out_shape: tuple[int, ...], lead: tuple[int, ...], maps: tuple[AxisMap, ...]) -> Any:
-    rows = t.reshape(*t.shape[:t.ndim - len(maps)], prod(t.shape[t.ndim - len(maps):]))
+    rows = t.reshape(*t.shape[: t.ndim - len(maps)], prod(t.shape[t.ndim - len(maps) :]))
     picked = gather(rows, axis=-1, indices=places_of(x, maps), keepdims=True)
     return picked.reshape(*lead, *out_shape)
 
@@ -135,7 +143,13 @@ def places_of(x: Any, maps: tuple[AxisMap, ...]) -> Any:
 
 
 max_pool = primitive(
-    "max_pool", max_pooled, reads=resample_reads, node="MaxPool2DWithIndicesBackward0", tex=r"\mathrm{{maxpool}}({x})",
-    promote="number", formula=r"\bar{x}_q = \textstyle\sum_p \bar{y}_p\,[q = \mathrm{argmax}_{q'\in w(p)}\,x_{q'}]",
+    "max_pool",
+    max_pooled,
+    reads=resample_reads,
+    node="MaxPool2DWithIndicesBackward0",
+    tex=r"\mathrm{{maxpool}}({x})",
+    promote="number",
+    formula=r"\bar{x}_q = \textstyle\sum_p \bar{y}_p\,[q = \mathrm{argmax}_{q'\in w(p)}\,x_{q'}]",
     vjp={"x": to_the_maximum},
-    jvp={"x": from_the_maximum})
+    jvp={"x": from_the_maximum},
+)

@@ -3,6 +3,7 @@
 Forwards call the ufunc's own `reduce` on NumPy arrays, which is what the method of the same name spends most of its time
 getting to. Extremes share a cotangent among equals; those along one axis that pick an element are `gather` at its place.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -58,14 +59,28 @@ def smallest(x: Array, axis: Axes, keepdims: bool) -> Array:
     return by_rows(np.minimum, x, axis, keepdims) if type(x) is np.ndarray else x.min(axis=axis, keepdims=keepdims)
 
 
-sum_ = linear("sum", lambda xp, x, *, axis, keepdims: total(xp, x, axis, keepdims), reads="axes", promote="sum",
-              node="SumBackward1", tex=r"\sum {x}",
-              x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore(xp, g, axis, keepdims), lead + x_shape))
+sum_ = linear(
+    "sum",
+    lambda xp, x, *, axis, keepdims: total(xp, x, axis, keepdims),
+    reads="axes",
+    promote="sum",
+    node="SumBackward1",
+    tex=r"\sum {x}",
+    x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(restore(xp, g, axis, keepdims), lead + x_shape),
+)
 sum_all = sum_.named("SumBackward0")
 
-mean = linear("mean", average, reads="axes", node="MeanBackward1", tex=r"\tfrac{{1}}{{n}} \sum {x}",
-              x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
-                  restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape), promote="single")
+mean = linear(
+    "mean",
+    average,
+    reads="axes",
+    node="MeanBackward1",
+    tex=r"\tfrac{{1}}{{n}} \sum {x}",
+    x=lambda xp, g, lead, x_shape, axis, keepdims: xp.broadcast_to(
+        restore(xp, g, axis, keepdims) / count(x_shape, axis), lead + x_shape
+    ),
+    promote="single",
+)
 mean_all = mean.named("MeanBackward0")
 
 
@@ -74,10 +89,17 @@ def numbers(xp: Namespace, x: Array) -> Array:
     return xp.astype(x == x, x.dtype)
 
 
-nansum = primitive("nansum", lambda xp, x, *, axis, keepdims: total(xp, xp.where(x != x, 0, x), axis, keepdims),
-                   reads="axes", masks=True, tex=r"\sum [x = x]\,{x}", formula=r"\bar{x} = \bar{y}\,[x = x]",
-                   vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
-                   jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)}, promote="single")
+nansum = primitive(
+    "nansum",
+    lambda xp, x, *, axis, keepdims: total(xp, xp.where(x != x, 0, x), axis, keepdims),
+    reads="axes",
+    masks=True,
+    tex=r"\sum [x = x]\,{x}",
+    formula=r"\bar{x} = \bar{y}\,[x = x]",
+    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
+    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * numbers(xp, x), axis, keepdims)},
+    promote="single",
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- products
@@ -108,10 +130,18 @@ def multiplied(x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return multiply.reduce(x, axis, None, None, keepdims) if type(x) is np.ndarray else x.prod(axis=axis, keepdims=keepdims)
 
 
-product = primitive("prod", multiplied, reads="axes", promote="sum", masks=True,
-                    node="ProdBackward1", tex=r"\prod {x}", formula=r"\bar{x}_i = \bar{y}\,\prod_{j \neq i} x_j",
-                    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * others(xp, x, axis)},
-                    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * others(xp, x, axis), axis, keepdims)})
+product = primitive(
+    "prod",
+    multiplied,
+    reads="axes",
+    promote="sum",
+    masks=True,
+    node="ProdBackward1",
+    tex=r"\prod {x}",
+    formula=r"\bar{x}_i = \bar{y}\,\prod_{j \neq i} x_j",
+    vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * others(xp, x, axis)},
+    jvp={"x": lambda xp, t, x, axis, keepdims: total(xp, t * others(xp, x, axis), axis, keepdims)},
+)
 product_all = product.named("ProdBackward0")
 
 
@@ -120,7 +150,7 @@ def variance(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, correction:
     """The sum of squared distances from the mean, over n - correction; inf or nan where that is not positive."""
     centred = x - average(xp, x, axis=axis, keepdims=True)
     if centred.ndim:
-        centred *= centred                                                         # in its own memory
+        centred *= centred  # in its own memory
     else:
         centred = centred * centred
     return total(xp, centred, axis, keepdims) / max(count(x.shape, axis) - correction, 0)
@@ -151,19 +181,49 @@ def of_root(xp: Namespace, g: Array, out: Array) -> Array:
     return xp.where(out == 0, 0, g / (2 * out))
 
 
-var = primitive("var", variance, reads="axes", masks=True, tex=r"\mathrm{{var}}({x})",
-                formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}\,(x - \mathrm{mean}\,x)",
-                vjp={"x": var_vjp}, jvp={"x": var_jvp}, promote="single")
-std = primitive("std", deviation, reads="axes", tex=r"\mathrm{{std}}({x})",
-                formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}}{y}\,(x - \mathrm{mean}\,x)",
-                vjp={"x": lambda xp, g, x, out, x_shape, axis, keepdims, correction: var_vjp(
-                    xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction)},
-                jvp={"x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(xp, var_jvp(
-                    xp, t, x, x_shape, axis, keepdims, correction), out)}, promote="single")
-var_mean = Joint("VarMeanBackward0", var, mean, tex=r"(\mathrm{{var}}({x}),\ \mathrm{{mean}}\,{x})",
-                 formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}_0\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1")
-std_mean = Joint("StdMeanBackward0", std, mean, tex=r"(\mathrm{{std}}({x}),\ \mathrm{{mean}}\,{x})",
-                 formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}_0}{y_0}\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1")
+var = primitive(
+    "var",
+    variance,
+    reads="axes",
+    masks=True,
+    tex=r"\mathrm{{var}}({x})",
+    formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}\,(x - \mathrm{mean}\,x)",
+    vjp={"x": var_vjp},
+    jvp={"x": var_jvp},
+    promote="single",
+)
+std = primitive(
+    "std",
+    deviation,
+    reads="axes",
+    tex=r"\mathrm{{std}}({x})",
+    formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}}{y}\,(x - \mathrm{mean}\,x)",
+    vjp={
+        "x": lambda xp, g, x, out, x_shape, axis, keepdims, correction: var_vjp(
+            xp, of_root(xp, g, out), x, x_shape, axis, keepdims, correction
+        )
+    },
+    jvp={
+        "x": lambda xp, t, x, out, x_shape, axis, keepdims, correction: of_root(
+            xp, var_jvp(xp, t, x, x_shape, axis, keepdims, correction), out
+        )
+    },
+    promote="single",
+)
+var_mean = Joint(
+    "VarMeanBackward0",
+    var,
+    mean,
+    tex=r"(\mathrm{{var}}({x}),\ \mathrm{{mean}}\,{x})",
+    formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}_0\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1",
+)
+std_mean = Joint(
+    "StdMeanBackward0",
+    std,
+    mean,
+    tex=r"(\mathrm{{std}}({x}),\ \mathrm{{mean}}\,{x})",
+    formula=r"\bar{x} = \frac{1}{n - c}\,\frac{\bar{y}_0}{y_0}\,(x - \mathrm{mean}\,x) + \tfrac{1}{n}\,\bar{y}_1",
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
@@ -179,7 +239,7 @@ def length(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float)
     if order in (inf, -inf):
         sizes = xp.asarray(sizes)
         return largest(sizes, axis, keepdims) if order > 0 else smallest(sizes, axis, keepdims)
-    return total(xp, sizes ** order, axis, keepdims) ** (1 / order)
+    return total(xp, sizes**order, axis, keepdims) ** (1 / order)
 
 
 def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order: float) -> Array:
@@ -201,12 +261,24 @@ def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order
 
 
 vector_norm = primitive(
-    "vector_norm", length, reads="axes", node="LinalgVectorNormBackward0", tex=r"\lVert {x} \rVert_{{{order}}}",
+    "vector_norm",
+    length,
+    reads="axes",
+    node="LinalgVectorNormBackward0",
+    tex=r"\lVert {x} \rVert_{{{order}}}",
     formula=r"\bar{x} = \bar{y}\,\mathrm{sgn}(x)\,\bigl(\tfrac{|x|}{y}\bigr)^{p-1}",
-    vjp={"x": lambda xp, g, x, out, axis, keepdims, order: along_norm(
-        xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, order)},
-    jvp={"x": lambda xp, t, x, out, axis, keepdims, order: total(
-        xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims)}, promote="single")
+    vjp={
+        "x": lambda xp, g, x, out, axis, keepdims, order: along_norm(
+            xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, order
+        )
+    },
+    jvp={
+        "x": lambda xp, t, x, out, axis, keepdims, order: total(
+            xp, along_norm(xp, t, x, restore(xp, out, axis, keepdims), axis, order), axis, keepdims
+        )
+    },
+    promote="single",
+)
 distance = vector_norm.named("DistBackward0")
 
 
@@ -222,12 +294,24 @@ def share(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: b
 
 def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
     return primitive(
-        name, function, reads="axes", masks=True, node=node, tex=rf"{tex} {{x}}",
+        name,
+        function,
+        reads="axes",
+        masks=True,
+        node=node,
+        tex=rf"{tex} {{x}}",
         formula=r"\bar{x} = \bar{y}\,[x = y] \,/\, \#[x = y]",
-        vjp={"x": lambda xp, g, x, out, axis, keepdims: share(
-            xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, nans)},
-        jvp={"x": lambda xp, t, x, out, axis, keepdims: total(
-            xp, share(xp, t, x, restore(xp, out, axis, keepdims), axis, nans), axis, keepdims)})
+        vjp={
+            "x": lambda xp, g, x, out, axis, keepdims: share(
+                xp, restore(xp, g, axis, keepdims), x, restore(xp, out, axis, keepdims), axis, nans
+            )
+        },
+        jvp={
+            "x": lambda xp, t, x, out, axis, keepdims: total(
+                xp, share(xp, t, x, restore(xp, out, axis, keepdims), axis, nans), axis, keepdims
+            )
+        },
+    )
 
 
 def middle(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -246,7 +330,7 @@ def middle_of_numbers(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) ->
     flat = x.reshape(-1)
     if not flat.size:
         return middle(xp, x, axis=axis, keepdims=keepdims)
-    at = xp.maximum((flat == flat).sum() - 1, 0) // 2                           # sorted, the NaNs are behind
+    at = xp.maximum((flat == flat).sum() - 1, 0) // 2  # sorted, the NaNs are behind
     found = xp.sort(flat)[at]
     return found.reshape((1,) * x.ndim) if keepdims else found
 
@@ -257,5 +341,10 @@ max_all = extreme_rules("max", "MaxBackward1", lambda x, *, axis, keepdims: larg
 min_all = extreme_rules("min", "MinBackward1", lambda x, *, axis, keepdims: smallest(x, axis, keepdims), r"\min", True)
 median = extreme_rules("median", "MedianBackward0", middle, r"\mathrm{{median}}", True)
 nanmedian = extreme_rules("nanmedian", "NanmedianBackward0", middle_of_numbers, r"\mathrm{{median}}", True)
-aminmax = Joint("AminmaxBackward0", amin, amax, tex=r"(\min {x},\ \max {x})",
-                formula=r"\bar{x} = \bar{y}_0\,\frac{[x = y_0]}{\#[x = y_0]} + \bar{y}_1\,\frac{[x = y_1]}{\#[x = y_1]}")
+aminmax = Joint(
+    "AminmaxBackward0",
+    amin,
+    amax,
+    tex=r"(\min {x},\ \max {x})",
+    formula=r"\bar{x} = \bar{y}_0\,\frac{[x = y_0]}{\#[x = y_0]} + \bar{y}_1\,\frac{[x = y_1]}{\#[x = y_1]}",
+)

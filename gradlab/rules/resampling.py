@@ -6,6 +6,7 @@ own adjoint, under other metadata. A tap (the k-th position that the outputs rea
 
 Nothing is multiplied by zero to leave it out: an infinite input stays where it is.
 """
+
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
@@ -110,7 +111,7 @@ class AxisMap:
         return xp.full(self.shape(x.shape, axis), fill, dtype=x.dtype) if total is None else total
 
     def shape(self, of: tuple[int, ...], axis: int) -> tuple[int, ...]:
-        return (*of[:axis], self.index.shape[1], *of[len(of) + axis + 1:])
+        return (*of[:axis], self.index.shape[1], *of[len(of) + axis + 1 :])
 
     def __repr__(self) -> str:
         return f"AxisMap({self.length} to {self.index.shape[1]})"
@@ -146,15 +147,26 @@ def resample_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> An
 
 
 resample: Primitive = linear(
-    "resample", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})",
+    "resample",
+    resampled,
+    reads=resample_reads,
+    tex=r"\mathrm{{resample}}({x})",
     x=lambda g, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
-    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0}, promote="single")
+    batch=lambda lead, maps, over, first, fill: {"maps": maps, "over": over, "first": first, "fill": 0},
+    promote="single",
+)
 
 
 # The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see `unmoved`).
-remap = linear("remap", resampled, reads=resample_reads, tex=r"\mathrm{{resample}}({x})", batch=resample.batch,
-               x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
-               promote="single")
+remap = linear(
+    "remap",
+    resampled,
+    reads=resample_reads,
+    tex=r"\mathrm{{resample}}({x})",
+    batch=resample.batch,
+    x=lambda g, x, maps, over, first: resample(g, maps=transposed(maps), over=over, first=not first, fill=0),
+    promote="single",
+)
 
 
 def transposed(maps: Maps) -> Maps:
@@ -190,7 +202,7 @@ def padding_map(length: int, before: int, after: int, mode: str) -> AxisMap | No
         at = length - 1 - np.abs(length - 1 - np.abs(at))
     elif mode == "replicate":
         at = np.clip(at, 0, length - 1)
-    else:                                                             # what is left after cutting is what goes round
+    else:  # what is left after cutting is what goes round
         left = length + min(before, 0) + min(after, 0)
         at = max(-before, 0) + (np.arange(length + before + after) - max(before, 0)) % max(left, 1)
     return AxisMap(at[None], length)
@@ -232,6 +244,7 @@ def interpolation_map(length: int, out: int, mode: str, align_corners: bool, sca
 
 def cubic_weights(t: np.ndarray, a: float = -0.75) -> np.ndarray:
     """The weights of the elements at -1, 0, 1 and 2 for a point t past 0."""
+
     def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 

@@ -3,6 +3,7 @@
 Axes in metadata are negative, so that batch axes in front never shift them. A view is one wherever the library can make it;
 where NumPy's own function is slow (`broadcast_to` takes 2 µs), the view is made of strides.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -38,11 +39,25 @@ def strided(x: Array, shape: Shape, strides: Shape, offset: int = 0) -> Array:
     return np.lib.stride_tricks.as_strided(x, shape, strides).copy()
 
 
-reshape = linear("reshape", lambda x, *, shape: x.reshape(shape), reads="index", view=True, node="ViewBackward0", tex="{x}",
-                 x=lambda g, lead, x_shape: g.reshape(lead + x_shape), batch=lambda lead, shape: {"shape": lead + shape})
+reshape = linear(
+    "reshape",
+    lambda x, *, shape: x.reshape(shape),
+    reads="index",
+    view=True,
+    node="ViewBackward0",
+    tex="{x}",
+    x=lambda g, lead, x_shape: g.reshape(lead + x_shape),
+    batch=lambda lead, shape: {"shape": lead + shape},
+)
 permute: Primitive = linear(
-    "permute", lambda x, *, axes: x.transpose(axes), reads="index", view=True, tex=r"{x}^{{\top}}",
-    x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))), batch=lambda lead, axes: {"axes": under(lead, axes)})
+    "permute",
+    lambda x, *, axes: x.transpose(axes),
+    reads="index",
+    view=True,
+    tex=r"{x}^{{\top}}",
+    x=lambda g, lead, axes: permute(g, axes=under(lead, inverse(axes))),
+    batch=lambda lead, axes: {"axes": under(lead, axes)},
+)
 
 
 def expanded(xp: Namespace, x: Array, *, shape: Shape, skip: int) -> Array:
@@ -71,11 +86,24 @@ def narrowed(xp: Namespace, g: Array, lead: Shape, x_shape: Shape, skip: int) ->
     return xp.sum(g, axis=tuple(range(first, first + extra))) if extra else g
 
 
-expand = linear("expand", expanded, reads="index", view=True, tex="{x}", x=narrowed,
-                batch=lambda lead, shape, skip: {"shape": lead + shape, "skip": len(lead) + skip})
-diagonal = linear("diagonal", lambda x, *, offset, axes: writable(x.diagonal(offset, *axes), x), reads="index", view=True,
-                  tex=r"\mathrm{{diagonal}}({x})", batch=lambda lead, offset, axes: {"offset": offset, "axes": axes},
-                  x=lambda g, lead, x_shape, offset, axes: fill_diagonal(g, shape=lead + x_shape, offset=offset, axes=axes))
+expand = linear(
+    "expand",
+    expanded,
+    reads="index",
+    view=True,
+    tex="{x}",
+    x=narrowed,
+    batch=lambda lead, shape, skip: {"shape": lead + shape, "skip": len(lead) + skip},
+)
+diagonal = linear(
+    "diagonal",
+    lambda x, *, offset, axes: writable(x.diagonal(offset, *axes), x),
+    reads="index",
+    view=True,
+    tex=r"\mathrm{{diagonal}}({x})",
+    batch=lambda lead, offset, axes: {"offset": offset, "axes": axes},
+    x=lambda g, lead, x_shape, offset, axes: fill_diagonal(g, shape=lead + x_shape, offset=offset, axes=axes),
+)
 
 
 def set_diagonal(xp: Namespace, x: Array, *, shape: Shape, offset: int, axes: Axes) -> Array:
@@ -87,9 +115,14 @@ def set_diagonal(xp: Namespace, x: Array, *, shape: Shape, offset: int, axes: Ax
 
 
 fill_diagonal: Primitive = linear(
-    "fill_diagonal", set_diagonal, reads="index", node="DiagEmbedBackward0", tex=r"\mathrm{{diag}}({x})",
+    "fill_diagonal",
+    set_diagonal,
+    reads="index",
+    node="DiagEmbedBackward0",
+    tex=r"\mathrm{{diag}}({x})",
     x=lambda g, offset, axes: diagonal(g, offset=offset, axes=axes),
-    batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes})
+    batch=lambda lead, shape, offset, axes: {"shape": lead + shape, "offset": offset, "axes": axes},
+)
 
 
 def windows(x: Array, *, axis: int, size: int, step: int) -> Array:
@@ -113,12 +146,24 @@ def overlapped(xp: Namespace, x: Array, *, length: int, axis: int, step: int) ->
     return total
 
 
-unfold = linear("unfold", windows, reads="index", view=True, tex=r"\mathrm{{unfold}}({x})",
-                x=lambda g, x_shape, axis, step: fold(g, length=x_shape[axis], axis=axis, step=step),
-                batch=lambda lead, axis, size, step: {"axis": axis, "size": size, "step": step})
-fold: Primitive = linear("fold", overlapped, reads="into", node="UnfoldBackwardBackward0", tex=r"\mathrm{{fold}}({x})",
-                         x=lambda g, x_shape, axis, step: unfold(g, axis=axis, size=x_shape[-1], step=step),
-                         batch=lambda lead, length, axis, step: {"length": length, "axis": axis, "step": step})
+unfold = linear(
+    "unfold",
+    windows,
+    reads="index",
+    view=True,
+    tex=r"\mathrm{{unfold}}({x})",
+    x=lambda g, x_shape, axis, step: fold(g, length=x_shape[axis], axis=axis, step=step),
+    batch=lambda lead, axis, size, step: {"axis": axis, "size": size, "step": step},
+)
+fold: Primitive = linear(
+    "fold",
+    overlapped,
+    reads="into",
+    node="UnfoldBackwardBackward0",
+    tex=r"\mathrm{{fold}}({x})",
+    x=lambda g, x_shape, axis, step: unfold(g, axis=axis, size=x_shape[-1], step=step),
+    batch=lambda lead, length, axis, step: {"length": length, "axis": axis, "step": step},
+)
 
 
 def element_numbers(xp: Namespace, shape: Shape, stride: Shape, offset: int) -> Array:
@@ -131,8 +176,8 @@ def element_numbers(xp: Namespace, shape: Shape, stride: Shape, offset: int) -> 
 
 def by_strides(x: Array, *, shape: Shape, stride: Shape, offset: int, numel: int) -> Array:
     """The view that strides in elements make of an array of `numel` elements; further axes of `shape` are batch axes."""
-    lead = shape[:len(shape) - len(stride)]
-    stride = (*(numel * prod(lead[i + 1:]) for i in range(len(lead))), *stride)
+    lead = shape[: len(shape) - len(stride)]
+    stride = (*(numel * prod(lead[i + 1 :]) for i in range(len(lead))), *stride)
     if type(x) is np.ndarray:
         x = np.ascontiguousarray(x)
         return strided(x, shape, tuple(n * x.itemsize for n in stride), offset * x.itemsize)
@@ -145,22 +190,47 @@ def by_strides_vjp(g: Array, lead: Shape, x_shape: Shape, shape: Shape, stride: 
     return scatter(g, shape=(*lead, *x_shape[:batch], numel), index=(at,), skip=len(lead) + batch).reshape(lead + x_shape)
 
 
-as_strided = linear("as_strided", by_strides, reads="index", view=True, x=by_strides_vjp, tex=r"\mathrm{{as\_strided}}({x})",
-                    batch=lambda lead, shape, stride, offset, numel: {
-                        "shape": lead + shape, "stride": stride, "offset": offset, "numel": numel})
+as_strided = linear(
+    "as_strided",
+    by_strides,
+    reads="index",
+    view=True,
+    x=by_strides_vjp,
+    tex=r"\mathrm{{as\_strided}}({x})",
+    batch=lambda lead, shape, stride, offset, numel: {"shape": lead + shape, "stride": stride, "offset": offset, "numel": numel},
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- in new memory
 contiguous = elementwise("contiguous", lambda x: x.copy(), x=lambda g: g, node="CloneBackward0", tex="{x}")
-flip: Primitive = linear("flip", lambda xp, x, *, axes: xp.flip(x, axes).copy(), reads="index", tex=r"\mathrm{{flip}}({x})",
-              x=lambda g, axes: flip(g, axes=axes))
-roll: Primitive = linear("roll", lambda xp, x, *, shifts, axes: xp.roll(x, shifts, axes), reads="index",
-                         tex=r"\mathrm{{roll}}({x})", x=lambda g, shifts, axes: roll(
-                             g, shifts=tuple([-n for n in shifts]), axes=axes))
-tril: Primitive = linear("tril", lambda xp, x, *, diagonal: xp.tril(x, diagonal), reads="index", tex=r"\mathrm{{tril}}({x})",
-              x=lambda g, diagonal: tril(g, diagonal=diagonal))
-triu: Primitive = linear("triu", lambda xp, x, *, diagonal: xp.triu(x, diagonal), reads="index", tex=r"\mathrm{{triu}}({x})",
-              x=lambda g, diagonal: triu(g, diagonal=diagonal))
+flip: Primitive = linear(
+    "flip",
+    lambda xp, x, *, axes: xp.flip(x, axes).copy(),
+    reads="index",
+    tex=r"\mathrm{{flip}}({x})",
+    x=lambda g, axes: flip(g, axes=axes),
+)
+roll: Primitive = linear(
+    "roll",
+    lambda xp, x, *, shifts, axes: xp.roll(x, shifts, axes),
+    reads="index",
+    tex=r"\mathrm{{roll}}({x})",
+    x=lambda g, shifts, axes: roll(g, shifts=tuple([-n for n in shifts]), axes=axes),
+)
+tril: Primitive = linear(
+    "tril",
+    lambda xp, x, *, diagonal: xp.tril(x, diagonal),
+    reads="index",
+    tex=r"\mathrm{{tril}}({x})",
+    x=lambda g, diagonal: tril(g, diagonal=diagonal),
+)
+triu: Primitive = linear(
+    "triu",
+    lambda xp, x, *, diagonal: xp.triu(x, diagonal),
+    reads="index",
+    tex=r"\mathrm{{triu}}({x})",
+    x=lambda g, diagonal: triu(g, diagonal=diagonal),
+)
 
 
 def interleaved(one: Shape, two: Shape) -> Shape:
@@ -170,14 +240,23 @@ def interleaved(one: Shape, two: Shape) -> Shape:
 def tiled(xp: Namespace, x: Array, *, repeats: Shape) -> Array:
     """x as often as `repeats` says, for each axis one after the other."""
     apart = x.reshape(interleaved((1,) * x.ndim, x.shape))
-    return expanded(xp, apart, shape=interleaved(repeats, x.shape), skip=0).copy().reshape(
-        tuple([n * m for n, m in zip(repeats, x.shape, strict=True)]))
+    return (
+        expanded(xp, apart, shape=interleaved(repeats, x.shape), skip=0)
+        .copy()
+        .reshape(tuple([n * m for n, m in zip(repeats, x.shape, strict=True)]))
+    )
 
 
-repeat = linear("repeat", tiled, reads="index", tex=r"\mathrm{{repeat}}({x})",
-                x=lambda xp, g, lead, x_shape, repeats: xp.sum(
-                    g.reshape(lead + interleaved(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))),
-                batch=lambda lead, repeats: {"repeats": (1,) * len(lead) + repeats})
+repeat = linear(
+    "repeat",
+    tiled,
+    reads="index",
+    tex=r"\mathrm{{repeat}}({x})",
+    x=lambda xp, g, lead, x_shape, repeats: xp.sum(
+        g.reshape(lead + interleaved(repeats, x_shape)), axis=tuple(range(-2 * len(repeats), 0, 2))
+    ),
+    batch=lambda lead, repeats: {"repeats": (1,) * len(lead) + repeats},
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------- joins
@@ -186,8 +265,13 @@ def narrow(g: Array, axis: int, start: int, stop: int) -> Array:
     return g[(Ellipsis, slice(start, stop)) + (slice(None),) * (-axis - 1)]
 
 
-cat = linear("cat", lambda xp, *xs, axis, starts: xp.concatenate(xs, axis), reads="index", tex=r"\mathrm{{cat}}({xs})",
-             xs=lambda g, position, axis, starts: narrow(g, axis, starts[position], starts[position + 1]))
+cat = linear(
+    "cat",
+    lambda xp, *xs, axis, starts: xp.concatenate(xs, axis),
+    reads="index",
+    tex=r"\mathrm{{cat}}({xs})",
+    xs=lambda g, position, axis, starts: narrow(g, axis, starts[position], starts[position + 1]),
+)
 
 
 def stacked(xp: Namespace, *xs: Array, axis: int) -> Array:
@@ -195,8 +279,13 @@ def stacked(xp: Namespace, *xs: Array, axis: int) -> Array:
     return xp.concatenate([x[at] for x in xs], axis)
 
 
-stack = linear("stack", stacked, reads="index", tex=r"\mathrm{{stack}}({xs})",
-               xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)])
+stack = linear(
+    "stack",
+    stacked,
+    reads="index",
+    tex=r"\mathrm{{stack}}({xs})",
+    xs=lambda g, position, axis: g[(Ellipsis, position) + (slice(None),) * (-axis - 1)],
+)
 
 
 def corners(shapes: Sequence[Shape]) -> list[tuple[int, int]]:
@@ -211,12 +300,12 @@ def on_diagonal(xp: Namespace, *xs: Array) -> Array:
     at = corners([x.shape for x in xs])
     total = xp.zeros((*xs[0].shape[:-2], *at[-1]), dtype=xs[0].dtype)
     for x, (row, column) in zip(xs, at, strict=False):
-        total[..., row:row + x.shape[-2], column:column + x.shape[-1]] = x
+        total[..., row : row + x.shape[-2], column : column + x.shape[-1]] = x
     return total
 
 
 def block(g: Array, position: int, xs_shape: tuple[Shape, ...]) -> Array:
-    (top, left), (bottom, right) = corners(xs_shape[:position + 1])[-2:]
+    (top, left), (bottom, right) = corners(xs_shape[: position + 1])[-2:]
     return g[..., top:bottom, left:right]
 
 
@@ -224,7 +313,12 @@ block_diag = linear("block_diag", on_diagonal, reads="index", tex=r"\mathrm{{dia
 
 astype = linear("astype", lambda x, *, dtype: x.astype(dtype), x=lambda g: g, reads="own", node="ToCopyBackward0", tex="{x}")
 # `back` is the device that x lies on: the transpose brings the cotangent there.
-transfer: Primitive = linear("transfer", lambda x, *, where, back, waits: moved(x, where, waits), reads="own",
-                             node="ToCopyBackward0", tex="{x}",
-                             x=lambda g, where, back: transfer(g, where=back, back=where, waits=True))
+transfer: Primitive = linear(
+    "transfer",
+    lambda x, *, where, back, waits: moved(x, where, waits),
+    reads="own",
+    node="ToCopyBackward0",
+    tex="{x}",
+    x=lambda g, where, back: transfer(g, where=back, back=where, waits=True),
+)
 used.astype, used.transfer = astype, transfer

@@ -1,4 +1,5 @@
 """Softmax and what is fused with it for stability. `axis` is one negative axis, in a tuple as elsewhere."""
+
 from __future__ import annotations
 
 from gradlab.core.primitive import primitive
@@ -18,10 +19,16 @@ def softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
     return e
 
 
-softmax = primitive("softmax", softmax_forward, tex=r"\mathrm{{softmax}}({x})", reads="axes",
-                    formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",            # a symmetric Jacobian
-                    vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
-                    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))}, promote="single")
+softmax = primitive(
+    "softmax",
+    softmax_forward,
+    tex=r"\mathrm{{softmax}}({x})",
+    reads="axes",
+    formula=r"\bar{x} = y\,\bigl(\bar{y} - \textstyle\sum \bar{y}\,y\bigr)",  # a symmetric Jacobian
+    vjp={"x": lambda xp, g, out, axis: out * (g - total(xp, g * out, axis, True))},
+    jvp={"x": lambda xp, t, out, axis: out * (t - total(xp, t * out, axis, True))},
+    promote="single",
+)
 
 
 def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
@@ -30,10 +37,16 @@ def log_softmax_forward(xp: Namespace, x: Array, *, axis: Axes) -> Array:
     return logs
 
 
-log_softmax = primitive("log_softmax", log_softmax_forward, tex=r"\log\mathrm{{softmax}}({x})", reads="axes",
-                        formula=r"\bar{x} = \bar{y} - e^{y} \textstyle\sum \bar{y}",
-                        vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
-                        jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)}, promote="single")
+log_softmax = primitive(
+    "log_softmax",
+    log_softmax_forward,
+    tex=r"\log\mathrm{{softmax}}({x})",
+    reads="axes",
+    formula=r"\bar{x} = \bar{y} - e^{y} \textstyle\sum \bar{y}",
+    vjp={"x": lambda xp, g, out, axis: g - xp.exp(out) * total(xp, g, axis, True)},
+    jvp={"x": lambda xp, t, out, axis: t - total(xp, xp.exp(out) * t, axis, True)},
+    promote="single",
+)
 
 
 def logsumexp_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -44,9 +57,15 @@ def logsumexp_forward(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) ->
     return out if keepdims or not axis else out.squeeze(axis)
 
 
-logsumexp = primitive("logsumexp", logsumexp_forward, tex=r"\log \sum e^{{{x}}}", reads="axes", promote="float",
-                      formula=r"\bar{x} = \bar{y}\,e^{x - y}",
-                      vjp={"x": lambda xp, g, x, out, axis, keepdims: restore(xp, g, axis, keepdims) * xp.exp(
-                          x - restore(xp, out, axis, keepdims))},
-                      jvp={"x": lambda xp, t, x, out, axis, keepdims: total(
-                          xp, t * xp.exp(x - restore(xp, out, axis, keepdims)), axis, keepdims)})
+logsumexp = primitive(
+    "logsumexp",
+    logsumexp_forward,
+    tex=r"\log \sum e^{{{x}}}",
+    reads="axes",
+    promote="float",
+    formula=r"\bar{x} = \bar{y}\,e^{x - y}",
+    vjp={
+        "x": lambda xp, g, x, out, axis, keepdims: restore(xp, g, axis, keepdims) * xp.exp(x - restore(xp, out, axis, keepdims))
+    },
+    jvp={"x": lambda xp, t, x, out, axis, keepdims: total(xp, t * xp.exp(x - restore(xp, out, axis, keepdims)), axis, keepdims)},
+)

@@ -3,6 +3,7 @@
 Their derivatives are special functions again. A rule therefore calls primitives, which run on arrays and are recorded on
 Tensors alike; `formula` says what is shown. The identities are those of the NIST Digital Library of Mathematical Functions.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,34 +22,64 @@ ROOT_PI, ROOT_TWO_PI, LOG_PI = sqrt(pi), sqrt(2 * pi), log_of(pi)
 
 def library(name: str) -> Callable[..., Array]:
     """A function of one number from the library of special functions, in the number's own dtype."""
+
     def forward(x: Array) -> Array:
         result = getattr(special_of(x), name)(x)
         return result if result.dtype == x.dtype else result.astype(x.dtype)
+
     return forward
 
 
 def library_of_two(name: str) -> Callable[..., Array]:
     """The same for a function of two."""
+
     def forward(a: Array, b: Array) -> Array:
         result = getattr(special_of(a), name)(a, b)
         return result if result.dtype == a.dtype else result.astype(a.dtype)
+
     return forward
 
 
 # --------------------------------------------------------------------------------------------- error function and normal
-erf = elementwise("erf", library("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float",
-                  tex=r"\mathrm{{erf}}\,{x}")
-erfc = elementwise("erfc", library("erfc"), x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x), promote="float",
-                   tex=r"\mathrm{{erfc}}\,{x}")
-erfcx = elementwise("erfcx", library("erfcx"), x=lambda x, out: 2 * x * out - 2 / ROOT_PI, promote="float",
-                    tex=r"\mathrm{{erfcx}}\,{x}", node="SpecialErfcxBackward0")
-erfinv = elementwise("erfinv", library("erfinv"), x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out), promote="float",
-                     tex=r"\mathrm{{erf}}^{{-1}}\,{x}")
-ndtri = elementwise("ndtri", library("ndtri"), x=lambda xp, out: ROOT_TWO_PI * xp.exp(0.5 * (out * out)), promote="float",
-                    tex=r"\Phi^{{-1}}({x})", node="SpecialNdtriBackward0")
-log_ndtr = elementwise("log_ndtr", library("log_ndtr"), x=lambda g, x: g * (2 / ROOT_TWO_PI) / erfcx(x * -sqrt(0.5)),
-                       promote="float", tex=r"\log \Phi({x})", node="SpecialLogNdtrBackward0",
-                       formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}")
+erf = elementwise(
+    "erf", library("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"
+)
+erfc = elementwise(
+    "erfc", library("erfc"), x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erfc}}\,{x}"
+)
+erfcx = elementwise(
+    "erfcx",
+    library("erfcx"),
+    x=lambda x, out: 2 * x * out - 2 / ROOT_PI,
+    promote="float",
+    tex=r"\mathrm{{erfcx}}\,{x}",
+    node="SpecialErfcxBackward0",
+)
+erfinv = elementwise(
+    "erfinv",
+    library("erfinv"),
+    x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out),
+    promote="float",
+    tex=r"\mathrm{{erf}}^{{-1}}\,{x}",
+)
+ndtri = elementwise(
+    "ndtri",
+    library("ndtri"),
+    x=lambda xp, out: ROOT_TWO_PI * xp.exp(0.5 * (out * out)),
+    promote="float",
+    tex=r"\Phi^{{-1}}({x})",
+    node="SpecialNdtriBackward0",
+)
+log_ndtr = elementwise(
+    "log_ndtr",
+    library("log_ndtr"),
+    x=lambda g, x: g * (2 / ROOT_TWO_PI) / erfcx(x * -sqrt(0.5)),
+    promote="float",
+    tex=r"\log \Phi({x})",
+    node="SpecialLogNdtrBackward0",
+    formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}",
+)
+
 
 # ------------------------------------------------------------------------------------------------------- gamma and zeta
 def log_abs_gamma(x: Array) -> Array:
@@ -57,10 +88,22 @@ def log_abs_gamma(x: Array) -> Array:
     return namespace_of[type(x)].where(x == -inf, inf, result)
 
 
-lgamma = elementwise("lgamma", log_abs_gamma, x=lambda g, x: g * digamma(x), promote="float",
-                     tex=r"\log\left|\Gamma({x})\right|", formula=r"\bar{x} = \bar{y}\,\psi(x)")
-digamma: Primitive = elementwise("digamma", library("digamma"), x=lambda x: polygamma(x, n=1), promote="float", tex=r"\psi({x})",
-                                 formula=r"\bar{x} = \bar{y}\,\psi'(x)")
+lgamma = elementwise(
+    "lgamma",
+    log_abs_gamma,
+    x=lambda g, x: g * digamma(x),
+    promote="float",
+    tex=r"\log\left|\Gamma({x})\right|",
+    formula=r"\bar{x} = \bar{y}\,\psi(x)",
+)
+digamma: Primitive = elementwise(
+    "digamma",
+    library("digamma"),
+    x=lambda x: polygamma(x, n=1),
+    promote="float",
+    tex=r"\psi({x})",
+    formula=r"\bar{x} = \bar{y}\,\psi'(x)",
+)
 
 
 def derivative_of_digamma(xp: Namespace, x: Array, *, n: int) -> Array:
@@ -77,23 +120,36 @@ def derivative_of_digamma(xp: Namespace, x: Array, *, n: int) -> Array:
     return result if result.dtype == x.dtype else result.astype(x.dtype)
 
 
-polygamma: Primitive = elementwise("polygamma", derivative_of_digamma, x=lambda x, n: polygamma(x, n=n + 1), promote="float",
-                                   tex=r"\psi^{{({n})}}({x})", formula=r"\bar{x} = \bar{y}\,\psi^{(n+1)}(x)")
+polygamma: Primitive = elementwise(
+    "polygamma",
+    derivative_of_digamma,
+    x=lambda x, n: polygamma(x, n=n + 1),
+    promote="float",
+    tex=r"\psi^{{({n})}}({x})",
+    formula=r"\bar{x} = \bar{y}\,\psi^{(n+1)}(x)",
+)
 
 
 def log_multivariate_gamma(x: Array, *, p: int) -> Array:
     return sum(lgamma(x - 0.5 * j) for j in range(p)) + 0.25 * p * (p - 1) * LOG_PI
 
 
-mvlgamma = elementwise("mvlgamma", log_multivariate_gamma, x=lambda x, p: sum(digamma(x - 0.5 * j) for j in range(p)),
-                       promote="float", tex=r"\log \Gamma_{{{p}}}({x})",
-                       formula=r"\bar{x} = \bar{y}\,\textstyle\sum_{j=0}^{p-1} \psi(x - j/2)")
+mvlgamma = elementwise(
+    "mvlgamma",
+    log_multivariate_gamma,
+    x=lambda x, p: sum(digamma(x - 0.5 * j) for j in range(p)),
+    promote="float",
+    tex=r"\log \Gamma_{{{p}}}({x})",
+    formula=r"\bar{x} = \bar{y}\,\textstyle\sum_{j=0}^{p-1} \psi(x - j/2)",
+)
 
 
 def missing(what: str) -> Callable[..., NoReturn]:
     """A rule that torch lacks as well."""
+
     def refuse(g: Array) -> NoReturn:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+
     return refuse
 
 
@@ -102,14 +158,34 @@ def gamma_density(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.exp((a - 1) * xp.log(b) - b - lgamma(a))
 
 
-igamma = elementwise("igamma", library_of_two("gammainc"), a=missing("igamma: input"), b=gamma_density, promote="real tensors",
-                     tex=r"P({a}, {b})", formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}")
-igammac = elementwise("igammac", library_of_two("gammaincc"), a=missing("igammac: input"), promote="real tensors",
-                      b=lambda xp, a, b: -gamma_density(xp, a, b), tex=r"Q({a}, {b})",
-                      formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}")
-zeta: Primitive = elementwise("zeta", library_of_two("zeta"), a=missing("zeta"), b=lambda a, b: -a * zeta(a + 1, b),
-                              promote="float", tex=r"\zeta({a}, {b})", node="SpecialZetaBackward0",
-                              formula=r"\bar{b} = -\bar{y}\,a\,\zeta(a + 1, b)")
+igamma = elementwise(
+    "igamma",
+    library_of_two("gammainc"),
+    a=missing("igamma: input"),
+    b=gamma_density,
+    promote="real tensors",
+    tex=r"P({a}, {b})",
+    formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+)
+igammac = elementwise(
+    "igammac",
+    library_of_two("gammaincc"),
+    a=missing("igammac: input"),
+    promote="real tensors",
+    b=lambda xp, a, b: -gamma_density(xp, a, b),
+    tex=r"Q({a}, {b})",
+    formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+)
+zeta: Primitive = elementwise(
+    "zeta",
+    library_of_two("zeta"),
+    a=missing("zeta"),
+    b=lambda a, b: -a * zeta(a + 1, b),
+    promote="float",
+    tex=r"\zeta({a}, {b})",
+    node="SpecialZetaBackward0",
+    formula=r"\bar{b} = -\bar{y}\,a\,\zeta(a + 1, b)",
+)
 
 # --------------------------------------------------------------------------------------------- modified Bessel functions
 EPSILON = {2: 9.765625e-4, 4: 1.1920929e-7, 8: 2.220446049250313e-16}
@@ -121,18 +197,36 @@ def away_from_zero(xp: Namespace, x: Array, slope: Callable[[Array], Array], at_
     return xp.where(apart, slope(xp.where(apart, x, 1)), at_zero)
 
 
-i0 = elementwise("i0", library("i0"), x=lambda g, x: g * i1(x), promote="float", tex="I_0({x})",
-                 formula=r"\bar{x} = \bar{y}\,I_1(x)")
+i0 = elementwise(
+    "i0", library("i0"), x=lambda g, x: g * i1(x), promote="float", tex="I_0({x})", formula=r"\bar{x} = \bar{y}\,I_1(x)"
+)
 i1: Primitive = elementwise(
-    "i1", library("i1"), x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5), promote="float",
-    tex="I_1({x})", node="SpecialI1Backward0", formula=r"\bar{x} = \bar{y}\,\left(I_0(x) - y / x\right)")
-i0e = elementwise("i0e", library("i0e"), x=lambda xp, x, out: i1e(x) - sign_of(xp, x) * out, promote="float",
-                  tex=r"e^{{-|{x}|}} I_0({x})", node="SpecialI0EBackward0",
-                  formula=r"\bar{x} = \bar{y}\,e^{-|x|} (I_1(x) - \mathrm{sgn}(x)\,I_0(x))")
+    "i1",
+    library("i1"),
+    x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5),
+    promote="float",
+    tex="I_1({x})",
+    node="SpecialI1Backward0",
+    formula=r"\bar{x} = \bar{y}\,\left(I_0(x) - y / x\right)",
+)
+i0e = elementwise(
+    "i0e",
+    library("i0e"),
+    x=lambda xp, x, out: i1e(x) - sign_of(xp, x) * out,
+    promote="float",
+    tex=r"e^{{-|{x}|}} I_0({x})",
+    node="SpecialI0EBackward0",
+    formula=r"\bar{x} = \bar{y}\,e^{-|x|} (I_1(x) - \mathrm{sgn}(x)\,I_0(x))",
+)
 i1e: Primitive = elementwise(
-    "i1e", library("i1e"), promote="float", tex=r"e^{{-|{x}|}} I_1({x})", node="SpecialI1EBackward0",
+    "i1e",
+    library("i1e"),
+    promote="float",
+    tex=r"e^{{-|{x}|}} I_1({x})",
+    node="SpecialI1EBackward0",
     x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
-    formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)")
+    formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)",
+)
 
 
 def entropy(xp: Namespace, x: Array) -> Array:
@@ -141,5 +235,6 @@ def entropy(xp: Namespace, x: Array) -> Array:
     return xp.where(positive, -x * xp.log(xp.where(positive, x, 1)), xp.where(x < 0, -inf, x * 0))
 
 
-entr = elementwise("entr", entropy, x=lambda xp, g, x: g * (-xp.log(x) - 1), promote="float", tex=r"-{x} \log {x}",
-                   node="SpecialEntrBackward0")
+entr = elementwise(
+    "entr", entropy, x=lambda xp, g, x: g * (-xp.log(x) - 1), promote="float", tex=r"-{x} \log {x}", node="SpecialEntrBackward0"
+)

@@ -1,4 +1,5 @@
 """NumPy's names on Tensors: the namespace that rules run in when a sweep is itself recorded (`create_graph=True`)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -39,16 +40,28 @@ def where(condition: Array, a: Array, b: Array) -> Array:
 
 
 namespace_of[Tensor] = SimpleNamespace(
-    exp=elementary.exp.record, log=elementary.log.record, log1p=elementary.log1p.record, sqrt=elementary.sqrt.record,
-    sin=elementary.sin.record, cos=elementary.cos.record, sinh=elementary.sinh.record, cosh=elementary.cosh.record,
+    exp=elementary.exp.record,
+    log=elementary.log.record,
+    log1p=elementary.log1p.record,
+    sqrt=elementary.sqrt.record,
+    sin=elementary.sin.record,
+    cos=elementary.cos.record,
+    sinh=elementary.sinh.record,
+    cosh=elementary.cosh.record,
     isfinite=constant_like("isfinite"),
-    sign=elementary.sign.record, ones_like=constant_like("ones_like"), absolute=elementwise.absolute.record,
-    concatenate=concatenate, flip=lambda x, axis: shapes.flip.record(x, axes=(axis,)),
+    sign=elementary.sign.record,
+    ones_like=constant_like("ones_like"),
+    absolute=elementwise.absolute.record,
+    concatenate=concatenate,
+    flip=lambda x, axis: shapes.flip.record(x, axes=(axis,)),
     cumprod=lambda x, axis: cumulative.cumprod.record(x, axis=(axis,)),
-    where=where, broadcast_to=broadcast_to, expand_dims=expand_dims,
+    where=where,
+    broadcast_to=broadcast_to,
+    expand_dims=expand_dims,
     asarray=lambda x: x if isinstance(x, Tensor) else constant(x),
     zeros_like=constant_like("zeros_like"),
     zeros=lambda shape, dtype: constant(np.zeros(shape, dtype)),
     sum=lambda x, axis=None, keepdims=False: reductions.sum_.record(x, axis=axes_of(x, axis), keepdims=keepdims),
     mean=lambda x, axis=None, keepdims=False: reductions.mean.record(x, axis=axes_of(x, axis), keepdims=keepdims),
-    astype=lambda x, dtype: shapes.astype.record(x, dtype=getattr(dtype, "numpy", dtype)))
+    astype=lambda x, dtype: shapes.astype.record(x, dtype=getattr(dtype, "numpy", dtype)),
+)

@@ -3,6 +3,7 @@
 The gradient of relu depends on x through [x > 0] alone. It is a function of x all the same: when a sweep is recorded, PyTorch
 lets its result require gradients (which are 0), and a second backward through it runs. `core.generate` says so by this node.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -24,8 +25,13 @@ def still(xp: Namespace, g: Array, shape: Shape) -> Array:
     return xp.broadcast_to(xp.sum(xp.zeros_like(g)), shape)
 
 
-unmoved = primitive("unmoved", lambda value, source: value, reads=reads, tex="{value}",
-                    formula=r"\bar{v} = \bar{y}, \quad \bar{s} = 0",
-                    vjp={"value": lambda g: g, "source": lambda xp, g, lead, source_shape: still(xp, g, lead + source_shape)},
-                    jvp={"value": lambda t: t, "source": lambda xp, t, lead, out_shape: still(xp, t, lead + out_shape)})
+unmoved = primitive(
+    "unmoved",
+    lambda value, source: value,
+    reads=reads,
+    tex="{value}",
+    formula=r"\bar{v} = \bar{y}, \quad \bar{s} = 0",
+    vjp={"value": lambda g: g, "source": lambda xp, g, lead, source_shape: still(xp, g, lead + source_shape)},
+    jvp={"value": lambda t: t, "source": lambda xp, t, lead, out_shape: still(xp, t, lead + out_shape)},
+)
 used.unmoved = unmoved

@@ -3,6 +3,7 @@
 The part is named by the steps that lead to it, (primitive, metadata) each, as a view is named: so the two rules are the steps
 themselves, and whatever can be read can be written.
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -61,12 +62,21 @@ def overwrite_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> A
 
 
 overwrite = primitive(
-    "overwrite", overwritten, reads=overwrite_reads, node="CopySlices", tex=r"{base}\,[\lnot s] + {patch}\,[s]",
+    "overwrite",
+    overwritten,
+    reads=overwrite_reads,
+    node="CopySlices",
+    tex=r"{base}\,[\lnot s] + {patch}\,[s]",
     formula=r"\bar{x} = \bar{y}\,[\lnot s],\quad \bar{p} = \bar{y}\,[s]",
-    vjp={"base": lambda xp, g, base_shape, steps: outside(xp, g, steps, base_shape),
-         "patch": lambda g, lead, steps: pick(g, steps, lead)},
-    jvp={"base": lambda xp, t, base_shape, steps: outside(xp, t, steps, base_shape),
-         "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead)})
+    vjp={
+        "base": lambda xp, g, base_shape, steps: outside(xp, g, steps, base_shape),
+        "patch": lambda g, lead, steps: pick(g, steps, lead),
+    },
+    jvp={
+        "base": lambda xp, t, base_shape, steps: outside(xp, t, steps, base_shape),
+        "patch": lambda xp, t, lead, steps, out_shape: place(xp, t, steps, out_shape, lead),
+    },
+)
 
 
 def copied(xp: Namespace, base: Array, patch: Array) -> Array:
@@ -82,7 +92,12 @@ def copy_reads(arg: str, x_shape: Shape, out_shape: Shape, meta: Meta) -> Any:
 
 
 copy = primitive(
-    "copy", copied, reads=copy_reads, node="CopyBackwards", tex="{patch}",
+    "copy",
+    copied,
+    reads=copy_reads,
+    node="CopyBackwards",
+    tex="{patch}",
     vjp={"base": lambda xp, g: xp.zeros_like(g), "patch": lambda g: g},
-    jvp={"base": lambda xp, t: xp.zeros_like(t), "patch": lambda t: t})
+    jvp={"base": lambda xp, t: xp.zeros_like(t), "patch": lambda t: t},
+)
 used.copy, used.overwrite = copy, overwrite

@@ -1,4 +1,5 @@
 """`torch.utils`: what stands beside tensors and modules."""
+
 from gradlab.core.errors import names_of as _names_of
 from gradlab.utils import checkpoint, data, dlpack
 

@@ -9,6 +9,7 @@ The graph is the one that the first run recorded, so everything works on it that
 
 The reentrant variant is a custom Function whose backward runs `f` again with a graph and calls `backward` on that.
 """
+
 from __future__ import annotations
 
 import threading
@@ -30,8 +31,15 @@ from gradlab.core.watching import Watcher, watching
 from gradlab.random import fork_rng
 from gradlab.utils.reentrant import CheckpointFunction
 
-__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-           "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "checkpoint",
+    "checkpoint_sequential",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
 
 __getattr__ = names_of("gradlab.utils.checkpoint")
 
@@ -77,8 +85,10 @@ CHECKS: dict[str, Callable[[Tensor], Any]] = {
     "default": lambda x: {"shape": x.shape, "dtype": x.dtype, "device": x.device},
     "none": lambda x: None,
 }
-TIP = ("\nThe function must do the same both times: what it reads besides its arguments must not change in between, and no "
-       "randomness may come from elsewhere than gradlab's default generator. Pass debug=True to see the operations of both runs.")
+TIP = (
+    "\nThe function must do the same both times: what it reads besides its arguments must not change in between, and no "
+    "randomness may come from elsewhere than gradlab's default generator. Pass debug=True to see the operations of both runs."
+)
 
 
 class _Stop(BaseException):
@@ -112,8 +122,17 @@ class _Number:
 class _Run:
     """One call of `checkpoint`: how to do it again, and what is known of the tensors that it saved."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool,
-                 describe: Callable[[Tensor], Any], early_stop: bool, context: AbstractContextManager[Any], debug: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        preserve: bool,
+        describe: Callable[[Tensor], Any],
+        early_stop: bool,
+        context: AbstractContextManager[Any],
+        debug: bool,
+    ) -> None:
         self.function, self.kwargs, self.describe, self.early_stop, self.context = function, kwargs, describe, early_stop, context
         self.state = states() if preserve else None
         self.others = [None if isinstance(x, Tensor) else x for x in args]
@@ -121,9 +140,9 @@ class _Run:
         self.tensors = save([args[i] for i in self.places])
         self.numbers: list[weakref.ref[_Number]] = []
         self.described: list[Any] = []
-        self.again: dict[int, tuple[Tensor, int]] = {}               # tensors of the second run, each with its version
+        self.again: dict[int, tuple[Tensor, int]] = {}  # tensors of the second run, each with its version
         self.counted, self.finished, self.beyond = 0, False, False
-        self.sweep: weakref.ref[Any] | None = None                   # that of `handed`, the numbers of what it has been given
+        self.sweep: weakref.ref[Any] | None = None  # that of `handed`, the numbers of what it has been given
         self.handed: set[int] = set()
         self.logs = (_Log(), _Log()) if debug else None
 
@@ -146,30 +165,34 @@ class _Run:
         if number.k in self.handed:
             raise CheckpointError(
                 "gradlab.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
-                "calling ctx.saved_tensors in backward, make sure to do so only once.")
+                "calling ctx.saved_tensors in backward, make sure to do so only once."
+            )
         if number.k not in self.again:
             self.run_again()
         self.handed.add(number.k)
         x, version = self.again.pop(number.k)
         if x.storage.version != version:
-            raise CheckpointError("one of the variables needed for gradient computation has been modified by an inplace "
-                                  f"operation: tensor number {number.k} that the checkpointed function saved, of shape "
-                                  f"{list(x.array.shape)}. Write to a copy (x = x + 1 rather than x += 1).")
+            raise CheckpointError(
+                "one of the variables needed for gradient computation has been modified by an inplace "
+                f"operation: tensor number {number.k} that the checkpointed function saved, of shape "
+                f"{list(x.array.shape)}. Write to a copy (x = x + 1 rather than x += 1)."
+            )
         return x
 
     def note(self, x: Tensor) -> Tensor:
         """The pack hook of the second run."""
         k, self.counted = self.counted, self.counted + 1
         if k >= len(self.numbers):
-            if not self.finished:                                     # backward inside the function, which goes on after it
+            if not self.finished:  # backward inside the function, which goes on after it
                 self.beyond = True
             elif not self.beyond:
-                raise CheckpointError(self.told("trying to save more tensors during recomputation than during the original "
-                                                "forward pass."))
+                raise CheckpointError(
+                    self.told("trying to save more tensors during recomputation than during the original forward pass.")
+                )
             return x
         if self.numbers[k]() is not None:
             kept = x
-            if x.node is not None:                                    # else the very object comes back
+            if x.node is not None:  # else the very object comes back
                 kept = constant(x.array)
                 kept.storage = own_storage(x)
             self.again[k] = kept, kept.storage.version
@@ -202,16 +225,24 @@ class _Run:
         if self.beyond:
             return
         if self.counted != len(self.numbers):
-            raise CheckpointError(self.told(
-                "A different number of tensors was saved during the original forward and recomputation.\n"
-                f"Number of tensors saved during forward: {len(self.numbers)}\n"
-                f"Number of tensors saved during recomputation: {self.counted}."))
+            raise CheckpointError(
+                self.told(
+                    "A different number of tensors was saved during the original forward and recomputation.\n"
+                    f"Number of tensors saved during forward: {len(self.numbers)}\n"
+                    f"Number of tensors saved during recomputation: {self.counted}."
+                )
+            )
         differing = [(k, self.described[k], self.describe(x)) for k, (x, _) in self.again.items()]
         if differing := [(k, first, second) for k, first, second in differing if first != second]:
-            raise CheckpointError(self.told(
-                "Recomputed values for the following tensors have different metadata than during the forward pass.\n" + "\n".join(
-                    f"tensor at position {k}:\nsaved metadata: {first}\nrecomputed metadata: {second}"
-                    for k, first, second in differing)))
+            raise CheckpointError(
+                self.told(
+                    "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                    + "\n".join(
+                        f"tensor at position {k}:\nsaved metadata: {first}\nrecomputed metadata: {second}"
+                        for k, first, second in differing
+                    )
+                )
+            )
 
     def told(self, message: str) -> str:
         """An error's text, with the operations of both runs if they were asked for."""
@@ -220,13 +251,22 @@ class _Run:
         if not self.logs:
             return message + TIP
         first, second = ("\n".join(f"  {line}" for line in log.lines) or "  none" for log in self.logs)
-        return (f"{message}\nOperations executed during the original forward:\n{first}\nOperations executed during "
-                f"recomputation:\n{second}")
+        return (
+            f"{message}\nOperations executed during the original forward:\n{first}\nOperations executed during "
+            f"recomputation:\n{second}"
+        )
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
-               context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn, determinism_check: str = "default",
-               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
     """`function(*args, **kwargs)`, keeping its inputs rather than what its operations save: backward runs it again.
 
     Parameters
@@ -276,9 +316,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         result = function(*args, **kwargs)
         run.finished = True
         return result
-    raise RuntimeError("gradlab.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
-                       "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
-                       "failed forward.")
+    raise RuntimeError(
+        "gradlab.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised "
+        "during the checkpointed forward. This is not supported because checkpoint cannot return a value for a "
+        "failed forward."
+    )
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
@@ -296,13 +338,15 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
             for function in part:
                 x = function(x)
             return x
+
         return run
 
     length = len(functions) // segments
     last = length * (segments - 1)
     for start in range(0, last, length or 1):
-        input = checkpoint(chained(functions[start:start + length]), input, use_reentrant=use_reentrant,
-                           preserve_rng_state=preserve)
+        input = checkpoint(
+            chained(functions[start : start + length]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
     return chained(functions[last:])(input)
 
 
@@ -311,6 +355,8 @@ def unsaid(name: str) -> str:
     where, what = ("", "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception.")
     if name != "checkpoint":
         where, what = f".{name}", "In version 2.9 we will raise an exception if use_reentrant is not passed."
-    return (f"gradlab.utils.checkpoint{where}: the use_reentrant parameter should be passed explicitly. {what} "
-            "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
-            "use_reentrant=True. Refer to docs for more details on the differences between the two variants.")
+    return (
+        f"gradlab.utils.checkpoint{where}: the use_reentrant parameter should be passed explicitly. {what} "
+        "use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+        "use_reentrant=True. Refer to docs for more details on the differences between the two variants."
+    )

@@ -3,6 +3,7 @@
 The order is torch's because the same numbers are drawn: a loader's iterator draws a base seed (meant for workers, which gradlab
 does not start), then the random sampler draws a seed and shuffles with a stream of its own; with `generator=` both use that.
 """
+
 from __future__ import annotations
 
 import math
@@ -23,9 +24,26 @@ from gradlab.creation.data import as_tensor, tensor
 from gradlab.functions import stack
 from gradlab.random import Generator, multinomial, randint, randperm
 
-__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-           "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-           "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split"]
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "StackDataset",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "random_split",
+]
 
 T = TypeVar("T", covariant=True)
 
@@ -71,8 +89,12 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
-            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but "
-                             "both types are given." if args else "At least one dataset should be passed")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but "
+                "both types are given."
+                if args
+                else "At least one dataset should be passed"
+            )
         self.datasets: Any = args or kwargs
         lengths = {len(data) for data in args or kwargs.values()}
         if len(lengths) != 1:
@@ -160,10 +182,12 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
             if size == 0:
                 warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
     if sum(sizes) != count:
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset! The lengths are "
-                         f"{sizes}, which is {sum(sizes)}; the dataset has {count} items.")
+        raise ValueError(
+            "Sum of input lengths does not equal the length of the input dataset! The lengths are "
+            f"{sizes}, which is {sum(sizes)}; the dataset has {count} items."
+        )
     order = randperm(count, generator=generator).tolist()
-    return [Subset(dataset, order[end - size:end]) for end, size in zip(accumulate(sizes), sizes, strict=True)]  # type: ignore[misc]
+    return [Subset(dataset, order[end - size : end]) for end, size in zip(accumulate(sizes), sizes, strict=True)]  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------------------------------------------------- samplers
@@ -174,8 +198,7 @@ def _positive(name: str, value: Any) -> None:
 
 def _boolean(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        raise (ValueError if name == "drop_last" else TypeError)(
-            f"{name} should be a boolean value, but got {name}={value}")
+        raise (ValueError if name == "drop_last" else TypeError)(f"{name} should be a boolean value, but got {name}={value}")
 
 
 def _seed(generator: Generator | None = None) -> int:
@@ -206,8 +229,9 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """The indices in random order; with replacement, `num_samples` independent ones."""
 
-    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None,
-                 generator: Generator | None = None) -> None:
+    def __init__(
+        self, data_source: Any, replacement: bool = False, num_samples: int | None = None, generator: Generator | None = None
+    ) -> None:
         self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
         _boolean("replacement", replacement)
         _positive("num_samples", self.num_samples)
@@ -221,9 +245,10 @@ class RandomSampler(Sampler[int]):
         n = len(self.data_source)
         generator = self.generator or Generator().manual_seed(_seed())
         rounds, rest = divmod(self.num_samples, 32 if self.replacement else n)
-        for size in [32 if self.replacement else n] * rounds + [rest]:                 # torch draws for a rest of 0 too
-            yield from (randint(n, (size,), generator=generator) if self.replacement else
-                        randperm(n, generator=generator)[:size]).tolist()
+        for size in [32 if self.replacement else n] * rounds + [rest]:  # torch draws for a rest of 0 too
+            yield from (
+                randint(n, (size,), generator=generator) if self.replacement else randperm(n, generator=generator)[:size]
+            ).tolist()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -246,15 +271,15 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """`num_samples` indices, drawn by weights (which need not add up to 1)."""
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True,
-                 generator: Generator | None = None) -> None:
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
+    ) -> None:
         _positive("num_samples", num_samples)
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.weights = as_tensor(weights, dtype=float64)
         if self.weights.ndim != 1:
-            raise ValueError("weights should be a 1d sequence but given weights have shape "
-                             f"{tuple(self.weights.shape)}")
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self) -> Iterator[int]:
@@ -310,16 +335,20 @@ def default_collate(batch: Any) -> Any:
         return made if type(first) is dict else type(first)(made)  # type: ignore[call-arg]
     if isinstance(first, (tuple, list)):
         if any(len(sample) != len(first) for sample in batch):
-            raise RuntimeError("each element in list of batch should be of equal size. Give the loader a collate_fn that says "
-                               "how they go together.")
+            raise RuntimeError(
+                "each element in list of batch should be of equal size. Give the loader a collate_fn that says "
+                "how they go together."
+            )
         columns = [default_collate(samples) for samples in zip(*batch, strict=True)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
     raise TypeError(_uncollatable(type(first)))
 
 
 def _uncollatable(found: Any) -> str:
-    return ("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-            f"{re.sub('^torch', 'gradlab', str(found))}")
+    return (
+        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+        f"{re.sub('^torch', 'gradlab', str(found))}"
+    )
 
 
 def default_convert(data: Any) -> Any:
@@ -353,26 +382,45 @@ class DataLoader(Generic[T]):
 
     _fixed = "batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"
 
-    def __init__(self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
-                 batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
-                 pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
-                 multiprocessing_context: Any = None, generator: Generator | None = None, *, prefetch_factor: int | None = None,
-                 persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Any = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError("prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
-                             "multiprocessing, otherwise set prefetch_factor to None.")
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+                "multiprocessing, otherwise set prefetch_factor to None."
+            )
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
         streams = isinstance(dataset, IterableDataset)
         if streams:
             for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
                 if value is not None:
-                    raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
-                                     f"{name}={value}")
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+                    )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:

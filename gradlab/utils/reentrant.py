@@ -1,4 +1,5 @@
 """Reentrant checkpointing: a custom Function that runs unrecorded, and whose backward runs a backward of its own."""
+
 from __future__ import annotations
 
 import warnings
@@ -30,10 +31,12 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if running.sweep is not None and running.sweep.wanted is not None:                      # given tensors' gradients alone
-            raise RuntimeError("When use_reentrant=True, gradlab.utils.checkpoint is incompatible with .grad() or passing an "
-                               "`inputs` parameter to .backward(). To resolve this error, you can either set "
-                               "use_reentrant=False, or call .backward() without passing the `inputs` argument.")
+        if running.sweep is not None and running.sweep.wanted is not None:  # given tensors' gradients alone
+            raise RuntimeError(
+                "When use_reentrant=True, gradlab.utils.checkpoint is incompatible with .grad() or passing an "
+                "`inputs` parameter to .backward(). To resolve this error, you can either set "
+                "use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
         args = list(ctx.others)
         for i, x in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = x.detach().requires_grad_(x.requires_grad)

@@ -1,4 +1,5 @@
 """Calls of `func`, written once for gradlab and torch: a table of expressions over the names of the library."""
+
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
@@ -116,6 +117,7 @@ def linear(lib: Any) -> Any:
 
 def names(lib: Any) -> dict[str, Any]:
     """What the expressions speak of."""
+
     def tensor(data: Any, requires_grad: bool = False) -> Any:
         return lib.tensor(data, dtype=lib.float64, requires_grad=requires_grad)
 
@@ -136,9 +138,25 @@ def names(lib: Any) -> dict[str, Any]:
     with lib.no_grad():
         tied[0].weight.copy_(lib.tensor([[1.0, 2.0], [-0.5, 0.25]]))
     tied[1].weight = tied[0].weight
-    return {"lib": lib, "x": x, "r": tensor([1.0, 2.0, 3.0], True), "w": tensor([3.0, 1.0, -2.0], True), "s": tensor(0.7),
-            "m": tensor([[1.0, 0.5, -1.0], [-0.75, 2.0, 0.25]]), "i": lib.tensor([1, 2, 3]), "tree": {"a": x, "b": [x * 2]},
-            "written": written, "unrecorded": unrecorded, "in_no_grad": in_no_grad, "layer": linear(lib), "tied": tied,
-            "normal": lib.nn.BatchNorm1d(3, dtype=lib.float64), "linear": linear,
-            "parameters": lambda m: dict(m.named_parameters()),
-            "Pair": Pair, "OrderedDict": OrderedDict, "partial": partial, **{n: getattr(lib.func, n) for n in lib.func.__all__}}
+    return {
+        "lib": lib,
+        "x": x,
+        "r": tensor([1.0, 2.0, 3.0], True),
+        "w": tensor([3.0, 1.0, -2.0], True),
+        "s": tensor(0.7),
+        "m": tensor([[1.0, 0.5, -1.0], [-0.75, 2.0, 0.25]]),
+        "i": lib.tensor([1, 2, 3]),
+        "tree": {"a": x, "b": [x * 2]},
+        "written": written,
+        "unrecorded": unrecorded,
+        "in_no_grad": in_no_grad,
+        "layer": linear(lib),
+        "tied": tied,
+        "normal": lib.nn.BatchNorm1d(3, dtype=lib.float64),
+        "linear": linear,
+        "parameters": lambda m: dict(m.named_parameters()),
+        "Pair": Pair,
+        "OrderedDict": OrderedDict,
+        "partial": partial,
+        **{n: getattr(lib.func, n) for n in lib.func.__all__},
+    }

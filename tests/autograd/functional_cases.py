@@ -1,4 +1,5 @@
 """Calls of `autograd.functional`, written once for gradlab and torch: (name, function of the library) pairs."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -10,8 +11,10 @@ A, B = [0.5, -1.25, 2.0], [[1.0, 0.5], [-0.75, 2.0]]
 
 def tensors(lib: Any) -> Any:
     """A vector, a matrix, a number and an outside weight that requires gradients; of double precision."""
+
     def made(data: Any, requires_grad: bool = False) -> Any:
         return lib.tensor(data, dtype=lib.float64, requires_grad=requires_grad)
+
     return made(A), made(B), made(0.7), made([3.0, 1.0, -2.0], requires_grad=True)
 
 
@@ -22,7 +25,7 @@ VECTOR_FUNCTIONS: dict[str, tuple[str, Any]] = {
     "two outputs": ("x", lambda lib, w: lambda x: (x * x, x.sum())),
     "one in a tuple": ("(x)", lambda lib, w: lambda x: (x.sin(),)),
     "two inputs": ("xm", lambda lib, w: lambda x, m: (m.sin() * x[:2], x[0] * m.sum())),
-    "number": ("s", lambda lib, w: lambda s: s ** 3),
+    "number": ("s", lambda lib, w: lambda s: s**3),
     "number to matrix": ("s", lambda lib, w: lambda s: s * lib.ones(2, 2, dtype=lib.float64)),
     "requires grad": ("r", lambda lib, w: lambda r: r * r),
     "outside weight": ("x", lambda lib, w: lambda x: x * w * x),
@@ -44,20 +47,20 @@ VECTOR_FUNCTIONS: dict[str, tuple[str, Any]] = {
     "number among inputs": ("(3)", lambda lib, w: lambda x, y: x),
 }
 SCALAR_FUNCTIONS: dict[str, tuple[str, Any]] = {
-    "cubes": ("x", lambda lib, w: lambda x: (x ** 3).sum()),
+    "cubes": ("x", lambda lib, w: lambda x: (x**3).sum()),
     "linear": ("x", lambda lib, w: lambda x: x.sum()),
     "square": ("x", lambda lib, w: lambda x: (x * x).sum()),
     "two inputs": ("xm", lambda lib, w: lambda x, m: (m.sin() * x[:2]).sum() * x[2]),
-    "in a tuple": ("(x)", lambda lib, w: lambda x: (x ** 4).sum()),
-    "one input linear": ("xm", lambda lib, w: lambda x, m: (x ** 3).sum() + m.sum()),
-    "one input unused": ("xm", lambda lib, w: lambda x, m: (m ** 3).sum()),
-    "one element": ("s", lambda lib, w: lambda s: (s ** 4).reshape(1, 1)),
-    "outside weight": ("x", lambda lib, w: lambda x: (x ** 3 * w).sum()),
-    "requires grad": ("r", lambda lib, w: lambda r: (r ** 3).sum()),
+    "in a tuple": ("(x)", lambda lib, w: lambda x: (x**4).sum()),
+    "one input linear": ("xm", lambda lib, w: lambda x, m: (x**3).sum() + m.sum()),
+    "one input unused": ("xm", lambda lib, w: lambda x, m: (m**3).sum()),
+    "one element": ("s", lambda lib, w: lambda s: (s**4).reshape(1, 1)),
+    "outside weight": ("x", lambda lib, w: lambda x: (x**3 * w).sum()),
+    "requires grad": ("r", lambda lib, w: lambda r: (r**3).sum()),
     "constant": ("x", lambda lib, w: lambda x: lib.ones((), dtype=lib.float64)),
-    "only the outside": ("x", lambda lib, w: lambda x: (w ** 3).sum()),
+    "only the outside": ("x", lambda lib, w: lambda x: (w**3).sum()),
     "rosenbrock": ("x", lambda lib, w: lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()),
-    "returns a tuple": ("x", lambda lib, w: lambda x: ((x ** 3).sum(),)),
+    "returns a tuple": ("x", lambda lib, w: lambda x: ((x**3).sum(),)),
     "returns two numbers": ("x", lambda lib, w: lambda x: x * x),
     "returns nothing": ("x", lambda lib, w: lambda x: None),
 }
@@ -88,6 +91,7 @@ def vector_for(lib: Any, shaped: Any, kind: str) -> Any:
 
     def fitting(t: Any) -> Any:
         return (lib.arange(t.numel(), dtype=lib.float64).reshape(t.shape) + 1) * 0.5 if hasattr(t, "numel") else t
+
     return tuple(map(fitting, shaped)) if isinstance(shaped, tuple) else fitting(shaped)
 
 
@@ -108,6 +112,7 @@ def calls() -> list[tuple[str, Any]]:
                         against = given
                 args = [vector_for(lib, against, kind)]
             return getattr(lib.autograd.functional, function)(func, given, *args, **options)
+
         shown = " ".join(f"{k}={v}" for k, v in options.items() if v is not False)
         made.append((f"{function}, {case}{f', v {kind}' if kind else ''} {shown}".strip(), call))
 
@@ -135,8 +140,11 @@ def calls() -> list[tuple[str, Any]]:
         for case in ("cubes", "two inputs", "one element", "in a tuple"):
             add("vhp", case, *SCALAR_FUNCTIONS[case], kind)
             add("hvp", case, *SCALAR_FUNCTIONS[case], kind)
-    for options in ({"strategy": "sideways"}, {"strategy": "forward-mode", "create_graph": True},
-                    {"strategy": "forward-mode", "strict": True, "vectorize": True}):
+    for options in (
+        {"strategy": "sideways"},
+        {"strategy": "forward-mode", "create_graph": True},
+        {"strategy": "forward-mode", "strict": True, "vectorize": True},
+    ):
         add("jacobian", "elementwise", *VECTOR_FUNCTIONS["elementwise"], None, **options)
     add("hessian", "cubes", *SCALAR_FUNCTIONS["cubes"], None, outer_jacobian_strategy="sideways")
     add("hessian", "cubes", *SCALAR_FUNCTIONS["cubes"], None, outer_jacobian_strategy="forward-mode", create_graph=True)

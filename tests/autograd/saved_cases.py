@@ -1,8 +1,10 @@
 """Expressions whose node's saved values are compared with torch's, and those of torch's attributes that must be there."""
+
 from __future__ import annotations
 
 import numpy as np
 
+# fmt: off
 MUST = {
     "x * w": "self other", "x / w": "self other", "x * 2": "other", "x ** 2": "self exponent", "x ** w": "self exponent result",
     "2 ** x": "exponent result self", "x.exp()": "result", "x.log()": "self", "x.sqrt()": "result", "x.rsqrt()": "result",
@@ -40,7 +42,8 @@ MUST = {
     "lib.nn.functional.conv2d(B[None], B[None])": "input weight stride padding dilation groups", "lib.linalg.inv(M)": "inverse",
     "lib.linalg.det(M)": "A result", "lib.cdist(x, w)": "x1 x2 result", "x.clone()": "", "-x": "", "x.t()": "",
 }
-ROUNDED = {"lib.linalg.inv(M)", "lib.linalg.det(M)", "lib.cdist(x, w)"}         # other algorithms, other last digits
+# fmt: on
+ROUNDED = {"lib.linalg.inv(M)", "lib.linalg.det(M)", "lib.cdist(x, w)"}  # other algorithms, other last digits
 
 
 def tensors(lib):
@@ -49,6 +52,18 @@ def tensors(lib):
 
     def leaf(*shape):
         return lib.tensor((rng.random(shape) * 0.8 + 0.1).tolist(), dtype=lib.float64).requires_grad_()
-    return {"lib": lib, "x": leaf(2, 3), "w": leaf(2, 3), "v": leaf(3), "b": leaf(2), "b2": leaf(2, 2), "B": leaf(3, 3, 3),
-            "M": leaf(3, 3), "c": lib.tensor([[True, False, True], [False, True, False]]),
-            "i": lib.tensor([[0, 1, 0], [1, 0, 1]]), "j": lib.tensor([0, 1]), "t": lib.tensor([0, 2])}
+
+    return {
+        "lib": lib,
+        "x": leaf(2, 3),
+        "w": leaf(2, 3),
+        "v": leaf(3),
+        "b": leaf(2),
+        "b2": leaf(2, 2),
+        "B": leaf(3, 3, 3),
+        "M": leaf(3, 3),
+        "c": lib.tensor([[True, False, True], [False, True, False]]),
+        "i": lib.tensor([[0, 1, 0], [1, 0, 1]]),
+        "j": lib.tensor([0, 1]),
+        "t": lib.tensor([0, 2]),
+    }

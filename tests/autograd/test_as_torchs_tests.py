@@ -1,4 +1,5 @@
 """Behaviours that torch's own autograd tests hold to, and that nothing else here does; for both libraries."""
+
 from __future__ import annotations
 
 import pytest
@@ -53,8 +54,11 @@ def test_a_view_that_was_not_recorded_is_invalid_once_its_base_has_changed(t, ch
     with getattr(t, mode)():
         v = a.view(4)
     change(a)
-    with pytest.raises(RuntimeError, match=rf"A view was created in {mode.removesuffix('_mode')}.* and its base or another "
-                                           r"view of its base has been modified inplace"):
+    with pytest.raises(
+        RuntimeError,
+        match=rf"A view was created in {mode.removesuffix('_mode')}.* and its base or another "
+        r"view of its base has been modified inplace",
+    ):
         _ = v.grad_fn
     assert "grad_fn=<Invalid>" in repr(v)
 
@@ -86,6 +90,7 @@ def two_outputs(t, *, materialize=True):
         @staticmethod
         def backward(ctx, g, h):
             return 2 * h if g is None else g + 2 * h
+
     return Two.apply
 
 
@@ -116,7 +121,7 @@ def test_hooks_from_before_a_write_belong_to_the_old_value(t):
     (view + other).sum().backward(retain_graph=True)
     assert seen == ["other, now"]
     read.sum().backward()
-    assert seen == ["other, now", "view"]                             # what was read before the write still has it
+    assert seen == ["other, now", "view"]  # what was read before the write still has it
 
 
 def test_hooks_of_a_node_run_where_its_tensor_is_an_input(t):
@@ -134,18 +139,31 @@ def test_hooks_of_a_node_run_where_its_tensor_is_an_input(t):
 
 # --------------------------------------------------------------------------------------------------------- what is freed
 INDEXED = {
-    "list": lambda t, b: b[[1, 1]], "tensor": lambda t, b: b[t.tensor([1, 1])], "mask": lambda t, b: b[b.detach() > 0],
-    "gather": lambda t, b: b.gather(0, t.tensor([1])), "index_select": lambda t, b: b.index_select(0, t.tensor([1])),
-    "take": lambda t, b: b.take(t.tensor([1])), "masked_fill": lambda t, b: b.masked_fill(b.detach() > 1, 0),
-    "scatter": lambda t, b: b.scatter(0, t.tensor([0]), b[1:2]), "sort": lambda t, b: b.sort()[0],
+    "list": lambda t, b: b[[1, 1]],
+    "tensor": lambda t, b: b[t.tensor([1, 1])],
+    "mask": lambda t, b: b[b.detach() > 0],
+    "gather": lambda t, b: b.gather(0, t.tensor([1])),
+    "index_select": lambda t, b: b.index_select(0, t.tensor([1])),
+    "take": lambda t, b: b.take(t.tensor([1])),
+    "masked_fill": lambda t, b: b.masked_fill(b.detach() > 1, 0),
+    "scatter": lambda t, b: b.scatter(0, t.tensor([0]), b[1:2]),
+    "sort": lambda t, b: b.sort()[0],
     "max": lambda t, b: b.max(0)[0],
-    "topk": lambda t, b: b.topk(1)[0], "index_add": lambda t, b: b.index_add(0, t.tensor([0]), b[1:2]),
+    "topk": lambda t, b: b.topk(1)[0],
+    "index_add": lambda t, b: b.index_add(0, t.tensor([0]), b[1:2]),
     "embedding": lambda t, b: t.nn.functional.embedding(t.tensor([0]), b.view(3, 1)),
 }
-KEPT = {"slice": lambda t, b: b[1:], "select": lambda t, b: b[1], "flip": lambda t, b: b.flip(0),
-        "cat": lambda t, b: t.cat([b, b]), "unbind": lambda t, b: b.unbind()[1],
-        "tril": lambda t, b: b.view(1, 3).tril(), "roll": lambda t, b: b.roll(1),
-        "repeat": lambda t, b: b.repeat(2), "copy_": lambda t, b: t.zeros(3, dtype=t.float64).copy_(b)}
+KEPT = {
+    "slice": lambda t, b: b[1:],
+    "select": lambda t, b: b[1],
+    "flip": lambda t, b: b.flip(0),
+    "cat": lambda t, b: t.cat([b, b]),
+    "unbind": lambda t, b: b.unbind()[1],
+    "tril": lambda t, b: b.view(1, 3).tril(),
+    "roll": lambda t, b: b.roll(1),
+    "repeat": lambda t, b: b.repeat(2),
+    "copy_": lambda t, b: t.zeros(3, dtype=t.float64).copy_(b),
+}
 
 
 def written(t, b, index):
@@ -154,8 +172,10 @@ def written(t, b, index):
     return c
 
 
-INDEXED |= {"written by a list": lambda t, b: written(t, b, [1, 2]),
-            "written by a slice": lambda t, b: written(t, b, slice(1, None))}
+INDEXED |= {
+    "written by a list": lambda t, b: written(t, b, [1, 2]),
+    "written by a slice": lambda t, b: written(t, b, slice(1, None)),
+}
 
 
 @pytest.mark.parametrize("of", INDEXED.values(), ids=INDEXED)
@@ -222,7 +242,7 @@ def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
     plain = t.ones(1)
     Keeps.apply(leaf(t, 1.0), plain).backward()
     t.utils.checkpoint.checkpoint(Keeps.apply, leaf(t, 1.0), plain, use_reentrant=False).backward()
-    assert seen[0] is plain and seen[1] is plain                     # what has no history comes back as the same object
+    assert seen[0] is plain and seen[1] is plain  # what has no history comes back as the same object
     seen.clear()
     x, again = leaf(t, 1.0), False
     y = t.utils.checkpoint.checkpoint(Twice.apply, x, use_reentrant=False)
@@ -237,28 +257,47 @@ def test_a_checkpoint_hands_out_a_tensor_once_a_sweep(t):
 # ---------------------------------------------------------------------------------------------------------------- names
 def test_nodes_are_called_as_torchs(t):
     x = leaf(t, 1.0)
-    node = (x ** 2).grad_fn
+    node = (x**2).grad_fn
     end = node.next_functions[0][0]
     assert repr(type(node)) == "<class 'PowBackward0'>" and repr(type(end)) == "<class 'AccumulateGrad'>"
     assert repr(node).startswith("<PowBackward0 object at 0x")
     shown = {name for name in dir(node) if not name.startswith("__")}
     assert shown - {"_register_hook_dict", "_set_sequence_nr", "requires_grad"} == {
-        "_input_metadata", "_raw_saved_self", "_saved_exponent", "_saved_self", "_sequence_nr", "metadata", "name",
-        "next_functions", "register_hook", "register_prehook"}
+        "_input_metadata",
+        "_raw_saved_self",
+        "_saved_exponent",
+        "_saved_self",
+        "_sequence_nr",
+        "metadata",
+        "name",
+        "next_functions",
+        "register_hook",
+        "register_prehook",
+    }
 
 
 # ------------------------------------------------------------------------------------------------------- a second backward
 SAVED_NOTHING = {
-    "fmod of a number": lambda t, x, c: x.fmod(2.0), "remainder of a number": lambda t, x, c: x.remainder(2),
-    "%": lambda t, x, c: x % 2.0, "fmod": lambda t, x, c: t.fmod(x, c), "remainder": lambda t, x, c: t.remainder(x, c),
-    "addmm": lambda t, x, c: t.addmm(x, c, c), "baddbmm": lambda t, x, c: t.baddbmm(x, c[None], c[None]),
-    "addcmul": lambda t, x, c: t.addcmul(x, c, c), "linear": lambda t, x, c: t.nn.functional.linear(c, c, x[0])}
+    "fmod of a number": lambda t, x, c: x.fmod(2.0),
+    "remainder of a number": lambda t, x, c: x.remainder(2),
+    "%": lambda t, x, c: x % 2.0,
+    "fmod": lambda t, x, c: t.fmod(x, c),
+    "remainder": lambda t, x, c: t.remainder(x, c),
+    "addmm": lambda t, x, c: t.addmm(x, c, c),
+    "baddbmm": lambda t, x, c: t.baddbmm(x, c[None], c[None]),
+    "addcmul": lambda t, x, c: t.addcmul(x, c, c),
+    "linear": lambda t, x, c: t.nn.functional.linear(c, c, x[0]),
+}
 SAVED_ANYWAY = {
-    "fmod by x": lambda t, x, c: t.fmod(c, x), "remainder by x": lambda t, x, c: t.remainder(x, x), "*": lambda t, x, c: x * c,
-    "addcdiv": lambda t, x, c: t.addcdiv(x, c, c), "copysign": lambda t, x, c: t.copysign(c, x),
+    "fmod by x": lambda t, x, c: t.fmod(c, x),
+    "remainder by x": lambda t, x, c: t.remainder(x, x),
+    "*": lambda t, x, c: x * c,
+    "addcdiv": lambda t, x, c: t.addcdiv(x, c, c),
+    "copysign": lambda t, x, c: t.copysign(c, x),
     "conv1d": lambda t, x, c: t.nn.functional.conv1d(c[None], c[:, :, None], x[0]),
     "layer_norm": lambda t, x, c: t.nn.functional.layer_norm(c, (2,), c[0], x[0]),
-    "group_norm": lambda t, x, c: t.nn.functional.group_norm(c[None], 2, c[0], x[0])}
+    "group_norm": lambda t, x, c: t.nn.functional.group_norm(c[None], 2, c[0], x[0]),
+}
 
 
 @pytest.mark.parametrize("name", [*SAVED_NOTHING, *SAVED_ANYWAY])
@@ -276,8 +315,10 @@ def test_what_saved_nothing_is_swept_again(t, name):
 
 
 # -------------------------------------------------------------------------------------------- one node with several outputs
-JOINT_CALLS = [*((name, kw) for name in ("var_mean", "std_mean") for kw in ({}, {"dim": 1}, {
-    "dim": 0, "keepdim": True, "correction": 0})), *(("aminmax", kw) for kw in ({}, {"dim": 1}, {"dim": 0, "keepdim": True}))]
+JOINT_CALLS = [
+    *((name, kw) for name in ("var_mean", "std_mean") for kw in ({}, {"dim": 1}, {"dim": 0, "keepdim": True, "correction": 0})),
+    *(("aminmax", kw) for kw in ({}, {"dim": 1}, {"dim": 0, "keepdim": True})),
+]
 
 
 @pytest.mark.parametrize(("name", "kw"), JOINT_CALLS)
@@ -303,7 +344,7 @@ def test_two_results_have_one_node(t, name, kw):
     (a.sum() + 3 * b.sum()).backward(retain_graph=True)
     assert calls[2:] == [[False, False], (1, [ones, values(3 * t.ones_like(a))])] and values(b.grad) == values(3 * t.ones_like(b))
     b.sum().backward()
-    for again in (a, b):                                               # freed by the sweep through either
+    for again in (a, b):  # freed by the sweep through either
         with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
             again.sum().backward()
     with pytest.raises(RuntimeError, match="after they have already been freed"):
@@ -313,17 +354,18 @@ def test_two_results_have_one_node(t, name, kw):
 def joined_gradients(t, name, kw, apart=False):
     """First and second derivatives, batched ones, tangents, and gradients with respect to the results."""
     x = leaf(t, [1.0, 2.5, 4.0], [0.5, -1.0, 3.0])
-    if apart:                                                         # the same by two functions
+    if apart:  # the same by two functions
         dim = {k: v for k, v in kw.items() if k != "correction"}
         first, second = {"var_mean": (t.var, t.mean), "std_mean": (t.std, t.mean), "aminmax": (t.amin, t.amax)}[name]
         a, b = first(x, **kw), second(x, **dim)
     else:
         a, b = getattr(t, name)(x, **kw)
     y = (a * a * b.exp()).sum() + (a + b).sin().sum()
-    g, = t.autograd.grad(y, x, create_graph=True)
+    (g,) = t.autograd.grad(y, x, create_graph=True)
     found = [g, *t.autograd.grad((g * g).sum(), (x, a, b), retain_graph=True)]
-    found += t.autograd.grad((a, b), x, (t.stack([a, -a, 2 * a]).detach(), t.stack([b, b, -b]).detach()), is_grads_batched=True,
-                             retain_graph=True)
+    found += t.autograd.grad(
+        (a, b), x, (t.stack([a, -a, 2 * a]).detach(), t.stack([b, b, -b]).detach()), is_grads_batched=True, retain_graph=True
+    )
     for one in (a, b):
         found += t.autograd.grad(one, x, t.ones_like(one) * 0.5, retain_graph=True)
     return [values(part) for part in found]
@@ -348,22 +390,22 @@ def test_the_tangents_of_two_results_with_one_node(t):
         v, m = t.std_mean(dual, dim=1)
         _, dv = fw.unpack_dual(v)
         _, dm = fw.unpack_dual(m)
-        g, = t.autograd.grad(v.sum(), x, create_graph=True)              # reads the saved result, which has a tangent
+        (g,) = t.autograd.grad(v.sum(), x, create_graph=True)  # reads the saved result, which has a tangent
         dg = fw.unpack_dual(g).tangent
-        whole, = t.autograd.grad(dv.sum() + dm.sum(), x, retain_graph=True)
+        (whole,) = t.autograd.grad(dv.sum() + dm.sum(), x, retain_graph=True)
     # of two numbers s = |d|/√2 where d is their difference: 1.5 and -1.5, with tangents -3 and 3
     assert values(dm) == [-0.5, 1.5] and values(dv) == pytest.approx([-3 / 2**0.5, -3 / 2**0.5], rel=1e-12)
     h = 1e-6
     z = (x + h * u).detach().requires_grad_()
-    ahead, = t.autograd.grad(t.std(z, dim=1).sum(), z)
+    (ahead,) = t.autograd.grad(t.std(z, dim=1).sum(), z)
     assert t.allclose(dg, (ahead - t.autograd.grad(t.std(x, dim=1).sum(), x)[0]) / h, atol=1e-5)
-    assert t.allclose(whole, dg, atol=1e-12)                             # both are the Hessian times u; the mean's is 0
+    assert t.allclose(whole, dg, atol=1e-12)  # both are the Hessian times u; the mean's is 0
 
 
 def test_a_result_of_two_that_was_overwritten_is_noticed(t):
     x = leaf(t, [1.0, 2.5], [0.5, -1.0])
     s, m = t.std_mean(x, dim=1)
-    m.mul_(2)                                                             # nothing saved it
+    m.mul_(2)  # nothing saved it
     assert m.grad_fn.name() == "MulBackward0" and m.grad_fn.next_functions[0] == (s.grad_fn, 1)
     m.sum().backward(retain_graph=True)
     assert values(x.grad) == [[1, 1], [1, 1]]
@@ -384,7 +426,7 @@ def test_hooks_have_what_a_node_of_two_results_saved(t):
     assert len(packed) == 2
     packed[0].fill_(0.0), packed[1].fill_(1.0)
     (s.sum() + m.sum()).backward()
-    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]                     # of what the hooks gave, the deviations are 0
+    assert values(x.grad) == [[0.5, 0.5], [0.5, 0.5]]  # of what the hooks gave, the deviations are 0
 
 
 # ---------------------------------------------------------------------------------------------------- once_differentiable
@@ -436,7 +478,7 @@ def test_what_cannot_be_differentiated_twice_is_not_half_differentiated():
             return g * 2
 
     x, w = leaf(gl, 1.0), leaf(gl, 3.0)
-    g, = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)      # g is 2w, so (g w)' is 4w; torch says g
+    (g,) = gl.autograd.grad(Double.apply(x) * w, x, create_graph=True)  # g is 2w, so (g w)' is 4w; torch says g
     with pytest.raises(RuntimeError, match=r"trying to differentiate twice .*the backward of Double"):
         gl.autograd.grad((g * w).sum(), w)
 

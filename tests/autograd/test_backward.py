@@ -1,4 +1,5 @@
 """`backward` and `grad`: their arguments, what they accumulate, and what they refuse."""
+
 from __future__ import annotations
 
 import gc
@@ -76,12 +77,16 @@ def test_gradient_edges(t):
     t.autograd.backward(edge((x * 3).sum()))
     z.backward(inputs=[edge(x)])
     np.testing.assert_allclose(values(x.grad), 3 + np.exp([1, 4]) * [2, 4])
-    for call, text in ((lambda: t.autograd.grad(edge(x * 2), x), "grad can be implicitly created only for scalar outputs"),
-                       (lambda: t.autograd.grad(edge(x * 2), x, ones(t, 3)), r"Mismatch in shape: grad_output\[0\] has a shape"),
-                       (lambda: t.autograd.grad((x * 2).sum(), edge(w), materialize_grads=True),
-                        "materialize_grads cannot be used when the given input is a GradientEdge"),
-                       (lambda: t.autograd.grad((x * 2).sum(), edge(w)), "The differentiated Tensor at index 0 appears to not"),
-                       (lambda: edge(ones(t, 2)), "It is not possible to get the gradient edge for a Tensor that")):
+    for call, text in (
+        (lambda: t.autograd.grad(edge(x * 2), x), "grad can be implicitly created only for scalar outputs"),
+        (lambda: t.autograd.grad(edge(x * 2), x, ones(t, 3)), r"Mismatch in shape: grad_output\[0\] has a shape"),
+        (
+            lambda: t.autograd.grad((x * 2).sum(), edge(w), materialize_grads=True),
+            "materialize_grads cannot be used when the given input is a GradientEdge",
+        ),
+        (lambda: t.autograd.grad((x * 2).sum(), edge(w)), "The differentiated Tensor at index 0 appears to not"),
+        (lambda: edge(ones(t, 2)), "It is not possible to get the gradient edge for a Tensor that"),
+    ):
         with pytest.raises(RuntimeError, match=text):
             call()
 
@@ -95,6 +100,7 @@ def test_gradient_edges_of_one_output_of_several(t):
         @staticmethod
         def backward(ctx, g, h):
             return g * 2 + h * 3
+
     edge = t.autograd.graph.get_gradient_edge
     x = leaf(t, 1.0)
     a, b = Two.apply(x)
@@ -113,15 +119,15 @@ def test_materialized_zeros(t):
     zeros = t.autograd.grad((x * 2).sum(), [w], materialize_grads=True)[0]
     assert values(zeros) == [0, 0] and not zeros.requires_grad
     assert t.autograd.grad((x * 2).sum(), [w], materialize_grads=True, create_graph=True)[0].requires_grad
-    if t is gl:                                                                            # torch leaves the batch axis out
-        rows, = t.autograd.grad(x * 2, [w], ones(t, 3, 1), materialize_grads=True, is_grads_batched=True)
+    if t is gl:  # torch leaves the batch axis out
+        (rows,) = t.autograd.grad(x * 2, [w], ones(t, 3, 1), materialize_grads=True, is_grads_batched=True)
         assert rows.shape == (3, 2)
 
 
 def test_batched_cotangents_of_several_outputs(t):
     x = leaf(t, 1.0, 2.0)
     eye = t.eye(2, dtype=t.float64)
-    rows, = t.autograd.grad([x * x, x * 3], x, [eye, 2 * eye], is_grads_batched=True)
+    (rows,) = t.autograd.grad([x * x, x * 3], x, [eye, 2 * eye], is_grads_batched=True)
     assert values(rows) == [[8, 0], [0, 10]]
     with pytest.raises(ValueError, match="Expected all tensors to have the same size in the mapped dimension"):
         t.autograd.grad([x * x, x * 3], x, [eye, ones(t, 3, 2)], is_grads_batched=True)
@@ -198,11 +204,11 @@ def test_recorded_gradients_warn_of_the_cycle_that_they_are(t):
     x = leaf(t, 2.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        t.autograd.grad((x ** 3).sum(), x, create_graph=True)
+        t.autograd.grad((x**3).sum(), x, create_graph=True)
         assert not caught
-    if t is gl:                                                                                # torch says so once a process
+    if t is gl:  # torch says so once a process
         with pytest.warns(UserWarning, match=r"^Using backward\(\) with create_graph=True will create a reference") as caught:
-            (x ** 3).sum().backward(create_graph=True)
+            (x**3).sum().backward(create_graph=True)
         assert caught[0].filename == __file__
         assert values(t.autograd.grad(x.grad.sum(), x)[0]) == [12]
 
@@ -212,7 +218,7 @@ def test_no_cycle_but_that_one():
     gc.disable()
     try:
         x = leaf(gl, 2.0)
-        g, = gl.autograd.grad((x ** 3).sum(), x, create_graph=True)
+        (g,) = gl.autograd.grad((x**3).sum(), x, create_graph=True)
         h = x * 1
         h.retain_grad()
         h.register_hook(lambda g: None)
@@ -228,30 +234,62 @@ def test_no_cycle_but_that_one():
 # ------------------------------------------------------------------------------------------------------------------ errors
 REFUSED = {
     "no scalar": (lambda t, x: (x * 2).backward(), RuntimeError, "^grad can be implicitly created only for scalar outputs"),
-    "no history": (lambda t, x: t.autograd.backward([x.sum(), ones(t, 1)]), RuntimeError,
-                   "^element 1 of tensors does not require grad and does not have a grad_fn"),
+    "no history": (
+        lambda t, x: t.autograd.backward([x.sum(), ones(t, 1)]),
+        RuntimeError,
+        "^element 1 of tensors does not require grad and does not have a grad_fn",
+    ),
     "integers": (lambda t, x: (x > 0).sum().backward(), RuntimeError, "^element 0 of tensors does not require grad"),
-    "too few weights": (lambda t, x: t.autograd.backward([x * 1, x * 1], [ones(t, 2)]), RuntimeError,
-                        "^got 2 tensors and 1 gradients"),
-    "shape of weights": (lambda t, x: (x * 1).backward(ones(t, 3)), RuntimeError,
-                         (r"^Mismatch in shape: grad_output\[0\] has a shape of \w+.Size\(\[3\]\) and output\[0\] has a shape "
-                          r"of \w+.Size\(\[2\]\)\.")),
+    "too few weights": (
+        lambda t, x: t.autograd.backward([x * 1, x * 1], [ones(t, 2)]),
+        RuntimeError,
+        "^got 2 tensors and 1 gradients",
+    ),
+    "shape of weights": (
+        lambda t, x: (x * 1).backward(ones(t, 3)),
+        RuntimeError,
+        (
+            r"^Mismatch in shape: grad_output\[0\] has a shape of \w+.Size\(\[3\]\) and output\[0\] has a shape "
+            r"of \w+.Size\(\[2\]\)\."
+        ),
+    ),
     "a word": (lambda t, x: (x * 1).backward("one"), TypeError, "^gradients can be either Tensors or None, but got str"),
     "no inputs": (lambda t, x: t.autograd.grad(x.sum(), []), RuntimeError, r"^`inputs` argument to `grad\(\)` cannot be empty\."),
-    "no inputs of backward": (lambda t, x: x.sum().backward(inputs=[]), RuntimeError,
-                              r"^`inputs` argument to `backward\(\)` cannot be empty\."),
-    "an input that is none": (lambda t, x: t.autograd.grad(x.sum(), [3]), RuntimeError,
-                              "^all inputs have to be Tensors or GradientEdges, but got int"),
-    "a constant input": (lambda t, x: t.autograd.grad(x.sum(), ones(t, 1)), RuntimeError,
-                         "^One of the differentiated Tensors does not require grad"),
-    "a constant input of backward": (lambda t, x: x.sum().backward(inputs=ones(t, 1)), RuntimeError,
-                                     "^can't retain_grad on Tensor that has requires_grad=False"),
-    "unused": (lambda t, x: t.autograd.grad(x.sum(), leaf(t, 1.0)), RuntimeError,
-               "^The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True"),
-    "unused but zeros": (lambda t, x: t.autograd.grad(x.sum(), x, allow_unused=False, materialize_grads=True), ValueError,
-                         "^Expected allow_unused to be True or not passed when"),
-    "both weights": (lambda t, x: t.autograd.backward(x * 1, ones(t, 2), grad_variables=ones(t, 2)), RuntimeError,
-                     r"^`grad_tensors` and `grad_variables` \(deprecated\) arguments both passed"),
+    "no inputs of backward": (
+        lambda t, x: x.sum().backward(inputs=[]),
+        RuntimeError,
+        r"^`inputs` argument to `backward\(\)` cannot be empty\.",
+    ),
+    "an input that is none": (
+        lambda t, x: t.autograd.grad(x.sum(), [3]),
+        RuntimeError,
+        "^all inputs have to be Tensors or GradientEdges, but got int",
+    ),
+    "a constant input": (
+        lambda t, x: t.autograd.grad(x.sum(), ones(t, 1)),
+        RuntimeError,
+        "^One of the differentiated Tensors does not require grad",
+    ),
+    "a constant input of backward": (
+        lambda t, x: x.sum().backward(inputs=ones(t, 1)),
+        RuntimeError,
+        "^can't retain_grad on Tensor that has requires_grad=False",
+    ),
+    "unused": (
+        lambda t, x: t.autograd.grad(x.sum(), leaf(t, 1.0)),
+        RuntimeError,
+        "^The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True",
+    ),
+    "unused but zeros": (
+        lambda t, x: t.autograd.grad(x.sum(), x, allow_unused=False, materialize_grads=True),
+        ValueError,
+        "^Expected allow_unused to be True or not passed when",
+    ),
+    "both weights": (
+        lambda t, x: t.autograd.backward(x * 1, ones(t, 2), grad_variables=ones(t, 2)),
+        RuntimeError,
+        r"^`grad_tensors` and `grad_variables` \(deprecated\) arguments both passed",
+    ),
 }
 
 
@@ -277,6 +315,7 @@ def test_a_failed_sweep_leaves_the_mode_as_it_was(t):
 
     def hook(g):
         raise ValueError("no")
+
     x.register_hook(hook)
     with pytest.raises(ValueError, match="no"):
         (x * 2).backward()

@@ -1,4 +1,5 @@
 """Activation checkpointing: the same numbers, less memory, and an error where the function is not the same twice."""
+
 from __future__ import annotations
 
 import gc
@@ -28,7 +29,7 @@ def values(x):
 
 
 AT, W = np.array([0.3, 0.5]), np.array([2.0, 1.0])
-SLOPE = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.cos(AT) * W                   # of tanh(w sin x) by x
+SLOPE = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.cos(AT) * W  # of tanh(w sin x) by x
 BY_W = (1 - np.tanh(np.sin(AT) * W) ** 2) * np.sin(AT)
 
 
@@ -66,9 +67,9 @@ def test_grad_inputs_keywords_and_second_derivatives(t, utils):
     np.testing.assert_allclose(values(h), BY_W, rtol=1e-14)
     y.sum().backward(inputs=[w])
     assert x.grad is None and values(w.grad) == values(h)
-    first, = t.autograd.grad(utils.checkpoint(f, x, use_reentrant=False).sum(), x, create_graph=True)
-    second, = t.autograd.grad(first.sum(), x)
-    plain, = t.autograd.grad(t.autograd.grad(f(x).sum(), x, create_graph=True)[0].sum(), x)
+    (first,) = t.autograd.grad(utils.checkpoint(f, x, use_reentrant=False).sum(), x, create_graph=True)
+    (second,) = t.autograd.grad(first.sum(), x)
+    (plain,) = t.autograd.grad(t.autograd.grad(f(x).sum(), x, create_graph=True)[0].sum(), x)
     np.testing.assert_allclose(values(second), values(plain), rtol=1e-14)
 
 
@@ -135,6 +136,7 @@ def runs(t, early=None):
         z = y.exp()
         came[-1] += 1
         return z * 2
+
     return f, came
 
 
@@ -171,17 +173,37 @@ def changing(first, second):
     def f(x):
         calls.append(0)
         return (first if len(calls) == 1 else second)(x)
+
     return f
 
 
-@pytest.mark.parametrize(("second", "options", "message"), [
-    (lambda x: x * 1, {}, (r"A different number of tensors was saved during the original forward and recomputation.\n"
-                           r"Number of tensors saved during forward: 2\nNumber of tensors saved during recomputation: 0.")),
-    (lambda x: x.sin().exp().sin(), {"early_stop": False}, "trying to save more tensors during recomputation than during"),
-    (lambda x: x.sum().sin().exp(), {}, (r"have different metadata than during the forward pass.\ntensor at position 0:\n"
-                                         r"saved metadata: \{'shape': \w+.Size\(\[2\]\), 'dtype': \w+.float64, 'device':")),
-    (lambda x: x.float().sin().exp(), {}, r"recomputed metadata: \{'shape': \w+.Size\(\[2\]\), 'dtype': \w+.float32, 'device'"),
-])
+@pytest.mark.parametrize(
+    ("second", "options", "message"),
+    [
+        (
+            lambda x: x * 1,
+            {},
+            (
+                r"A different number of tensors was saved during the original forward and recomputation.\n"
+                r"Number of tensors saved during forward: 2\nNumber of tensors saved during recomputation: 0."
+            ),
+        ),
+        (lambda x: x.sin().exp().sin(), {"early_stop": False}, "trying to save more tensors during recomputation than during"),
+        (
+            lambda x: x.sum().sin().exp(),
+            {},
+            (
+                r"have different metadata than during the forward pass.\ntensor at position 0:\n"
+                r"saved metadata: \{'shape': \w+.Size\(\[2\]\), 'dtype': \w+.float64, 'device':"
+            ),
+        ),
+        (
+            lambda x: x.float().sin().exp(),
+            {},
+            r"recomputed metadata: \{'shape': \w+.Size\(\[2\]\), 'dtype': \w+.float32, 'device'",
+        ),
+    ],
+)
 def test_what_differs_is_said(t, utils, second, options, message):
     y = utils.checkpoint(changing(lambda x: x.sin().exp(), second), leaf(t, *AT), use_reentrant=False, **options)
     with pytest.raises(utils.CheckpointError, match=message):
@@ -189,8 +211,9 @@ def test_what_differs_is_said(t, utils, second, options, message):
 
 
 def test_the_check_can_be_left_out(t, utils):
-    y = utils.checkpoint(changing(lambda x: x.exp(), lambda x: x.sum().exp()), leaf(t, *AT), use_reentrant=False,
-                         determinism_check="none")
+    y = utils.checkpoint(
+        changing(lambda x: x.exp(), lambda x: x.sum().exp()), leaf(t, *AT), use_reentrant=False, determinism_check="none"
+    )
     y.sum().backward()
 
 
@@ -220,12 +243,14 @@ def test_an_argument_that_was_written_to(t, utils):
 
 def test_a_saved_tensor_that_the_function_writes_to():
     """Without a checkpoint this is an error, and with one too. (Torch computes another gradient.)"""
+
     def f(x):
         y = x * 1
         z = y * y
         with gl.no_grad():
             y.add_(1)
         return z.exp()
+
     with pytest.raises(CheckpointError, match="modified by an inplace operation: tensor number"):
         ours(f, leaf(gl, *AT), use_reentrant=False).sum().backward()
 
@@ -240,6 +265,7 @@ def test_errors_of_the_function(t, utils):
 
     def f(x):
         raise ValueError("oops")
+
     with pytest.raises(ValueError, match="oops"):
         utils.checkpoint(f, leaf(t, 1.0), use_reentrant=False)
     with pytest.raises(RuntimeError, match="the forward context provided by context_fn suppressed an exception"):
@@ -258,8 +284,10 @@ def test_contexts_of_both_runs(t, utils):
     def context(name):
         entered.append(name)
         yield
-    y = utils.checkpoint(lambda x: x.exp(), leaf(t, 1.0), use_reentrant=False,
-                         context_fn=lambda: (context("one"), context("two")))
+
+    y = utils.checkpoint(
+        lambda x: x.exp(), leaf(t, 1.0), use_reentrant=False, context_fn=lambda: (context("one"), context("two"))
+    )
     assert entered == ["one"]
     y.backward()
     assert entered == ["one", "two"]
@@ -268,12 +296,13 @@ def test_contexts_of_both_runs(t, utils):
 def test_backward_inside_the_function(t, utils):
     def f(x):
         y = x.sin()
-        g, = t.autograd.grad(y.exp().sum(), x, create_graph=True)
+        (g,) = t.autograd.grad(y.exp().sum(), x, create_graph=True)
         return g * y.cos()
+
     for early_stop in (True, False):
         x = leaf(t, *AT)
-        g, = t.autograd.grad(utils.checkpoint(f, x, use_reentrant=False, early_stop=early_stop).sum(), x)
-        h, = t.autograd.grad(f(x).sum(), x)
+        (g,) = t.autograd.grad(utils.checkpoint(f, x, use_reentrant=False, early_stop=early_stop).sum(), x)
+        (h,) = t.autograd.grad(f(x).sum(), x)
         assert values(g) == values(h)
 
 
@@ -283,6 +312,7 @@ def test_nested(t, utils):
 
     def inner(x):
         return utils.checkpoint(f, utils.checkpoint(f, x, use_reentrant=False) * 2, use_reentrant=False)
+
     y = utils.checkpoint(inner, x, use_reentrant=False)
     g, h = t.autograd.grad(y.sum(), [x, w], retain_graph=True)
     again = t.autograd.grad(y.sum(), [x, w])
@@ -297,8 +327,8 @@ def test_inside_hooks_of_the_users(t, utils):
     with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(values(z)) or z, lambda z: z):
         y = utils.checkpoint(f, x * 2, use_reentrant=False)
     assert packed == [[0.6, 1.0]]
-    g, = t.autograd.grad(y.sum(), x)
-    h, = t.autograd.grad(f(x * 2).sum(), x)
+    (g,) = t.autograd.grad(y.sum(), x)
+    (h,) = t.autograd.grad(f(x * 2).sum(), x)
     assert values(g) == values(h)
 
 
@@ -323,9 +353,10 @@ def deep(checkpointed):
     x = gl.ones(16384, 16, dtype=gl.float64, requires_grad=True)
 
     def part(x, at):
-        for w in weights[at:at + 6]:
+        for w in weights[at : at + 6]:
             x = (x @ w).tanh()
         return x
+
     tracemalloc.start()
     try:
         h = x

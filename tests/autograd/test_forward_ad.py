@@ -1,4 +1,5 @@
 """`autograd.forward_ad`: what is torch's contract, on both libraries; and that tangents of programs are what differences say."""
+
 from __future__ import annotations
 
 import gc
@@ -32,7 +33,7 @@ def tangent(fw, x):
 
 # ------------------------------------------------------------------------------------------------------------- the level
 def test_a_dual_tensor_is_a_view_with_a_tangent(t, fw):
-    x, u = t.tensor([1., 2.]), t.tensor([3., 4.])
+    x, u = t.tensor([1.0, 2.0]), t.tensor([3.0, 4.0])
     with fw.dual_level():
         d = fw.make_dual(x, u)
         assert d._is_view() and d._base is x and fw.unpack_dual(x).tangent is None
@@ -45,7 +46,7 @@ def test_a_dual_tensor_is_a_view_with_a_tangent(t, fw):
 
 def test_tangents_end_with_the_level(t, fw):
     fw.enter_dual_level()
-    d = dual(t, fw, [1.], [1.])
+    d = dual(t, fw, [1.0], [1.0])
     y = d * 2
     fw.exit_dual_level()
     with fw.dual_level():
@@ -55,9 +56,9 @@ def test_tangents_end_with_the_level(t, fw):
 def test_a_decorated_function_has_a_level_of_its_own(t, fw):
     @fw.dual_level()
     def slope(x):
-        return tangent(fw, (dual(t, fw, x, 1.) ** 2))
+        return tangent(fw, (dual(t, fw, x, 1.0) ** 2))
 
-    assert slope(3.) == slope(3.) == 6
+    assert slope(3.0) == slope(3.0) == 6
 
 
 def test_errors(t, fw):
@@ -69,9 +70,12 @@ def test_errors(t, fw):
     with fw.dual_level():
         with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported at the moment"):
             fw.enter_dual_level()
-        with pytest.raises(RuntimeError, match="Trying to set a forward gradient that has a different size than that of the "
-                           r"original Tensor, this is not supported. Tensor is of size \[3\] while the given forward gradient is "
-                           r"of size \[2\]"):
+        with pytest.raises(
+            RuntimeError,
+            match="Trying to set a forward gradient that has a different size than that of the "
+            r"original Tensor, this is not supported. Tensor is of size \[3\] while the given forward gradient is "
+            r"of size \[2\]",
+        ):
             fw.make_dual(x, t.ones(2))
         for primal, given, what in ((x, u.long(), "tangent"), (x.long(), u, "primal")):
             with pytest.raises(ValueError, match=f"Expected {what} to be floating point or complex, but got: "):
@@ -81,8 +85,10 @@ def test_errors(t, fw):
         with pytest.raises(RuntimeError, match="has a forward gradient at the same level"):
             fw.make_dual(x, fw.make_dual(x, u))
         for out, arg in ((t.ones(3), fw.make_dual(x, u)), (fw.make_dual(x, u), x)):
-            with pytest.raises(NotImplementedError, match="Trying to use forward AD with add_out that does not support it "
-                               "because it is an out= function"):
+            with pytest.raises(
+                NotImplementedError,
+                match="Trying to use forward AD with add_out that does not support it because it is an out= function",
+            ):
                 t.add(arg, arg, out=out)
         with pytest.raises(TypeError, match=r"argument 'dual' \(position 1\) must be Tensor, not int"):
             fw.unpack_dual(3)
@@ -90,8 +96,8 @@ def test_errors(t, fw):
 
 def test_draws_do_not_move_and_no_dual_tensor_is_resized(t, fw):
     with fw.dual_level():
-        d = dual(t, fw, [.25, .5], [1., 1.])
-        assert tangent(fw, t.bernoulli(d)) == [0, 0] == tangent(fw, t.normal(d, 1.))
+        d = dual(t, fw, [0.25, 0.5], [1.0, 1.0])
+        assert tangent(fw, t.bernoulli(d)) == [0, 0] == tangent(fw, t.normal(d, 1.0))
         with pytest.raises(RuntimeError, match="cannot resize variables that has a forward grad"):
             d.clone().resize_(5)
 
@@ -105,7 +111,7 @@ def test_an_exception_closes_the_level(t, fw):
 
 def test_repr(t, fw):
     with fw.dual_level():
-        d = dual(t, fw, [1., 2.], [3., 4.])
+        d = dual(t, fw, [1.0, 2.0], [3.0, 4.0])
         assert repr(d) == "tensor([1., 2.], tangent=tensor([3., 4.]))"
         assert repr(d.sum()) == "tensor(3., tangent=7.0)"
         r = fw.make_dual(t.ones(1, requires_grad=True), t.ones(1))
@@ -117,7 +123,7 @@ def test_repr(t, fw):
 # ------------------------------------------------------------------------------------------------- what drops the tangent
 def test_what_has_no_tangent(t, fw):
     with fw.dual_level():
-        d = dual(t, fw, [1., 2.], [3., 4.])
+        d = dual(t, fw, [1.0, 2.0], [3.0, 4.0])
         for made in (d.detach(), d.data, d == d, d.long(), d.argmax(), d.max(0).indices, t.ones_like(d), d.clone().detach_()):
             assert fw.unpack_dual(made).tangent is None
         assert tangent(fw, d.max(0).values) == 4 and tangent(fw, d.double()) == [3, 4]
@@ -125,7 +131,7 @@ def test_what_has_no_tangent(t, fw):
 
 def test_modes(t, fw):
     with fw.dual_level():
-        d = dual(t, fw, [1., 2.], [3., 4.])
+        d = dual(t, fw, [1.0, 2.0], [3.0, 4.0])
         with t.no_grad():
             assert tangent(fw, d * 2) == [6, 8]
         with t.inference_mode():
@@ -139,12 +145,18 @@ def test_modes(t, fw):
 # -------------------------------------------------------------------------------------------------- views and writes
 def test_views_share_the_tangents_memory(t, fw):
     with fw.dual_level():
-        u = t.arange(6.).reshape(2, 3)
+        u = t.arange(6.0).reshape(2, 3)
         d = fw.make_dual(t.ones(2, 3), u)
         row, column, part = d[0], d.T[1], d.reshape(-1)[4:]
-        for view, expected in ((row, [0, 1, 2]), (column, [1, 4]), (part, [4, 5]), (d.diagonal(), [0, 4]),
-                               (d.unbind(1)[2], [2, 5]), (d.expand(2, 2, 3)[1, 1], [3, 4, 5]),
-                               (d.unsqueeze(0).squeeze(0)[1], [3, 4, 5])):
+        for view, expected in (
+            (row, [0, 1, 2]),
+            (column, [1, 4]),
+            (part, [4, 5]),
+            (d.diagonal(), [0, 4]),
+            (d.unbind(1)[2], [2, 5]),
+            (d.expand(2, 2, 3)[1, 1], [3, 4, 5]),
+            (d.unsqueeze(0).squeeze(0)[1], [3, 4, 5]),
+        ):
             assert tangent(fw, view) == expected
         row.mul_(10)
         assert tangent(fw, d) == [[0, 10, 20], [3, 4, 5]] and tangent(fw, column) == [10, 4] and values(u)[0] == [0, 10, 20]
@@ -156,7 +168,7 @@ def test_a_write_through_a_view_gives_the_base_a_tangent(t, fw):
     with fw.dual_level():
         base = t.zeros(2, 3)
         before, written = base.T, base[1]
-        written.copy_(dual(t, fw, [1., 2., 3.], [4., 5., 6.]))
+        written.copy_(dual(t, fw, [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]))
         assert tangent(fw, base) == [[0, 0, 0], [4, 5, 6]]
         assert tangent(fw, before) == [[0, 4], [0, 5], [0, 6]] and tangent(fw, written) == [4, 5, 6]
         before[0].mul_(2)
@@ -164,22 +176,38 @@ def test_a_write_through_a_view_gives_the_base_a_tangent(t, fw):
 
 
 WRITES = {
-    "mul_": lambda t, a, d: a.mul_(d), "add_ a number": lambda t, a, d: a.add_(1), "add_": lambda t, a, d: a.add_(d),
-    "mul_ a number": lambda t, a, d: a.mul_(3), "sub_ itself": lambda t, a, d: a.sub_(a),
-    "exp_": lambda t, a, d: a.exp_(), "tanh_": lambda t, a, d: a.tanh_(), "pow_": lambda t, a, d: a.pow_(2),
-    "zero_": lambda t, a, d: a.zero_(), "fill_": lambda t, a, d: a.fill_(2), "fill_ a tensor": lambda t, a, d: a.fill_(d[0]),
-    "copy_": lambda t, a, d: a.copy_(d), "copy_ a constant": lambda t, a, d: a.copy_(t.ones(3)),
-    "setitem": lambda t, a, d: a.__setitem__(0, d[1]), "setitem a number": lambda t, a, d: a.__setitem__(0, 5.),
+    "mul_": lambda t, a, d: a.mul_(d),
+    "add_ a number": lambda t, a, d: a.add_(1),
+    "add_": lambda t, a, d: a.add_(d),
+    "mul_ a number": lambda t, a, d: a.mul_(3),
+    "sub_ itself": lambda t, a, d: a.sub_(a),
+    "exp_": lambda t, a, d: a.exp_(),
+    "tanh_": lambda t, a, d: a.tanh_(),
+    "pow_": lambda t, a, d: a.pow_(2),
+    "zero_": lambda t, a, d: a.zero_(),
+    "fill_": lambda t, a, d: a.fill_(2),
+    "fill_ a tensor": lambda t, a, d: a.fill_(d[0]),
+    "copy_": lambda t, a, d: a.copy_(d),
+    "copy_ a constant": lambda t, a, d: a.copy_(t.ones(3)),
+    "setitem": lambda t, a, d: a.__setitem__(0, d[1]),
+    "setitem a number": lambda t, a, d: a.__setitem__(0, 5.0),
     "setitem a slice": lambda t, a, d: a.__setitem__(slice(1, 3), d[:2]),
-    "setitem picks": lambda t, a, d: a.__setitem__([2, 0], d[:2]), "setitem a mask": lambda t, a, d: a.__setitem__(a > 1.2, d[0]),
-    "a part": lambda t, a, d: a[1:].mul_(d[:2]), "a part of a part": lambda t, a, d: a[1:][0].sub_(d[2]),
+    "setitem picks": lambda t, a, d: a.__setitem__([2, 0], d[:2]),
+    "setitem a mask": lambda t, a, d: a.__setitem__(a > 1.2, d[0]),
+    "a part": lambda t, a, d: a[1:].mul_(d[:2]),
+    "a part of a part": lambda t, a, d: a[1:][0].sub_(d[2]),
     "index_add_": lambda t, a, d: a.index_add_(0, t.tensor([0, 2]), d[:2]),
     "mul_ itself, cloned": lambda t, a, d: a.mul_(a.clone()),
-    "masked_fill_": lambda t, a, d: a.masked_fill_(a > 1.2, d[1]), "relu_": lambda t, a, d: a.relu_(),
+    "masked_fill_": lambda t, a, d: a.masked_fill_(a > 1.2, d[1]),
+    "relu_": lambda t, a, d: a.relu_(),
     "scatter_": lambda t, a, d: a.scatter_(0, t.tensor([1]), d[2:]),
-    "clamp_": lambda t, a, d: a.clamp_(1.1, 1.4), "addcmul_": lambda t, a, d: a.addcmul_(d, d),
-    "div_": lambda t, a, d: a.div_(d), "neg_": lambda t, a, d: a.neg_(), "normal_": lambda t, a, d: a.normal_(),
-    "unsqueeze_": lambda t, a, d: a.unsqueeze_(1).mul_(d[:, None]), "+=": lambda t, a, d: a.__iadd__(d),
+    "clamp_": lambda t, a, d: a.clamp_(1.1, 1.4),
+    "addcmul_": lambda t, a, d: a.addcmul_(d, d),
+    "div_": lambda t, a, d: a.div_(d),
+    "neg_": lambda t, a, d: a.neg_(),
+    "normal_": lambda t, a, d: a.normal_(),
+    "unsqueeze_": lambda t, a, d: a.unsqueeze_(1).mul_(d[:, None]),
+    "+=": lambda t, a, d: a.__iadd__(d),
 }
 
 
@@ -218,19 +246,22 @@ def test_tangents_of_writes_are_differences(t, fw, name, grad):
 # ------------------------------------------------------------------------------------------------- with reverse mode
 def test_forward_over_reverse(t, fw):
     """The tangent of a gradient: a Hessian-vector product, of sum(x³): 6 x u."""
-    x = t.tensor([1., 2.], requires_grad=True)
+    x = t.tensor([1.0, 2.0], requires_grad=True)
     with fw.dual_level():
-        d = fw.make_dual(x, t.tensor([1., 10.]))
-        g, = t.autograd.grad((d ** 3).sum(), d, create_graph=True)
+        d = fw.make_dual(x, t.tensor([1.0, 10.0]))
+        (g,) = t.autograd.grad((d**3).sum(), d, create_graph=True)
         assert tangent(fw, g) == [6, 120]
 
 
 HESSIANS = {  # a function of one number, and its second derivative
-    "exp": (lambda x: x.exp(), np.exp), "tanh": (lambda x: x.tanh(), lambda x: -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)),
-    "sqrt": (lambda x: x.sqrt(), lambda x: -0.25 * x ** -1.5), "1/x": (lambda x: 1 / x, lambda x: 2 / x ** 3),
+    "exp": (lambda x: x.exp(), np.exp),
+    "tanh": (lambda x: x.tanh(), lambda x: -2 * np.tanh(x) * (1 - np.tanh(x) ** 2)),
+    "sqrt": (lambda x: x.sqrt(), lambda x: -0.25 * x**-1.5),
+    "1/x": (lambda x: 1 / x, lambda x: 2 / x**3),
     "x * sin": (lambda x: x * x.sin(), lambda x: 2 * np.cos(x) - x * np.sin(x)),
     "mixed dtypes": (lambda x: (x.float() * x).double() if x.dtype != x.float().dtype else x * x, lambda x: 2 + 0 * x),
-    "in place": (lambda x: (x * 1).exp_(), np.exp), "a view": (lambda x: x.unsqueeze(0)[0].exp(), np.exp),
+    "in place": (lambda x: (x * 1).exp_(), np.exp),
+    "a view": (lambda x: x.unsqueeze(0)[0].exp(), np.exp),
 }
 
 
@@ -238,18 +269,18 @@ HESSIANS = {  # a function of one number, and its second derivative
 @pytest.mark.parametrize("name", HESSIANS)
 def test_the_tangent_of_a_gradient(t, fw, name, create_graph):
     f, second = HESSIANS[name]
-    x, u = t.tensor([.5, 1.5], dtype=t.float64, requires_grad=True), t.tensor([2., -3.], dtype=t.float64)
+    x, u = t.tensor([0.5, 1.5], dtype=t.float64, requires_grad=True), t.tensor([2.0, -3.0], dtype=t.float64)
     with fw.dual_level():
         d = fw.make_dual(x, u)
         for of in (d, x):
-            g, = t.autograd.grad(f(d).sum(), of, create_graph=create_graph)
+            (g,) = t.autograd.grad(f(d).sum(), of, create_graph=create_graph)
             found = fw.unpack_dual(g).tangent
             assert g.requires_grad == found.requires_grad == create_graph or create_graph
-            np.testing.assert_allclose(found.detach().numpy(), second(np.array([.5, 1.5])) * [2, -3], rtol=1e-6)
+            np.testing.assert_allclose(found.detach().numpy(), second(np.array([0.5, 1.5])) * [2, -3], rtol=1e-6)
 
 
 def test_reverse_over_forward(t, fw):
-    x, u = t.tensor([1., 2.], requires_grad=True), t.tensor([1., 10.], requires_grad=True)
+    x, u = t.tensor([1.0, 2.0], requires_grad=True), t.tensor([1.0, 10.0], requires_grad=True)
     with fw.dual_level():
         y = (fw.make_dual(x, u) ** 3).sum()
         slope = fw.unpack_dual(y).tangent
@@ -258,10 +289,10 @@ def test_reverse_over_forward(t, fw):
 
 
 def test_the_gradient_of_a_tangent_after_a_write(t, fw):
-    x, u = t.tensor([1., 2.], requires_grad=True), t.tensor([1., 10.], requires_grad=True)
+    x, u = t.tensor([1.0, 2.0], requires_grad=True), t.tensor([1.0, 10.0], requires_grad=True)
     with fw.dual_level():
         y = fw.make_dual(x, u) * 1
-        y[0].mul_(y[1].clone())                                                      # x₀x₁: tangent u₀x₁ + x₀u₁ = 12
+        y[0].mul_(y[1].clone())  # x₀x₁: tangent u₀x₁ + x₀u₁ = 12
         slope = fw.unpack_dual(y).tangent
         assert values(slope) == [12, 10]
         g, gu = t.autograd.grad(slope[0], [x, u])
@@ -269,17 +300,17 @@ def test_the_gradient_of_a_tangent_after_a_write(t, fw):
 
 
 def test_a_tangent_alone_requires_grad(t, fw):
-    u = t.tensor([1., 10.], requires_grad=True)
+    u = t.tensor([1.0, 10.0], requires_grad=True)
     with fw.dual_level():
-        y = fw.make_dual(t.tensor([3., 4.]), u) ** 2
+        y = fw.make_dual(t.tensor([3.0, 4.0]), u) ** 2
         assert not y.requires_grad
         found = fw.unpack_dual(y).tangent
-        g, = t.autograd.grad(found.sum(), u)
+        (g,) = t.autograd.grad(found.sum(), u)
         assert values(found) == [6, 80] and values(g) == [6, 8]
 
 
 def test_backward_in_a_level_leaves_plain_gradients(t, fw):
-    x = t.tensor([1., 2.], requires_grad=True)
+    x = t.tensor([1.0, 2.0], requires_grad=True)
     with fw.dual_level():
         (fw.make_dual(x, t.ones(2)) ** 2).sum().backward()
     assert values(x.grad) == [2, 4]
@@ -288,7 +319,7 @@ def test_backward_in_a_level_leaves_plain_gradients(t, fw):
 # --------------------------------------------------------------------------------------------------------- programs
 def test_mixed_dtypes(t, fw):
     with fw.dual_level():
-        y = dual(t, fw, [1., 2.], [3., 4.]) * t.tensor([1., 2.], dtype=t.float64) + t.tensor([1, 2])
+        y = dual(t, fw, [1.0, 2.0], [3.0, 4.0]) * t.tensor([1.0, 2.0], dtype=t.float64) + t.tensor([1, 2])
         assert y.dtype == t.float64 and tangent(fw, y) == [3, 8]
 
 
@@ -309,6 +340,7 @@ def test_a_module_under_dual_parameters(t, fw):
     np.testing.assert_allclose(found, (np.array(up) - down) / 2e-6, atol=1e-7)
 
 
+# fmt: off
 FUNCTIONS = ["x.softmax(-1)", "t.cat([x, x * 2])", "t.stack([x, y])", "x.std(0)", "t.einsum('ij,kj->ik', x, y)",
              "t.linalg.svdvals(x)", "t.linalg.eigvalsh(x @ x.T)", "t.linalg.inv(x @ x.T)", "t.nn.functional.gelu(x)",
              "x.cumsum(0)", "x.sort(0).values",
@@ -321,6 +353,7 @@ FUNCTIONS = ["x.softmax(-1)", "t.cat([x, x * 2])", "t.stack([x, y])", "x.std(0)"
              "t.nn.functional.pad(x, (1, 1))", "t.nn.functional.mse_loss(x, y)", "t.linalg.cholesky(x @ x.T + t.eye(2))",
              "x.cumprod(1)", "t.atan2(x, y)", "t.kron(x, y)", "t.nn.functional.batch_norm(x, None, None, training=True)",
              "t.linalg.solve(x @ x.T, y)", "x.gather(1, t.tensor([[0], [2]]))", "x.var()", "x.norm(dim=1)", "x ** y", "x @ y.T"]
+# fmt: on
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
@@ -368,12 +401,12 @@ def test_levels_are_of_their_thread():
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-    assert found == [None, [3.]]
+    assert found == [None, [3.0]]
 
 
 def test_a_tensor_times_itself_in_place():
     """2xu, by hand: torch 2.13 gives another number."""
     fw = gradlab.autograd.forward_ad
     with fw.dual_level():
-        y = fw.make_dual(gradlab.tensor([3.]), gradlab.tensor([5.])) * 1
+        y = fw.make_dual(gradlab.tensor([3.0]), gradlab.tensor([5.0])) * 1
         assert tangent(fw, y.mul_(y)) == [30]

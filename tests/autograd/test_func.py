@@ -1,4 +1,5 @@
 """`func`: a table of calls beside torch, and derivatives of all orders beside formulas and finite differences."""
+
 from __future__ import annotations
 
 import gc
@@ -78,10 +79,17 @@ def network(x):
     return (W @ (x.tanh() * x)).exp().sum()
 
 
-@pytest.mark.parametrize("transform", [
-    grad, lambda f: lambda x: vjp(f, x)[1](gl.tensor(1.0, dtype=gl.float64))[0], jacrev, jacfwd,
-    lambda f: lambda x: gl.stack([jvp(f, (x,), (e,))[1] for e in gl.eye(3, dtype=gl.float64)]),
-    lambda f: lambda x: gl.stack([linearize(f, x)[1](e) for e in gl.eye(3, dtype=gl.float64)])])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        grad,
+        lambda f: lambda x: vjp(f, x)[1](gl.tensor(1.0, dtype=gl.float64))[0],
+        jacrev,
+        jacfwd,
+        lambda f: lambda x: gl.stack([jvp(f, (x,), (e,))[1] for e in gl.eye(3, dtype=gl.float64)]),
+        lambda f: lambda x: gl.stack([linearize(f, x)[1](e) for e in gl.eye(3, dtype=gl.float64)]),
+    ],
+)
 def test_first_derivatives_are_finite_differences(transform):
     want = [difference(network, X, e) for e in gl.eye(3, dtype=gl.float64)]
     np.testing.assert_allclose(transform(network)(X).array, want, rtol=1e-8)
@@ -95,7 +103,7 @@ def test_second_derivatives_are_differences_of_first(outer, inner):
 
 
 def test_any_order():
-    f = lambda s: s ** 6  # noqa: E731
+    f = lambda s: s**6  # noqa: E731
     for order, factor in enumerate((6, 30, 120, 360, 720, 720), 1):
         f = (grad, jacfwd, jacrev)[order % 3](f)
         assert f(S).item() == pytest.approx(factor * 0.7 ** (6 - order))
@@ -103,6 +111,7 @@ def test_any_order():
 
 def test_perturbations_are_not_confused():
     """d/dx [x · d/dy (x + y)] is 1 whichever modes are nested: the inner derivative is 1, not 2."""
+
     def derivative(f):
         return lambda s: jvp(f, (s,), (gl.ones_like(s),))[1]
 
@@ -119,7 +128,7 @@ def test_an_inner_gradient_step_is_differentiated():
     At, bt, step = gl.from_numpy(A), gl.from_numpy(b), 0.1
 
     def loss(w):
-        return ((At @ w - bt) ** 2).mean() + 0.5 * (w ** 2).sum()
+        return ((At @ w - bt) ** 2).mean() + 0.5 * (w**2).sum()
 
     found = grad(lambda w: loss(w - step * grad(loss)(w)))(X)
     H = 2 * A.T @ A / 5 + np.eye(3)
@@ -175,13 +184,13 @@ def test_the_module_is_itself_again_after_an_error():
 # ------------------------------------------------------------------------------------------------- what is left, and to whom
 def test_results_are_connected_only_to_what_can_ask():
     r, w = X.clone().requires_grad_(), X.clone().requires_grad_()
-    assert not grad(lambda x: (x ** 3).sum())(X).requires_grad
-    g = grad(lambda x: (x ** 2 * w).sum())(r)
+    assert not grad(lambda x: (x**3).sum())(X).requires_grad
+    g = grad(lambda x: (x**2 * w).sum())(r)
     g.sum().backward()
     np.testing.assert_allclose(r.grad.array, 2 * X.array)
     np.testing.assert_allclose(w.grad.array, 2 * X.array)
     with gl.no_grad():
-        assert not grad(lambda x: (x ** 2 * w).sum())(r).requires_grad
+        assert not grad(lambda x: (x**2 * w).sum())(r).requires_grad
 
 
 def test_an_outer_transform_does_not_record_for_one_that_is_over():
@@ -192,15 +201,15 @@ def test_an_outer_transform_does_not_record_for_one_that_is_over():
         seen.append(pull(X)[0].requires_grad)
         return (x * pull(X)[0]).sum()
 
-    np.testing.assert_allclose(grad(outer)(X).array, 2 * X.array ** 2)
+    np.testing.assert_allclose(grad(outer)(X).array, 2 * X.array**2)
     assert seen == [False]
 
 
 def test_arguments_are_left_alone():
     x = X.clone().requires_grad_()
-    grad(lambda x: (x ** 2).sum())(x)
-    jvp(lambda x: x ** 2, (x,), (x,))
-    vmap(lambda x: x ** 2)(x)
+    grad(lambda x: (x**2).sum())(x)
+    jvp(lambda x: x**2, (x,), (x,))
+    vmap(lambda x: x**2)(x)
     assert x.grad is None and x.is_leaf and x._version == 0
 
 
@@ -217,7 +226,7 @@ def test_a_jacobian_of_many_rows_is_one_sweep_and_chunks_agree():
 
 
 def test_vjp_may_be_called_again_and_with_a_vector_that_requires_grad():
-    y, pull = vjp(lambda x: x ** 2, X)
+    y, pull = vjp(lambda x: x**2, X)
     v = gl.ones(3, dtype=gl.float64, requires_grad=True)
     for _ in range(2):
         np.testing.assert_allclose(pull(gl.ones(3, dtype=gl.float64))[0].array, 2 * X.array)
@@ -234,7 +243,7 @@ def test_hessian_of_a_dictionary():
 
 
 @pytest.mark.parametrize("recording", [gl.enable_grad, gl.no_grad])
-@pytest.mark.parametrize("f", [lambda x: x.tanh().sum(), lambda x: (x.softmax(0) * x).sum(), lambda x: (x ** 3).sum()])
+@pytest.mark.parametrize("f", [lambda x: x.tanh().sum(), lambda x: (x.softmax(0) * x).sum(), lambda x: (x**3).sum()])
 def test_a_transform_of_a_dual_tensor_has_its_tangent(recording, f):
     """Forward over reverse by hand: the tangent of a gradient is the Hessian times the tangent."""
     from gradlab.autograd import forward_ad
@@ -253,30 +262,30 @@ def test_a_custom_function_inside():
         @staticmethod
         def forward(ctx, x):
             ctx.save_for_backward(x)
-            return x ** 3
+            return x**3
 
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
-            return 3 * x ** 2 * g
+            return 3 * x**2 * g
 
-    np.testing.assert_allclose(jacrev(Cubed.apply)(X).array, np.diag(3 * X.array ** 2))
+    np.testing.assert_allclose(jacrev(Cubed.apply)(X).array, np.diag(3 * X.array**2))
     np.testing.assert_allclose(hessian(lambda x: Cubed.apply(x).sum())(X).array, np.diag(6 * X.array))
-    np.testing.assert_allclose(vmap(grad(Cubed.apply))(X).array, 3 * X.array ** 2)
+    np.testing.assert_allclose(vmap(grad(Cubed.apply))(X).array, 3 * X.array**2)
 
 
 @pytest.mark.parametrize("of_inference", [False, True])
 def test_inference_mode_does_not_stop_a_transform(of_inference):
     with gl.inference_mode():
         x = X * 1 if of_inference else X
-        f = lambda x: (x ** 3).sum()  # noqa: E731
+        f = lambda x: (x**3).sum()  # noqa: E731
         found = [grad(f)(x), jacrev(f)(x), jacfwd(f)(x), vjp(f, x)[1](gl.tensor(1.0, dtype=gl.float64))[0]]
         tangent = jvp(f, (x,), (X,))[1], linearize(f, x)[1](X)
         second = hessian(f)(x)
     for g in found:
-        np.testing.assert_allclose(g.array, 3 * X.array ** 2)
+        np.testing.assert_allclose(g.array, 3 * X.array**2)
         assert not g.requires_grad
-    np.testing.assert_allclose([t.item() for t in tangent], (3 * X.array ** 3).sum())
+    np.testing.assert_allclose([t.item() for t in tangent], (3 * X.array**3).sum())
     np.testing.assert_allclose(second.array, np.diag(6 * X.array))
 
 
@@ -306,15 +315,26 @@ def nested(lib, seed):
         return lib.tensor(data, dtype=lib.float64, requires_grad=requires_grad)
 
     w, x = tensor([0.3, -0.7, 1.1], rng.random() < 0.5), tensor([0.5, -1.2, 0.8], rng.random() < 0.4)
-    f = rng.choice([lambda x: (x * w).sin() * x, lambda x: x.tanh() * w.exp(), lambda x: (x * x * x).sum() * x,
-                    lambda x: x.softmax(0) * w, lambda x: lib.cat([x[1:] * x[:-1], x[:1].exp()])])
+    f = rng.choice(
+        [
+            lambda x: (x * w).sin() * x,
+            lambda x: x.tanh() * w.exp(),
+            lambda x: (x * x * x).sum() * x,
+            lambda x: x.softmax(0) * w,
+            lambda x: lib.cat([x[1:] * x[:-1], x[:1].exp()]),
+        ]
+    )
     transforms = [
-        lambda g: lambda x: F.jacrev(g)(x).sum(0), lambda g: lambda x: F.jacfwd(g)(x).sum(-1),
-        lambda g: lambda x: F.grad(lambda y: (g(y) * x).sum())(x), lambda g: lambda x: F.jvp(g, (x,), (x * 2,))[1],
-        lambda g: lambda x: F.vjp(g, x)[1](g(x))[0], lambda g: lambda x: lib.vmap(lambda a: (g(x) * a).sum())(x),
+        lambda g: lambda x: F.jacrev(g)(x).sum(0),
+        lambda g: lambda x: F.jacfwd(g)(x).sum(-1),
+        lambda g: lambda x: F.grad(lambda y: (g(y) * x).sum())(x),
+        lambda g: lambda x: F.jvp(g, (x,), (x * 2,))[1],
+        lambda g: lambda x: F.vjp(g, x)[1](g(x))[0],
+        lambda g: lambda x: lib.vmap(lambda a: (g(x) * a).sum())(x),
         lambda g: lambda x: F.jvp(lambda y: g(y) * x + y * w, (x,), (x.detach(),))[1],
         lambda g: lambda x: F.grad_and_value(lambda y: (g(y) ** 2).sum())(x * w)[0] * x,
-        lambda g: lambda x: F.hessian(lambda y: (g(y) * x).sum())(x).sum(0)]
+        lambda g: lambda x: F.hessian(lambda y: (g(y) * x).sum())(x).sum(0),
+    ]
     for _ in range(rng.randint(1, 3)):
         f = rng.choice(transforms)(f)
     return f, x, w

@@ -1,4 +1,5 @@
 """Custom Function: what torch's contract says of `ctx`, of what a backward may return, and of what a forward may."""
+
 from __future__ import annotations
 
 import gc
@@ -29,17 +30,19 @@ def forward_saving(save):
     def forward(ctx, x):
         ctx.save_for_backward(*save(x))
         return x * 2
+
     return forward
 
 
 def cube(t):
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x ** 3
+        return x**3
 
     def backward(ctx, g):
-        x, = ctx.saved_tensors
-        return g * 3 * x ** 2
+        (x,) = ctx.saved_tensors
+        return g * 3 * x**2
+
     return make(t, forward, backward, "Cube")
 
 
@@ -48,7 +51,7 @@ def test_a_backward_of_operations_has_derivatives_of_every_order(t):
     x = leaf(t, 2.0, -1.0)
     g = cube(t).apply(x).sum()
     for want in ([12, 3], [12, -6], [6, 6]):
-        g, = t.autograd.grad(g.sum(), x, create_graph=True)
+        (g,) = t.autograd.grad(g.sum(), x, create_graph=True)
         assert values(g) == want
 
 
@@ -62,6 +65,7 @@ def test_several_outputs_and_arguments_that_are_no_tensors(t):
     def backward(ctx, g, nothing, h):
         seen.append((values(g), nothing, values(h)))
         return g * ctx.factor + h, None, h * 10
+
     f = make(t, forward, backward)
     a, b = leaf(t, 1.0, 2.0), leaf(t, 3.0, 4.0)
     p, said, q = f.apply(a, 5, b)
@@ -84,6 +88,7 @@ def test_what_has_no_gradient_is_zeros_or_none(t, materialize):
 
     def backward(ctx, *grads):
         seen.extend(None if g is None else (values(g), g.dtype) for g in grads)
+
     x = leaf(t, 1.5)
     make(t, forward, backward).apply(x)[2].sum().backward()
     assert seen == [([0], t.float64) if materialize else None, ([0], t.int64) if materialize else None, ([1], t.float64)]
@@ -95,6 +100,7 @@ def test_non_differentiable_outputs(t):
         order = x * 1
         ctx.mark_non_differentiable(order)
         return x * 2, order
+
     y, order = make(t, forward, lambda ctx, g, h: g * 2 + h).apply(leaf(t, 1.0))
     assert y.requires_grad and not order.requires_grad and order.grad_fn is None
     y.backward()
@@ -133,26 +139,28 @@ def test_what_a_rule_returns_and_keeps_stays_its_own(t):
 
 def test_batched_cotangents(t):
     x = leaf(t, 1.0, 2.0)
-    rows, = t.autograd.grad(cube(t).apply(x), x, t.eye(2, dtype=t.float64), is_grads_batched=True)
+    (rows,) = t.autograd.grad(cube(t).apply(x), x, t.eye(2, dtype=t.float64), is_grads_batched=True)
     assert values(rows) == [[3, 0], [0, 12]]
 
 
 def test_batched_cotangents_of_whatever_a_rule_does():
     """Torch refuses these: a rule that looks at numbers, that goes through NumPy, that calls backward."""
+
     def backward(ctx, g, h):
         assert g.shape == (2,)
         inner = leaf(gl, 1.0)
         with gl.enable_grad():
             (inner * 3).sum().backward()
         return gl.tensor(g.numpy() * 2) + h * inner.grad if float(g.sum()) else None
+
     f = make(gl, lambda ctx, x: (x * 2, x * 3), backward)
     x = leaf(gl, 1.0, 2.0)
     g = gl.tensor([[1.0, 0], [0, 0], [2, 1]], dtype=gl.float64)
-    rows, = gl.autograd.grad(f.apply(x), x, [g, g], is_grads_batched=True)
+    (rows,) = gl.autograd.grad(f.apply(x), x, [g, g], is_grads_batched=True)
     assert values(rows) == [[5, 0], [0, 0], [10, 5]]
-    twice, = gl.autograd.grad(cube(gl).apply(x), x, gl.eye(2, dtype=gl.float64), is_grads_batched=True, create_graph=True)
+    (twice,) = gl.autograd.grad(cube(gl).apply(x), x, gl.eye(2, dtype=gl.float64), is_grads_batched=True, create_graph=True)
     assert values(gl.autograd.grad(twice.sum(), x)[0]) == [6, 12]
-    none, = gl.autograd.grad(cube(gl).apply(x), x, gl.zeros(0, 2, dtype=gl.float64), is_grads_batched=True)
+    (none,) = gl.autograd.grad(cube(gl).apply(x), x, gl.zeros(0, 2, dtype=gl.float64), is_grads_batched=True)
     assert none.shape == (0, 2)
 
 
@@ -165,10 +173,11 @@ def test_jacobians_go_through():
 # ------------------------------------------------------------------------------------------------------- ctx and the node
 def test_the_node_is_ctx(t):
     def forward(ctx, x):
-        ctx.shape, ctx.saved, ctx.op, ctx.hooks, ctx.order, ctx.edges, ctx.storage = 1, 2, 3, 4, 5, 6, 7     # users' own
+        ctx.shape, ctx.saved, ctx.op, ctx.hooks, ctx.order, ctx.edges, ctx.storage = 1, 2, 3, 4, 5, 6, 7  # users' own
         out = x.exp()
         ctx.save_for_backward(x, None, out)
         return out
+
     f = make(t, forward, lambda ctx, g: g * ctx.saved_tensors[2] * ctx.shape, "Exp")
     x = leaf(t, 1.0)
     y = f.apply(x)
@@ -201,6 +210,7 @@ def test_needs_input_grad(t):
     def forward(ctx, *args):
         seen.append((ctx.needs_input_grad, t.is_grad_enabled(), args[0] is x))
         return args[0] * 1
+
     x = leaf(t, 1.0)
     f = make(t, forward, lambda ctx, g: (g, None, None))
     f.apply(x, t.ones(1), 3)
@@ -214,7 +224,7 @@ def test_setup_context(t):
     class Power(t.autograd.Function):
         @staticmethod
         def forward(x, exponent=2):
-            return x ** exponent
+            return x**exponent
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -224,11 +234,15 @@ def test_setup_context(t):
 
         @staticmethod
         def vjp(ctx, g):
-            x, = ctx.saved_tensors
+            (x,) = ctx.saved_tensors
             return g * ctx.exponent * x ** (ctx.exponent - 1), None
+
     x = leaf(t, 3.0)
     assert [values(t.autograd.grad(y, x)[0]) for y in (Power.apply(x), Power.apply(x, 3), Power.apply(x, exponent=3))] == [
-        [6], [27], [27]]
+        [6],
+        [27],
+        [27],
+    ]
 
 
 def test_saved_tensors_are_checked(t):
@@ -247,9 +261,12 @@ def test_saved_tensors_are_checked(t):
 
 def test_saved_tensors_can_be_given_back_when_they_are_read(t):
     for again in (False, True):
-        f = make(t, lambda ctx, x: (ctx.save_for_backward(x), x * 1)[1],
-                 lambda ctx, g, again=again: (ctx.saved_tensors, ctx.saved_tensors if again else (g,))[1][0],
-                 clear_saved_tensors_on_access=True)
+        f = make(
+            t,
+            lambda ctx, x: (ctx.save_for_backward(x), x * 1)[1],
+            lambda ctx, g, again=again: (ctx.saved_tensors, ctx.saved_tensors if again else (g,))[1][0],
+            clear_saved_tensors_on_access=True,
+        )
         y = f.apply(leaf(t, 1.0))
         if not again:
             y.backward(retain_graph=True)
@@ -291,14 +308,14 @@ def test_boxed_gradients(t):
 # ---------------------------------------------------------------------------------------------------- once_differentiable
 def test_once_differentiable(t):
     once = t.autograd.function.once_differentiable
-    f = make(t, lambda ctx, x: (ctx.save_for_backward(x), x ** 2)[1], once(lambda ctx, g: g * 2 * ctx.saved_tensors[0]), "Square")
+    f = make(t, lambda ctx, x: (ctx.save_for_backward(x), x**2)[1], once(lambda ctx, g: g * 2 * ctx.saved_tensors[0]), "Square")
     x = leaf(t, 3.0)
-    g, = t.autograd.grad(f.apply(x) ** 2, x, create_graph=True)
+    (g,) = t.autograd.grad(f.apply(x) ** 2, x, create_graph=True)
     assert values(g) == [108] and g.grad_fn.name().endswith("Error") and "grad_fn=<Error>" in repr(g)
     with pytest.raises(RuntimeError, match=r"^trying to differentiate twice a function that was marked with @once"):
         g.backward()
-    g, = t.autograd.grad(f.apply(x), x, create_graph=True)
-    assert not g.requires_grad                                      # torch's own limit: no cotangent that requires grad came in
+    (g,) = t.autograd.grad(f.apply(x), x, create_graph=True)
+    assert not g.requires_grad  # torch's own limit: no cotangent that requires grad came in
 
 
 # ---------------------------------------------------------------------------------------------- inputs, views and writes
@@ -307,8 +324,11 @@ def test_an_input_returned_as_it_is(t):
     for x in (leaf(t, 1.0), leaf(t, 1.0) * 1):
         y = f.apply(x)
         assert y is not x and y.grad_fn.name() == "FnBackward" and y._base is x
-        with pytest.raises(RuntimeError, match=r"Output 0 of Fn(Backward)? is a view and is being modified inplace\. This view "
-                                               "was created inside a custom Function"):
+        with pytest.raises(
+            RuntimeError,
+            match=r"Output 0 of Fn(Backward)? is a view and is being modified inplace\. This view "
+            "was created inside a custom Function",
+        ):
             y.mul_(2)
         y.sum().backward()
     with t.no_grad():
@@ -354,6 +374,7 @@ def test_mark_dirty_of_what_is_saved_and_of_what_needs_no_gradient(t):
         a.mul_(b)
         ctx.save_for_backward(a)
         return a
+
     f = make(t, forward, lambda ctx, g: (g, g * ctx.saved_tensors[0]))
     x = leaf(t, 3.0)
     a = t.tensor([2.0], dtype=t.float64)
@@ -369,10 +390,11 @@ def test_mark_dirty_of_what_is_saved_and_of_what_needs_no_gradient(t):
 def refused(t):
     """(what is done, the error, its text) for each refusal."""
     x = leaf(t, 1.0, 2.0, 3.0)
-    mul = lambda ctx, x, *rest: x * 2                                                                        # noqa: E731
+    mul = lambda ctx, x, *rest: x * 2  # noqa: E731
 
     def run(forward=mul, backward=None, *args, **more):
         return lambda: make(t, forward, backward, **more).apply(x, *args).sum().backward()
+
     Fn, base = t.autograd.Function, type("Old", (t.autograd.Function,), {"forward": lambda self, x: x})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -380,30 +402,57 @@ def refused(t):
     view = (x * 1)[:2]
     return {
         "no forward": (lambda: type("Fn", (Fn,), {}).apply(x), NotImplementedError, "You must implement the forward function"),
-        "no backward": (lambda: type("Fn", (Fn,), {"forward": staticmethod(mul)}).apply(x).sum().backward(), NotImplementedError,
-                        "You must implement either the backward or vjp method"),
+        "no backward": (
+            lambda: type("Fn", (Fn,), {"forward": staticmethod(mul)}).apply(x).sum().backward(),
+            NotImplementedError,
+            "You must implement either the backward or vjp method",
+        ),
         "both": (run(vjp=lambda ctx, g: g), RuntimeError, "Implementing both 'backward' and 'vjp' for a custom Function is not"),
         "legacy": (lambda: old(x), RuntimeError, "Legacy autograd function with non-static forward method is deprecated"),
-        "too many": (run(mul, lambda ctx, g: (g, g)), RuntimeError,
-                     r"function FnBackward returned an incorrect number of gradients \(expected 1, got 2\)"),
-        "too few": (run(mul, lambda ctx, g: g, x), RuntimeError,
-                    r"function FnBackward returned an incorrect number of gradients \(expected 2, got 1\)"),
-        "shape": (run(mul, lambda ctx, g: t.ones(10)), RuntimeError,
-                  r"Function FnBackward returned an invalid gradient at index 0 - got \[10\] but expected shape compatible with"),
+        "too many": (
+            run(mul, lambda ctx, g: (g, g)),
+            RuntimeError,
+            r"function FnBackward returned an incorrect number of gradients \(expected 1, got 2\)",
+        ),
+        "too few": (
+            run(mul, lambda ctx, g: g, x),
+            RuntimeError,
+            r"function FnBackward returned an incorrect number of gradients \(expected 2, got 1\)",
+        ),
+        "shape": (
+            run(mul, lambda ctx, g: t.ones(10)),
+            RuntimeError,
+            r"Function FnBackward returned an invalid gradient at index 0 - got \[10\] but expected shape compatible with",
+        ),
         "smaller": (run(mul, lambda ctx, g: t.ones(1)), RuntimeError, r"got \[1\] but expected shape compatible with \[3\]"),
         "number": (run(mul, lambda ctx, g: 3.0), RuntimeError, r"expected Variable or None \(got float\)"),
         "list": (run(mul, lambda ctx, g: [g]), RuntimeError, r"expected Variable or None \(got list\)"),
-        "no tensor": (run(mul, lambda ctx, g: (g, g), 5), RuntimeError,
-                      "function FnBackward returned a gradient different than None at position 2, but the corresponding"),
-        "save a number": (run(forward_saving(lambda x: (x, 3))), TypeError,
-                          "save_for_backward can only save variables, but argument 1 is of type int"),
+        "no tensor": (
+            run(mul, lambda ctx, g: (g, g), 5),
+            RuntimeError,
+            "function FnBackward returned a gradient different than None at position 2, but the corresponding",
+        ),
+        "save a number": (
+            run(forward_saving(lambda x: (x, 3))),
+            TypeError,
+            "save_for_backward can only save variables, but argument 1 is of type int",
+        ),
         "dirty number": (run(lambda ctx, x: (ctx.mark_dirty(3), x)[1]), RuntimeError, "mark_dirty can only accept variables"),
-        "dirty lost": (run(lambda ctx, x: (ctx.mark_dirty(x), x * 2)[1]), RuntimeError,
-                       "Some elements marked as dirty during the forward method were not returned as output."),
-        "fixed number": (run(lambda ctx, x: (ctx.mark_non_differentiable(3), x * 2)[1]), RuntimeError,
-                         "mark_non_differentiable only accepts variable arguments"),
-        "dirty view": (lambda: make(t, lambda ctx, a, b: (ctx.mark_dirty(a), a.mul_(2), b * 1)[1:]).apply(view, x), RuntimeError,
-                       "your Function modifies inplace an input that is a view of another Tensor"),
+        "dirty lost": (
+            run(lambda ctx, x: (ctx.mark_dirty(x), x * 2)[1]),
+            RuntimeError,
+            "Some elements marked as dirty during the forward method were not returned as output.",
+        ),
+        "fixed number": (
+            run(lambda ctx, x: (ctx.mark_non_differentiable(3), x * 2)[1]),
+            RuntimeError,
+            "mark_non_differentiable only accepts variable arguments",
+        ),
+        "dirty view": (
+            lambda: make(t, lambda ctx, a, b: (ctx.mark_dirty(a), a.mul_(2), b * 1)[1:]).apply(view, x),
+            RuntimeError,
+            "your Function modifies inplace an input that is a view of another Tensor",
+        ),
         "the rule's own": (run(mul, lambda ctx, g: {}["missing"]), KeyError, "missing"),
     }
 
@@ -437,35 +486,48 @@ def dual(t, f, primal, tangent):
 
     forward_ad = import_module(f"{t.__name__}.autograd.forward_ad")
     with forward_ad.dual_level():
-        return [forward_ad.unpack_dual(y).tangent if isinstance(y, t.Tensor) else y
-                for y in f(forward_ad.make_dual(primal, tangent))]
+        return [
+            forward_ad.unpack_dual(y).tangent if isinstance(y, t.Tensor) else y for y in f(forward_ad.make_dual(primal, tangent))
+        ]
 
 
 def test_jvp(t):
     def forward(ctx, x, k):
         ctx.k = k
         ctx.save_for_forward(x)
-        return x ** k, "said", x * 3
+        return x**k, "said", x * 3
 
     def jvp(ctx, tangent, nothing):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         assert nothing is None
         return ctx.k * x ** (ctx.k - 1) * tangent, None, tangent * 3
+
     f = make(t, forward, jvp=jvp)
     first, said, last = dual(t, lambda x: f.apply(x, 2), t.tensor([3.0]), t.tensor([1.0]))
     assert (values(first), said, values(last)) == ([6], "said", [3])
 
 
-@pytest.mark.parametrize(("forward", "jvp", "error", "text"), [
-    (lambda ctx, x: x * 2, None, NotImplementedError, "You must implement the jvp function for custom autograd.Function"),
-    (lambda ctx, x: (x * 2, x * 3), lambda ctx, u: u, RuntimeError,
-     r"Function's jvp returned an invalid number of forward gradients \(expected 2 but got 1\)"),
-    (lambda ctx, x: x * 2, lambda ctx, u: 3, RuntimeError, r"expected Variable or None \(got int\) for grad output 0"),
-    (lambda ctx, x: x.sum(), lambda ctx, u: u, RuntimeError, "Trying to set a forward gradient that has a different size"),
-    (lambda ctx, x: x, lambda ctx, u: u * 1, RuntimeError, "but the jvp is not returning a view"),
-    (lambda ctx, x: (ctx.mark_dirty(x), x.add_(1))[1], lambda ctx, u: u * 1, RuntimeError,
-     "then the jvp function must modify the corresponding gradient inplace"),
-])
+@pytest.mark.parametrize(
+    ("forward", "jvp", "error", "text"),
+    [
+        (lambda ctx, x: x * 2, None, NotImplementedError, "You must implement the jvp function for custom autograd.Function"),
+        (
+            lambda ctx, x: (x * 2, x * 3),
+            lambda ctx, u: u,
+            RuntimeError,
+            r"Function's jvp returned an invalid number of forward gradients \(expected 2 but got 1\)",
+        ),
+        (lambda ctx, x: x * 2, lambda ctx, u: 3, RuntimeError, r"expected Variable or None \(got int\) for grad output 0"),
+        (lambda ctx, x: x.sum(), lambda ctx, u: u, RuntimeError, "Trying to set a forward gradient that has a different size"),
+        (lambda ctx, x: x, lambda ctx, u: u * 1, RuntimeError, "but the jvp is not returning a view"),
+        (
+            lambda ctx, x: (ctx.mark_dirty(x), x.add_(1))[1],
+            lambda ctx, u: u * 1,
+            RuntimeError,
+            "then the jvp function must modify the corresponding gradient inplace",
+        ),
+    ],
+)
 def test_refused_tangents(t, forward, jvp, error, text):
     f = make(t, forward, **({} if jvp is None else {"jvp": jvp}))
     with pytest.raises(error, match=text):
@@ -474,13 +536,14 @@ def test_refused_tangents(t, forward, jvp, error, text):
 
 def test_forward_sweeps_over_a_recorded_call():
     x, u = leaf(gl, 2.0, 3.0), gl.tensor([1.0, 10.0], dtype=gl.float64)
-    f = make(gl, lambda ctx, x: (ctx.save_for_backward(x), (x ** 2, x.sum()))[1],
-             lambda ctx, g, h: 2 * ctx.saved_tensors[0] * g + h)
+    f = make(
+        gl, lambda ctx, x: (ctx.save_for_backward(x), (x**2, x.sum()))[1], lambda ctx, g, h: 2 * ctx.saved_tensors[0] * g + h
+    )
     square, total = f.apply(x * 1)
-    assert [values(s) for s in gl.autograd.jvp_of_graph([square, total], [x], [u])] == [[4, 60], 11]   # by the backward alone
-    given = make(gl, lambda ctx, x: (ctx.save_for_forward(x), x ** 2)[1], jvp=lambda ctx, u: 2 * ctx.saved_tensors[0] * u)
+    assert [values(s) for s in gl.autograd.jvp_of_graph([square, total], [x], [u])] == [[4, 60], 11]  # by the backward alone
+    given = make(gl, lambda ctx, x: (ctx.save_for_forward(x), x**2)[1], jvp=lambda ctx, u: 2 * ctx.saved_tensors[0] * u)
     assert values(gl.autograd.jvp_of_graph(given.apply(x), x, u)[0]) == [4, 60]
-    rows, = gl.autograd.jvp_of_graph(given.apply(x), x, gl.eye(2, dtype=gl.float64), is_batched=True)
+    (rows,) = gl.autograd.jvp_of_graph(given.apply(x), x, gl.eye(2, dtype=gl.float64), is_batched=True)
     assert values(rows) == [[4, 0], [0, 6]]
     once = make(gl, backward=gl.autograd.function.once_differentiable(lambda ctx, g: g * 2))
     with pytest.raises(NotImplementedError, match=r"You must implement the jvp function.*once_differentiable"):
@@ -513,6 +576,7 @@ def test_the_tangent_of_a_view_is_a_view_of_the_tangent(t):
 def test_arguments_by_keyword_have_gradients(t):
     def forward(ctx, x, y, k=1, m=None):
         return x * y * k
+
     product = make(t, forward, lambda ctx, g: (g, g * 2, None), name="Product")
     x, y = leaf(t, 1.0), leaf(t, 2.0)
     for out in (product.apply(x, y), product.apply(x, y=y), product.apply(y=y, x=x), product.apply(x, k=3, y=y)):
@@ -525,5 +589,6 @@ def test_arguments_by_keyword_have_gradients(t):
 def test_a_tensor_by_keyword_alone_is_refused(t):
     def forward(ctx, x, *, k):
         return x * k
+
     with pytest.raises(TypeError, match=r"forward\(\) got "):
         make(t, forward).apply(leaf(t, 1.0), k=leaf(t, 2.0))

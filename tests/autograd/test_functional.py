@@ -1,4 +1,5 @@
 """`autograd.functional`: what torch returns and refuses, formulas, and what the user's tensors are left like."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -55,14 +56,26 @@ def test_as_torch(name):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("name", [n for n in CALLS if FORWARD in n and "strategy=forward-mode vec" not in n
-                                  and "returns" not in n and "no_grad" not in n and "list" not in n])
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n in CALLS
+        if FORWARD in n and "strategy=forward-mode vec" not in n and "returns" not in n and "no_grad" not in n and "list" not in n
+    ],
+)
 def test_forward_mode_has_torchs_numbers(name):
     torch = pytest.importorskip("torch")
 
     def numbers(result):
-        return [numbers(r) for r in result] if isinstance(result, (tuple, list)) else np.round(
-            result.detach().numpy(), 9).tolist() if hasattr(result, "detach") else result
+        return (
+            [numbers(r) for r in result]
+            if isinstance(result, (tuple, list))
+            else np.round(result.detach().numpy(), 9).tolist()
+            if hasattr(result, "detach")
+            else result
+        )
+
     ours, theirs = outcome(CALLS[name], gl), outcome(CALLS[name], torch)
     if isinstance(theirs[-1], str):
         assert isinstance(ours[-1], str)
@@ -98,7 +111,7 @@ def test_hessian_times_a_vector(product):
     v = gl.tensor([1.0, -2.0, 0.5], dtype=gl.float64)
     value, Hv = product(rosenbrock, X, v)
     np.testing.assert_allclose(Hv.array, rosenbrock_hessian(X.array) @ v.array)
-    np.testing.assert_allclose(value.item(), 100 * (-1.25 - 0.25) ** 2 + 0.25 + 100 * (2 - 1.25 ** 2) ** 2 + 2.25 ** 2)
+    np.testing.assert_allclose(value.item(), 100 * (-1.25 - 0.25) ** 2 + 0.25 + 100 * (2 - 1.25**2) ** 2 + 2.25**2)
 
 
 @pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
@@ -145,14 +158,14 @@ def test_a_hook_sees_gradients_of_its_tensors_shape():
 
 def test_third_order_through_create_graph():
     x = X.clone().requires_grad_()
-    H = functional.hessian(lambda x: (x ** 4).sum(), x, create_graph=True)
+    H = functional.hessian(lambda x: (x**4).sum(), x, create_graph=True)
     H.sum().backward()
     np.testing.assert_allclose(x.grad.array, 24 * X.array)
 
 
 def test_create_graph_reaches_what_the_function_closes_over():
     w = gl.tensor([1.0, 2.0, 3.0], dtype=gl.float64, requires_grad=True)
-    _, product = functional.vjp(lambda x: (w ** 2 * x ** 2).sum(), X, create_graph=True)
+    _, product = functional.vjp(lambda x: (w**2 * x**2).sum(), X, create_graph=True)
     (product * 1.0).sum().backward()
     np.testing.assert_allclose(w.grad.array, 4 * np.array([1.0, 2.0, 3.0]) * X.array)
 
@@ -163,7 +176,7 @@ def test_the_users_tensors_are_left_alone(name, create_graph):
     x, w = X.clone().requires_grad_(), X.clone().requires_grad_()
     before = x.grad_fn, x.array.copy(), x._version
     arguments = [x.detach() * 0 + 1] if name in ("vhp", "hvp", "jvp") else []
-    getattr(functional, name)(lambda x: (x ** 3 * w).sum(), x, *arguments, create_graph=create_graph)
+    getattr(functional, name)(lambda x: (x**3 * w).sum(), x, *arguments, create_graph=create_graph)
     assert x.grad is None and w.grad is None and x.is_leaf and (x.grad_fn, x._version) == (before[0], before[2])
     np.testing.assert_array_equal(x.array, before[1])
 
@@ -172,22 +185,22 @@ def test_the_users_tensors_are_left_alone(name, create_graph):
 @pytest.mark.parametrize("mode", [gl.no_grad, gl.inference_mode])
 def test_works_where_nothing_is_recorded(name, mode):
     with mode():
-        result = getattr(functional, name)(lambda x: (x ** 3).sum(), gl.tensor(2.0))
+        result = getattr(functional, name)(lambda x: (x**3).sum(), gl.tensor(2.0))
     value = result[1] if isinstance(result, tuple) else result
-    assert value.item() == 12.0                                    # both 3x² and 6x are, at 2
+    assert value.item() == 12.0  # both 3x² and 6x are, at 2
     assert not value.requires_grad
 
 
 def test_on_every_backend(backend):
     x = constant(backend(X.array.copy()))
-    cubes = lambda x: (x ** 3).sum()  # noqa: E731
+    cubes = lambda x: (x**3).sum()  # noqa: E731
     for strategy in ("reverse-mode", "forward-mode"):
         J = functional.jacobian(lambda x, y: (x.tanh() * x, x * 2), (x, x), strategy=strategy)
         H = functional.hessian(cubes, x, outer_jacobian_strategy=strategy)
         assert {type(t.array) for t in (*J[0], *J[1], H)} == {type(x.array)}
     np.testing.assert_allclose(H.tolist(), np.diag(6 * X.array))
     for product in (functional.vhp, functional.hvp):
-        np.testing.assert_allclose(product(cubes, x, x)[1].tolist(), 6 * X.array ** 2)
+        np.testing.assert_allclose(product(cubes, x, x)[1].tolist(), 6 * X.array**2)
 
 
 def test_names():

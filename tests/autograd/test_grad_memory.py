@@ -1,4 +1,5 @@
 """Which memory `.grad` has: its own, whatever else is done with gradients afterwards; and what a changed shape makes of it."""
+
 from __future__ import annotations
 
 import random
@@ -42,13 +43,13 @@ def test_a_second_backward_leaves_the_other_gradient_alone(t):
 
 def test_recorded_gradients_can_be_overwritten_before_the_second_backward(t):
     x = ones(t, 2)
-    (x ** 3).sum().backward(create_graph=True)
+    (x**3).sum().backward(create_graph=True)
     g = x.grad
     product = (g * x).sum()
     with t.no_grad():
         x.grad = t.zeros(2, dtype=t.float64)
     product.backward()
-    assert values(x.grad) == [9, 9]                                            # (3 x²·x)' = 9 x²
+    assert values(x.grad) == [9, 9]  # (3 x²·x)' = 9 x²
 
 
 def test_what_a_recorded_gradient_was_made_of(t):
@@ -65,7 +66,7 @@ def test_what_a_recorded_gradient_was_made_of(t):
 
 def test_a_recorded_gradient_lies_as_its_tensor_does(t):
     x = t.ones(2, 3).t().requires_grad_()
-    v = t.arange(6.).reshape(3, 2)
+    v = t.arange(6.0).reshape(3, 2)
     (x * 1).backward(v, create_graph=True)
     assert x.grad.stride() == (1, 3) and values(x.grad) == values(v)
 
@@ -125,8 +126,11 @@ def test_a_shape_that_no_gradient_fits(t, change):
     y = ones(t, 1, 3).clone()
     with t.no_grad():
         change(y)
-    with pytest.raises(RuntimeError, match=r"returned an invalid gradient at index 0 - got \[.*\] but expected shape compatible "
-                                           r"with \[1, 3\]"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"returned an invalid gradient at index 0 - got \[.*\] but expected shape compatible "
+        r"with \[1, 3\]",
+    ):
         (y * 2).sum().backward()
 
 
@@ -137,15 +141,26 @@ def test_tangents_of_what_got_another_shape():
     y = x.clone()
     with t.no_grad():
         y.unsqueeze_(0)
-    u = t.tensor([1., 2.], dtype=t.float64)
+    u = t.tensor([1.0, 2.0], dtype=t.float64)
     assert values(t.autograd.jvp_of_graph((y * y).sum(1), x, u)[0]) == [6]
 
 
 # ------------------------------------------------------------------------------------------------------- random programs
 FUNCTIONS = [
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a * a * b, lambda a, b: b, lambda a, b: a.view(2, 2),
-    lambda a, b: a.t() + b, lambda a, b: a.reshape(-1).reshape(2, 2) + b, lambda a, b: a.sum() + b, lambda a, b: a[0] + b,
-    lambda a, b: a.clone() * 2 + b, lambda a, b: a.expand(2, 2, 2).sum(0) + b, lambda a, b: a.detach() + b]
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b,
+    lambda a, b: a * a * b,
+    lambda a, b: b,
+    lambda a, b: a.view(2, 2),
+    lambda a, b: a.t() + b,
+    lambda a, b: a.reshape(-1).reshape(2, 2) + b,
+    lambda a, b: a.sum() + b,
+    lambda a, b: a[0] + b,
+    lambda a, b: a.clone() * 2 + b,
+    lambda a, b: a.expand(2, 2, 2).sum(0) + b,
+    lambda a, b: a.detach() + b,
+]
 CHANGES = [lambda x: x.zero_(), lambda x: x.add_(1), lambda x: x.mul_(3), lambda x: x[0].fill_(2)]
 
 
@@ -165,7 +180,7 @@ class Program:
                 self.guarded(self.dice.choice([self.backward, self.backward, self.change, self.build, self.clip, self.second]))
 
     def tensor(self, start):
-        made = self.t.arange(float(start), start + 4., dtype=self.t.float64).reshape(2, 2)
+        made = self.t.arange(float(start), start + 4.0, dtype=self.t.float64).reshape(2, 2)
         return made.t().clone() if self.dice.random() < 0.2 else made
 
     def guarded(self, step):
@@ -188,8 +203,9 @@ class Program:
     def backward(self):
         y, v = self.dice.choice(self.nodes), self.tensor(1)
         self.held.append(v)
-        y.backward(v, create_graph=self.dice.random() < 0.7, retain_graph=True,
-                   inputs=self.dice.choice([None, None, self.leaves]))
+        y.backward(
+            v, create_graph=self.dice.random() < 0.7, retain_graph=True, inputs=self.dice.choice([None, None, self.leaves])
+        )
 
     def second(self):
         grads = [x.grad for x in self.leaves if x.grad is not None and x.grad.requires_grad]

@@ -1,4 +1,5 @@
 """`gradcheck` and `gradgradcheck`: what passes, what fails, and what the error says; beside torch where it is there."""
+
 from __future__ import annotations
 
 import itertools
@@ -27,10 +28,12 @@ def right(x, y):
 
 def hooked(factor):
     """A function whose recorded gradient is `factor()` times too large."""
+
     def f(x, y):
         h = x * 1
         h.register_hook(lambda g: g * factor())
         return h * h + y
+
     return f
 
 
@@ -52,8 +55,9 @@ def jumping(x, y):
     return x[0] * y if float(x[0, 0].detach()) > 0.5 else x * y
 
 
-CASES = {                                              # name: (function, keywords)
-    "right": (lambda: right, {}), "right, fast": (lambda: right, {"fast_mode": True}),
+CASES = {  # name: (function, keywords)
+    "right": (lambda: right, {}),
+    "right, fast": (lambda: right, {"fast_mode": True}),
     "right, forward": (lambda: right, {"check_forward_ad": True}),
     "right, forward alone": (lambda: right, {"check_forward_ad": True, "check_backward_ad": False}),
     "right, forward, fast": (lambda: right, {"check_forward_ad": True, "fast_mode": True}),
@@ -61,19 +65,25 @@ CASES = {                                              # name: (function, keywor
     "0-d, batched": (lambda: lambda x, y: (x * x).sum() + y.sum(), {"check_batched_grad": True}),
     "right, batched forward": (lambda: right, {"check_forward_ad": True, "check_batched_forward_grad": True}),
     "right, dtypes": (lambda: right, {"check_grad_dtypes": True}),
-    "half the graph is cut": (lambda: half_cut, {}), "half the graph is cut, fast": (lambda: half_cut, {"fast_mode": True}),
+    "half the graph is cut": (lambda: half_cut, {}),
+    "half the graph is cut, fast": (lambda: half_cut, {"fast_mode": True}),
     "half the graph is cut, forward": (lambda: half_cut, {"check_forward_ad": True, "check_backward_ad": False}),
     "twice too large": (lambda: hooked(lambda: 2), {}),
     "a loose tolerance": (lambda: hooked(lambda: 1.0005), {"check_undefined_grad": False}),
     "a tight tolerance": (lambda: hooked(lambda: 1.0005), {"rtol": 1e-5, "atol": 1e-8}),
-    "unsteady": (unsteady, {}), "unsteady, but allowed": (unsteady, {"nondet_tol": 1e-6, "check_undefined_grad": False}),
+    "unsteady": (unsteady, {}),
+    "unsteady, but allowed": (unsteady, {"nondet_tol": 1e-6, "check_undefined_grad": False}),
     "unsteady, fast": (unsteady, {"fast_mode": True}),
-    "the graph is cut": (lambda: cut, {}), "the graph is cut, fast": (lambda: cut, {"fast_mode": True}),
-    "constant": (lambda: lambda x, y: x.detach() * 0, {}), "another shape": (lambda: jumping, {}),
+    "the graph is cut": (lambda: cut, {}),
+    "the graph is cut, fast": (lambda: cut, {"fast_mode": True}),
+    "constant": (lambda: lambda x, y: x.detach() * 0, {}),
+    "another shape": (lambda: jumping, {}),
     "integers": (lambda: lambda x, y: (x * y, (x > 0).sum()), {}),
     "nothing to check": (lambda: right, {"check_backward_ad": False}),
     "batched without backward": (
-        lambda: right, {"check_batched_grad": True, "check_backward_ad": False, "check_forward_ad": True}),
+        lambda: right,
+        {"check_batched_grad": True, "check_backward_ad": False, "check_forward_ad": True},
+    ),
     "batched forward without forward": (lambda: right, {"check_batched_forward_grad": True}),
 }
 
@@ -107,6 +117,7 @@ def test_the_matrices_are_torchs():
 
     def numbers(text):
         return [float(word) for word in re.findall(r"-?\d+\.\d+", text.split("The worst")[0])]
+
     assert np.allclose(numbers(ours[1]), numbers(theirs[1]))
 
 
@@ -117,7 +128,8 @@ def test_the_error_ends_with_the_worst_entry():
     assert str(caught.value).startswith("Jacobian mismatch for output 0 with respect to input 0,\nnumerical:tensor")
     assert str(caught.value).endswith(
         "The worst entry is output 0[1, 0] by input 0[1, 0]: analytical 2, numerical 4, difference 2; allowed is 1e-05 + "
-        "0.001 * |numerical|.")
+        "0.001 * |numerical|."
+    )
     worst = caught.value.worst
     assert (worst.output, worst.input, worst.at) == (0, 0, ((1, 0), (1, 0)))
     assert worst.analytical == 2 and worst.numerical == pytest.approx(4)
@@ -164,7 +176,7 @@ def test_inputs_without_memory_of_their_own_are_refused():
 
 def test_other_arguments_are_handed_on():
     x, _ = inputs(gl)
-    assert gradcheck(lambda x, power, scale: x ** power * scale, (x, 2, gl.tensor(3.0)))
+    assert gradcheck(lambda x, power, scale: x**power * scale, (x, 2, gl.tensor(3.0)))
     with pytest.raises(TypeError, match="expects func to return a Tensor or a tuple of Tensors, but it returned float"):
         gradcheck(lambda x: 3.0, x)
 
@@ -193,27 +205,39 @@ def function_named(lib, wrong=1.0, unsteady=0.0, tangent=1.0):
         def forward(ctx, x):
             ctx.save_for_backward(x)
             ctx.save_for_forward(x)
-            return x ** 3
+            return x**3
 
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
-            return wrong * (1 + unsteady * next(numbers)) * 3 * x ** 2 * g
+            return wrong * (1 + unsteady * next(numbers)) * 3 * x**2 * g
 
         @staticmethod
         def jvp(ctx, t):
             (x,) = ctx.saved_tensors
-            return tangent * 3 * x ** 2 * t
+            return tangent * 3 * x**2 * t
 
     return Cubed.apply
 
 
-@pytest.mark.parametrize(("made", "keywords", "words"), [
-    ({}, {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}, None),
-    ({"wrong": 1.5}, {}, "Jacobian mismatch for output 0 with respect to input 0,"),
-    ({"tangent": 1.5}, {"check_forward_ad": True}, "Jacobian computed with forward mode mismatch for output 0 with respect to"),
-    ({"unsteady": 1e-9}, {}, "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times"),
-    ({"unsteady": 1e-9}, {"nondet_tol": 1e-6}, None)])
+@pytest.mark.parametrize(
+    ("made", "keywords", "words"),
+    [
+        ({}, {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}, None),
+        ({"wrong": 1.5}, {}, "Jacobian mismatch for output 0 with respect to input 0,"),
+        (
+            {"tangent": 1.5},
+            {"check_forward_ad": True},
+            "Jacobian computed with forward mode mismatch for output 0 with respect to",
+        ),
+        (
+            {"unsteady": 1e-9},
+            {},
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times",
+        ),
+        ({"unsteady": 1e-9}, {"nondet_tol": 1e-6}, None),
+    ],
+)
 def test_a_custom_function(made, keywords, words):
     x = gl.tensor([0.5, -1.25, 2.0], dtype=gl.float64, requires_grad=True)
     if words is None:
@@ -239,9 +263,17 @@ def test_a_backward_that_does_not_multiply_by_its_cotangent():
 
 
 # ------------------------------------------------------------------------------------------------------------- second order
-@pytest.mark.parametrize("keywords", [
-    {}, {"fast_mode": True}, {"check_fwd_over_rev": True}, {"gen_non_contig_grad_outputs": True}, {"check_batched_grad": True},
-    {"check_fwd_over_rev": True, "check_rev_over_rev": False, "check_undefined_grad": False}])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"fast_mode": True},
+        {"check_fwd_over_rev": True},
+        {"gen_non_contig_grad_outputs": True},
+        {"check_batched_grad": True},
+        {"check_fwd_over_rev": True, "check_rev_over_rev": False, "check_undefined_grad": False},
+    ],
+)
 def test_second_derivatives_that_are_right(keywords):
     assert gradgradcheck(right, inputs(gl), **keywords)
 
@@ -249,7 +281,7 @@ def test_second_derivatives_that_are_right(keywords):
 def test_second_derivatives_that_are_wrong():
     def f(x, y):
         h = x * x
-        h.register_hook(lambda g: g * (x / x.detach()) ** 2)          # the gradient is right, its derivative is not
+        h.register_hook(lambda g: g * (x / x.detach()) ** 2)  # the gradient is right, its derivative is not
         return h + y
 
     assert gradcheck(f, inputs(gl))
@@ -269,9 +301,11 @@ def test_second_derivatives_with_cotangents_of_ones_own():
 
 
 def test_the_function_and_the_module_of_one_name():
-    code = ("from gradlab.autograd.gradcheck import GradcheckError, gradgradcheck; import gradlab; "
-            "assert callable(gradlab.autograd.gradcheck) and issubclass(GradcheckError, RuntimeError); "
-            "assert gradlab.autograd.gradgradcheck is gradgradcheck")
+    code = (
+        "from gradlab.autograd.gradcheck import GradcheckError, gradgradcheck; import gradlab; "
+        "assert callable(gradlab.autograd.gradcheck) and issubclass(GradcheckError, RuntimeError); "
+        "assert gradlab.autograd.gradgradcheck is gradgradcheck"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

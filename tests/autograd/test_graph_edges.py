@@ -1,4 +1,5 @@
 """Nodes as users see them, sweeps inside sweeps, threads."""
+
 from __future__ import annotations
 
 import threading
@@ -24,7 +25,7 @@ def test_nodes(t):
     y = x * t.ones(2, dtype=t.float64)
     node = y.exp().grad_fn
     assert node.name() == type(node).__name__ == "ExpBackward0" and repr(node).startswith("<ExpBackward0 object at 0x")
-    (below, number), = node.next_functions
+    ((below, number),) = node.next_functions
     assert below is y.grad_fn and number == 0 and y.output_nr == 0
     (last, _), (nothing, zero) = below.next_functions
     assert last.variable is x and last.next_functions == () and last.name().endswith("AccumulateGrad")
@@ -47,11 +48,14 @@ def test_nodes_can_be_called(t):
     with t.no_grad():
         two = product.grad_fn(g * 2)
     assert [values(c) for c in two] == [[6, 8], [2, 4]] and not two[0].requires_grad
-    assert values(y.grad_fn(g)) == values(y)                                                          # nothing is freed
+    assert values(y.grad_fn(g)) == values(y)  # nothing is freed
     assert (x * 1).grad_fn.next_functions[0][0](g) == () and values(x.grad) == [1, 1]
     assert (x * w).grad_fn(None) == (None, None)
-    for given, text in (((), "expected 1 arguments, got 0 instead"), ((g, g), "expected 1 arguments, got 2 instead"),
-                        ((3.0,), "argument 0 is not a Variable")):
+    for given, text in (
+        ((), "expected 1 arguments, got 0 instead"),
+        ((g, g), "expected 1 arguments, got 2 instead"),
+        ((3.0,), "argument 0 is not a Variable"),
+    ):
         with pytest.raises(TypeError, match=text):
             y.grad_fn(*given)
 
@@ -65,8 +69,10 @@ def test_increment_version(t):
     assert (h._version, y._version) == (1, 2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
-    for wrong, text in ((3, r"increment_version expect a Iterable\[Tensor\] as input"),
-                        ([3], "increment_version expects each element of the iterable to be a tensor")):
+    for wrong, text in (
+        (3, r"increment_version expect a Iterable\[Tensor\] as input"),
+        ([3], "increment_version expects each element of the iterable to be a tensor"),
+    ):
         with pytest.raises(RuntimeError, match=text):
             t.autograd.graph.increment_version(wrong)
 
@@ -82,6 +88,7 @@ def test_edges_that_are_none():
 # -------------------------------------------------------------------------------------------------- sweeps inside of sweeps
 def nested(t, levels, seen=None):
     """A Function whose backward runs a backward through itself, one level less."""
+
     class Nested(t.autograd.Function):
         @staticmethod
         def forward(ctx, x, levels):
@@ -96,6 +103,7 @@ def nested(t, levels, seen=None):
                     Nested.apply(inner, ctx.levels - 1).sum().backward()
                 g = g + inner.grad
             return g, None
+
     x = leaf(t, 1.0)
     Nested.apply(x, levels).sum().backward()
     return values(x.grad)
@@ -115,7 +123,8 @@ def test_a_backward_in_a_hook(t):
         with t.enable_grad():
             (w * w).sum().backward()
             log.append(values(w.grad))
-            log.append(values(t.autograd.grad((w ** 3).sum(), w)[0]))
+            log.append(values(t.autograd.grad((w**3).sum(), w)[0]))
+
     y.register_hook(hook)
     (y * x).sum().backward()
     assert log == [[6], [27]] and values(x.grad) == [8] and not hasattr(x, "nothing")
@@ -131,6 +140,7 @@ def test_errors_come_out_of_inner_sweeps(t):
             z = leaf(t, 1.0)
             z.register_hook(lambda g: {}["missing"])
             (z * 1).sum().backward()
+
     y.register_hook(inner)
     with pytest.raises(KeyError, match="missing"):
         y.backward()
@@ -149,6 +159,7 @@ def test_inner_sweeps_of_other_threads_see_the_modes():
 
         def end(self, sweep, error):
             seen.append(error)
+
     with watching(Observer()):
         assert nested(gl, 100) == [101]
     assert len(seen) == 202 and seen[101:] == [None] * 101 and len(set(seen[:101])) > 1
@@ -167,6 +178,7 @@ def test_threads_accumulate_into_one_leaf(size):
             together.wait()
             for _ in range(50):
                 x.backward(v)
+
         in_threads(work)
         assert set(x.grad.array) == {200.0}
 
@@ -177,6 +189,7 @@ def test_threads_with_graphs_of_their_own_share_leaves():
     def work(i):
         for _ in range(50):
             (x * (i + 1.0) + x).sum().backward()
+
     in_threads(work)
     assert set(x.grad.array) == {50.0 * (2 + 3 + 4 + 5)}
 
@@ -184,11 +197,12 @@ def test_threads_with_graphs_of_their_own_share_leaves():
 def test_threads_sweep_one_graph():
     x = gl.ones(100, dtype=gl.float64, requires_grad=True)
     y = ((x * x).exp() * x).sum()
-    want, = gl.autograd.grad(y, x, retain_graph=True)
+    (want,) = gl.autograd.grad(y, x, retain_graph=True)
 
     def work(i):
         for _ in range(25):
             np.testing.assert_array_equal(gl.autograd.grad(y, x, retain_graph=True)[0].array, want.array)
             y.backward(retain_graph=True)
+
     in_threads(work)
     np.testing.assert_allclose(x.grad.array, 100 * want.array, rtol=1e-12)

@@ -1,4 +1,5 @@
 """Hooks: their order, what they may return, and what they see."""
+
 from __future__ import annotations
 
 import gc
@@ -37,8 +38,16 @@ def test_the_order_at_a_node_and_at_a_leaf(t):
     x.register_post_accumulate_grad_hook(lambda p: log.append(("written", values(p.grad))))
     x.register_hook(lambda g: log.append(("leaf", values(g))))
     (y * 1).backward()
-    assert log == [("first", [1]), ("second", [10], None), ("pre", [10]), ("post", [20], [10]), ("leaf", [20]),
-                   ("leaf pre", [20]), ("written", [20]), ("leaf post", (), [20], [20])]
+    assert log == [
+        ("first", [1]),
+        ("second", [10], None),
+        ("pre", [10]),
+        ("post", [20], [10]),
+        ("leaf", [20]),
+        ("leaf pre", [20]),
+        ("written", [20]),
+        ("leaf post", (), [20], [20]),
+    ]
     assert values(y.grad) == [10]
 
 
@@ -135,6 +144,7 @@ def test_hooks_of_a_node_with_several_outputs(t):
         @staticmethod
         def backward(ctx, g, h):
             return g * 2, h * 3
+
     log = []
     a, b = leaf(t, 1.0), leaf(t, 1.0)
     p, q = Two.apply(a, b)
@@ -144,8 +154,10 @@ def test_hooks_of_a_node_with_several_outputs(t):
     q.retain_grad()
     (q * 1).backward(retain_graph=True)
     assert log == [[None, [10]], [[[0], [30]], [None, [10]]]] and values(q.grad) == [10]
-    for hook, error, text in ((lambda out: (out[0],), RuntimeError, r"incorrect number of values \(got 1, but expected 2\)"),
-                              (lambda out: (out[1], None), RuntimeError, "can't replace a None gradient with a non-None value")):
+    for hook, error, text in (
+        (lambda out: (out[0],), RuntimeError, r"incorrect number of values \(got 1, but expected 2\)"),
+        (lambda out: (out[1], None), RuntimeError, "can't replace a None gradient with a non-None value"),
+    ):
         with p.grad_fn.register_prehook(hook), pytest.raises(error, match=text):
             (q * 1).backward(retain_graph=True)
 
@@ -157,25 +169,52 @@ def named(g):
 ANSWERS = {
     "a word": (lambda t, y: y.register_hook(lambda g: "word"), TypeError, "^expected Variable, but hook returned 'str'"),
     "a tuple": (lambda t, y: y.register_hook(lambda g: (g,)), TypeError, "^expected Variable, but hook returned 'tuple'"),
-    "another size": (lambda t, y: y.register_hook(lambda g: t.ones(5, dtype=t.float64)), RuntimeError,
-                     "^hook '<lambda>' has changed the size of value"),
-    "another dtype": (lambda t, y: y.register_hook(lambda g: g.float()), RuntimeError,
-                      r"^hook '<lambda>' has changed the type of value \(was \w+.DoubleTensor got \w+.FloatTensor\)"),
+    "another size": (
+        lambda t, y: y.register_hook(lambda g: t.ones(5, dtype=t.float64)),
+        RuntimeError,
+        "^hook '<lambda>' has changed the size of value",
+    ),
+    "another dtype": (
+        lambda t, y: y.register_hook(lambda g: g.float()),
+        RuntimeError,
+        r"^hook '<lambda>' has changed the type of value \(was \w+.DoubleTensor got \w+.FloatTensor\)",
+    ),
     "a list, named": (lambda t, y: y.register_hook(named), TypeError, "^expected Variable, but hook returned 'list'"),
-    "no tuple before": (lambda t, y: y.grad_fn.register_prehook(lambda out: out[0]), TypeError,
-                        "^expected tuple, but hook returned 'Tensor'"),
-    "no tuple after": (lambda t, y: y.grad_fn.register_hook(lambda into, out: 3), TypeError,
-                       "^expected tuple, but hook returned 'int'"),
-    "too many after": (lambda t, y: y.grad_fn.register_hook(lambda into, out: into * 2), RuntimeError,
-                       r"^hook '<lambda>' has returned an incorrect number of values \(got 2, but expected 1\)"),
-    "a number after": (lambda t, y: y.grad_fn.register_hook(lambda into, out: (3,)), TypeError,
-                       "^expected Variable, but hook returned 'int'"),
-    "another size after": (lambda t, y: y.grad_fn.register_hook(lambda into, out: (t.ones(5, dtype=t.float64),)), RuntimeError,
-                           "has changed the size of value"),
-    "a tensor once written": (lambda t, y: y.grad_fn.next_functions[0][0].variable.register_post_accumulate_grad_hook(
-        lambda p: p * 2), RuntimeError, r"hooks should return None\."),
-    "a number once written": (lambda t, y: y.grad_fn.next_functions[0][0].variable.register_post_accumulate_grad_hook(
-        lambda p: 2), TypeError, "expected Variable, but hook returned 'int'"),
+    "no tuple before": (
+        lambda t, y: y.grad_fn.register_prehook(lambda out: out[0]),
+        TypeError,
+        "^expected tuple, but hook returned 'Tensor'",
+    ),
+    "no tuple after": (
+        lambda t, y: y.grad_fn.register_hook(lambda into, out: 3),
+        TypeError,
+        "^expected tuple, but hook returned 'int'",
+    ),
+    "too many after": (
+        lambda t, y: y.grad_fn.register_hook(lambda into, out: into * 2),
+        RuntimeError,
+        r"^hook '<lambda>' has returned an incorrect number of values \(got 2, but expected 1\)",
+    ),
+    "a number after": (
+        lambda t, y: y.grad_fn.register_hook(lambda into, out: (3,)),
+        TypeError,
+        "^expected Variable, but hook returned 'int'",
+    ),
+    "another size after": (
+        lambda t, y: y.grad_fn.register_hook(lambda into, out: (t.ones(5, dtype=t.float64),)),
+        RuntimeError,
+        "has changed the size of value",
+    ),
+    "a tensor once written": (
+        lambda t, y: y.grad_fn.next_functions[0][0].variable.register_post_accumulate_grad_hook(lambda p: p * 2),
+        RuntimeError,
+        r"hooks should return None\.",
+    ),
+    "a number once written": (
+        lambda t, y: y.grad_fn.next_functions[0][0].variable.register_post_accumulate_grad_hook(lambda p: 2),
+        TypeError,
+        "expected Variable, but hook returned 'int'",
+    ),
 }
 
 
@@ -190,10 +229,14 @@ def test_what_hooks_may_not_return(t, name):
 
 
 def test_where_hooks_cannot_be(t):
-    for call, text in ((lambda: t.ones(1).register_hook(print), "cannot register a hook on a tensor that doesn't"),
-                       (lambda: t.ones(1).register_post_accumulate_grad_hook(print), "cannot register a hook on a tensor that"),
-                       (lambda: (leaf(t, 1.0) * 1).register_post_accumulate_grad_hook(print),
-                        "post accumulate grad hooks cannot be registered on non-leaf tensors")):
+    for call, text in (
+        (lambda: t.ones(1).register_hook(print), "cannot register a hook on a tensor that doesn't"),
+        (lambda: t.ones(1).register_post_accumulate_grad_hook(print), "cannot register a hook on a tensor that"),
+        (
+            lambda: (leaf(t, 1.0) * 1).register_post_accumulate_grad_hook(print),
+            "post accumulate grad hooks cannot be registered on non-leaf tensors",
+        ),
+    ):
         with pytest.raises(RuntimeError, match=text):
             call()
 
@@ -229,12 +272,13 @@ def test_hooks_on_several_gradients_after_an_error():
     def hook(g):
         if stop:
             raise KeyboardInterrupt
+
     b.register_hook(hook)
     with pytest.raises(KeyboardInterrupt):
         (a * b).sum().backward()
     stop.clear()
     (a * b).sum().backward()
-    assert gl.autograd.grad((a * 2).sum(), a)[0].item() == 2                              # torch refuses leaves in `grad`
+    assert gl.autograd.grad((a * 2).sum(), a)[0].item() == 2  # torch refuses leaves in `grad`
     assert log == [[True, True], [True, False]]
 
 
@@ -261,7 +305,7 @@ def test_a_view_retains_its_gradient_through_writes(t):
     base = x * 1
     part = base[0]
     part.retain_grad()
-    part.mul_(2)                                                      # of what it holds since, nothing is computed
+    part.mul_(2)  # of what it holds since, nothing is computed
     base.sum().backward()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

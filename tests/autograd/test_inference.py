@@ -1,4 +1,5 @@
 """Inference mode and the tensors made in it, on gradlab and on torch."""
+
 from __future__ import annotations
 
 import pytest
@@ -16,21 +17,39 @@ def inference_tensor(t, *shape):
 
 
 def leaf(t):
-    return t.tensor([1., 2., 3.], requires_grad=True)
+    return t.tensor([1.0, 2.0, 3.0], requires_grad=True)
 
 
 MADE = {
-    "ones": lambda t, x: t.ones(2), "tensor": lambda t, x: t.tensor([1., 2.]), "rand": lambda t, x: t.rand(2),
-    "arange": lambda t, x: t.arange(3), "zeros_like": lambda t, x: t.zeros_like(x), "empty": lambda t, x: t.empty(2),
-    "from_numpy": lambda t, x: t.from_numpy(x.detach().numpy()), "add": lambda t, x: x + 1, "clone": lambda t, x: x.clone(),
-    "cat": lambda t, x: t.cat([x, x]), "compare": lambda t, x: x > 1, "argmax": lambda t, x: x.argmax(),
-    "picks": lambda t, x: x[[0, 1]], "max": lambda t, x: x.max(0).values, "full": lambda t, x: t.full((2,), 3.),
-    "view of a new one": lambda t, x: t.ones(4)[1:], "long": lambda t, x: x.long(),
-    "svd": lambda t, x: t.linalg.svd(t.diag(x))[1], "normal": lambda t, x: t.normal(x, 1.), "eye": lambda t, x: t.eye(2),
+    "ones": lambda t, x: t.ones(2),
+    "tensor": lambda t, x: t.tensor([1.0, 2.0]),
+    "rand": lambda t, x: t.rand(2),
+    "arange": lambda t, x: t.arange(3),
+    "zeros_like": lambda t, x: t.zeros_like(x),
+    "empty": lambda t, x: t.empty(2),
+    "from_numpy": lambda t, x: t.from_numpy(x.detach().numpy()),
+    "add": lambda t, x: x + 1,
+    "clone": lambda t, x: x.clone(),
+    "cat": lambda t, x: t.cat([x, x]),
+    "compare": lambda t, x: x > 1,
+    "argmax": lambda t, x: x.argmax(),
+    "picks": lambda t, x: x[[0, 1]],
+    "max": lambda t, x: x.max(0).values,
+    "full": lambda t, x: t.full((2,), 3.0),
+    "view of a new one": lambda t, x: t.ones(4)[1:],
+    "long": lambda t, x: x.long(),
+    "svd": lambda t, x: t.linalg.svd(t.diag(x))[1],
+    "normal": lambda t, x: t.normal(x, 1.0),
+    "eye": lambda t, x: t.eye(2),
 }
 NOT_MADE = {
-    "view": lambda t, x: x.view(-1), "slice": lambda t, x: x[1:], "detach": lambda t, x: x.detach(), "data": lambda t, x: x.data,
-    "expand": lambda t, x: x.expand(2, 3), "unbind": lambda t, x: x.unbind()[0], "in place": lambda t, x: x.detach().add_(0),
+    "view": lambda t, x: x.view(-1),
+    "slice": lambda t, x: x[1:],
+    "detach": lambda t, x: x.detach(),
+    "data": lambda t, x: x.data,
+    "expand": lambda t, x: x.expand(2, 3),
+    "unbind": lambda t, x: x.unbind()[0],
+    "in place": lambda t, x: x.detach().add_(0),
 }
 
 
@@ -101,12 +120,19 @@ def test_requires_grad_inside(t):
 
 # ------------------------------------------------------------------------------------------ outside
 WRITES = {
-    "add_": lambda t, i: i.add_(1), "mul_": lambda t, i: i.mul_(i), "zero_": lambda t, i: i.zero_(),
+    "add_": lambda t, i: i.add_(1),
+    "mul_": lambda t, i: i.mul_(i),
+    "zero_": lambda t, i: i.zero_(),
     "fill_": lambda t, i: i.fill_(2),
-    "copy_": lambda t, i: i.copy_(t.ones(3)), "setitem": lambda t, i: i.__setitem__(0, 1.), "a view": lambda t, i: i[1:].mul_(2),
-    "out": lambda t, i: t.add(t.ones(3), 1, out=i), "normal_": lambda t, i: i.normal_(),
-    "setitem picks": lambda t, i: i.__setitem__([0, 1], 2.), "clamp_": lambda t, i: i.clamp_(0, 1),
-    "scatter_": lambda t, i: i.scatter_(0, t.tensor([0]), 1.), "+=": lambda t, i: i.__iadd__(1),
+    "copy_": lambda t, i: i.copy_(t.ones(3)),
+    "setitem": lambda t, i: i.__setitem__(0, 1.0),
+    "a view": lambda t, i: i[1:].mul_(2),
+    "out": lambda t, i: t.add(t.ones(3), 1, out=i),
+    "normal_": lambda t, i: i.normal_(),
+    "setitem picks": lambda t, i: i.__setitem__([0, 1], 2.0),
+    "clamp_": lambda t, i: i.clamp_(0, 1),
+    "scatter_": lambda t, i: i.scatter_(0, t.tensor([0]), 1.0),
+    "+=": lambda t, i: i.__iadd__(1),
 }
 
 
@@ -119,9 +145,14 @@ def test_writes_outside_are_refused(t, how, grad):
 
 
 SAVES = {
-    "mul": lambda t, x, i: x * i, "mul from the left": lambda t, x, i: i * x, "div": lambda t, x, i: x / i,
-    "matmul": lambda t, x, i: x @ i, "in place": lambda t, x, i: (x * 1).mul_(i), "pow": lambda t, x, i: i ** x,
-    "linear": lambda t, x, i: t.nn.functional.linear(i, x[None]), "where": lambda t, x, i: t.where(i > 0, x, i) * i,
+    "mul": lambda t, x, i: x * i,
+    "mul from the left": lambda t, x, i: i * x,
+    "div": lambda t, x, i: x / i,
+    "matmul": lambda t, x, i: x @ i,
+    "in place": lambda t, x, i: (x * 1).mul_(i),
+    "pow": lambda t, x, i: i**x,
+    "linear": lambda t, x, i: t.nn.functional.linear(i, x[None]),
+    "where": lambda t, x, i: t.where(i > 0, x, i) * i,
 }
 
 
@@ -212,7 +243,7 @@ def test_another_thread_is_told_too():
         try:
             leaf(gradlab) * i
         except RuntimeError as error:
-            found.append(str(error)[:len(SAVED)])
+            found.append(str(error)[: len(SAVED)])
 
     thread = threading.Thread(target=other)
     thread.start()
@@ -236,6 +267,7 @@ def test_neither_a_promoted_one_nor_that_of_a_function_is_saved(t):
         @staticmethod
         def backward(ctx, g):
             return g, g
+
     with pytest.raises(RuntimeError, match=f"^{SAVED}"):
         Product.apply(x, a)
     with t.inference_mode():

@@ -1,4 +1,5 @@
 """The grad modes to their corners, on gradlab and on torch."""
+
 from __future__ import annotations
 
 import asyncio
@@ -45,7 +46,7 @@ def test_nested_contexts(t):
 
 def test_one_object_may_be_entered_twice(t, name):
     mode = getattr(t, name)()
-    if t is gradlab:                                                  # torch then forgets the mode outside
+    if t is gradlab:  # torch then forgets the mode outside
         with mode, mode:
             assert seen(t) == MODES[name]
     for _ in range(2):
@@ -126,10 +127,12 @@ def test_recursion(t, name):
 
 def test_classes_warn(t):
     with pytest.warns(FutureWarning, match="Decorating classes is deprecated and will be disabled in future versions"):
+
         @t.no_grad()
         class Made:
             def __init__(self):
                 self.seen = seen(t)
+
     assert Made().seen == (False, False) and seen(t) == NORMAL
 
 

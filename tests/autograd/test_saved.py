@@ -1,4 +1,5 @@
 """Saved tensors: the names under which nodes have them, and the hooks through which they go."""
+
 from __future__ import annotations
 
 import gc
@@ -61,9 +62,9 @@ def test_values_have_the_history_they_had(t):
     e = x.exp()
     result = e.grad_fn._saved_result
     assert result is not e and result.grad_fn is e.grad_fn and values(result) == values(e)
-    g, = t.autograd.grad(result.sum(), x)
+    (g,) = t.autograd.grad(result.sum(), x)
     assert values(g) == values(e)
-    assert (x * 2).grad_fn._saved_self is None                                 # only what a gradient needs
+    assert (x * 2).grad_fn._saved_self is None  # only what a gradient needs
 
 
 def test_an_unknown_name(t):
@@ -83,7 +84,7 @@ def test_freed(t):
         raw.register_hooks(lambda x: x, lambda x: x)
     s = x.sum(0)
     s.backward()
-    assert s.grad_fn._saved_dim == (0,)                                        # metadata stays
+    assert s.grad_fn._saved_dim == (0,)  # metadata stays
 
 
 def test_freed_by_a_sweep_whose_line_is_known():
@@ -109,7 +110,7 @@ def test_access_checks_for_writes(t):
         z.add_(1)
     with pytest.raises(RuntimeError, match=r"modified by an inplace operation.* which is output 0 of Add, is at version 1"):
         _ = y.grad_fn._saved_self
-    assert values(y.grad_fn._raw_saved_self.data) == [2.0, 3.0]                # this one does not
+    assert values(y.grad_fn._raw_saved_self.data) == [2.0, 3.0]  # this one does not
     assert y.grad_fn._saved_other is w
 
 
@@ -120,7 +121,7 @@ def test_detached_in_place(t):
     y.detach_()
     with pytest.raises(RuntimeError, match=r"Trying to use a saved tensor that has been detached in-place, i.e. with .detach_"):
         product.sum().backward()
-    total.sum().backward()                                                      # what did not save it is as before
+    total.sum().backward()  # what did not save it is as before
     np.testing.assert_allclose(values(x.grad), np.exp([1.0, 2.0]), rtol=1e-15)
     z = y * w
     z.sum().backward()
@@ -165,9 +166,10 @@ def test_raw_hooks_errors(t):
 # -------------------------------------------------------------------------------------------------------- hooks on all of them
 def test_hooks_see_each_save_and_each_use(t):
     x, packed, unpacked = leaf(t, 1.0, 2.0), [], []
-    with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(z) or len(packed) - 1,
-                                              lambda k: unpacked.append(k) or packed[k]):
-        y = (x * x * 3 + x.exp() * 2).sum()                                    # the numbers 3 and 2 are not packed
+    with t.autograd.graph.saved_tensors_hooks(
+        lambda z: packed.append(z) or len(packed) - 1, lambda k: unpacked.append(k) or packed[k]
+    ):
+        y = (x * x * 3 + x.exp() * 2).sum()  # the numbers 3 and 2 are not packed
     assert [p.grad_fn is None for p in packed].count(True) >= 2
     assert [values(p) for p in packed] == [[1.0, 2.0], [1.0, 2.0], values(x.exp())] and packed[0] is x and packed[1] is x
     y.backward(retain_graph=True)
@@ -191,9 +193,9 @@ def test_the_innermost_hooks_are_used(t):
         with hooks(lambda z: 100 * z, lambda z: z):
             inner = x.sin() * 0 + x.square()
         outer = x.square()
-    g, = t.autograd.grad(inner, x)
+    (g,) = t.autograd.grad(inner, x)
     assert values(g) == [600.0]
-    g, = t.autograd.grad(outer, x)
+    (g,) = t.autograd.grad(outer, x)
     assert values(g) == [60.0]
 
 
@@ -229,11 +231,12 @@ def test_unpacked_tensors_have_their_history(t):
     x = leaf(t, 0.3, 0.5)
     with t.autograd.graph.saved_tensors_hooks(lambda z: z.detach().numpy().copy(), t.tensor):
         y = (x.sin() * x.exp()).tanh()
-        g, = t.autograd.grad(y.sum(), x, create_graph=True)
-        h, = t.autograd.grad(g.sum(), x)
+        (g,) = t.autograd.grad(y.sum(), x, create_graph=True)
+        (h,) = t.autograd.grad(g.sum(), x)
 
     def f(x):
         return np.tanh(np.sin(x) * np.exp(x))
+
     at, step = np.array([0.3, 0.5]), 1e-4
     np.testing.assert_allclose(values(g), (f(at + step) - f(at - step)) / (2 * step), rtol=1e-7)
     np.testing.assert_allclose(values(h), (f(at + step) - 2 * f(at) + f(at - step)) / step**2, rtol=1e-6)
@@ -241,11 +244,11 @@ def test_unpacked_tensors_have_their_history(t):
 
 def test_hooks_serve_a_recorded_backward(t):
     x, packed = leaf(t, 2.0), []
-    y = x ** 3
+    y = x**3
     with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(values(z)) or z, lambda z: z):
-        g, = t.autograd.grad(y, x, create_graph=True)
+        (g,) = t.autograd.grad(y, x, create_graph=True)
     assert packed
-    h, = t.autograd.grad(g, x)
+    (h,) = t.autograd.grad(g, x)
     assert values(h) == [12.0]
 
 
@@ -253,7 +256,7 @@ def test_hooks_and_batched_cotangents(t):
     x, used = leaf(t, 1.0, 2.0), []
     with t.autograd.graph.saved_tensors_hooks(lambda z: z, lambda z: used.append(0) or z):
         y = x.exp()
-    g, = t.autograd.grad(y, x, t.eye(2, dtype=t.float64), is_grads_batched=True)
+    (g,) = t.autograd.grad(y, x, t.eye(2, dtype=t.float64), is_grads_batched=True)
     np.testing.assert_allclose(values(g), np.diag(np.exp([1, 2])), rtol=1e-15)
     assert used == [0]
 
@@ -279,8 +282,11 @@ def test_hooks_can_be_refused(t):
             pass
         with pytest.raises(RuntimeError, match="not here"), graph.save_on_cpu():
             pass
-    with (graph.saved_tensors_hooks(lambda z: z, lambda z: z), pytest.raises(RuntimeError, match="not here"),
-          graph.disable_saved_tensors_hooks("not here")):
+    with (
+        graph.saved_tensors_hooks(lambda z: z, lambda z: z),
+        pytest.raises(RuntimeError, match="not here"),
+        graph.disable_saved_tensors_hooks("not here"),
+    ):
         leaf(t, 1.0).sin()
     with graph.save_on_cpu(pin_memory=True):
         y = leaf(t, 1.0).exp()
@@ -301,7 +307,7 @@ def test_hooks_and_a_custom_function(t):
     class Cube(t.autograd.Function):
         @staticmethod
         def forward(ctx, x):
-            y = x ** 3
+            y = x**3
             ctx.save_for_backward(x, None, y)
             return y
 
@@ -312,12 +318,13 @@ def test_hooks_and_a_custom_function(t):
             return 3 * y / x * g
 
     x, packed, used = leaf(t, 2.0), [], []
-    with t.autograd.graph.saved_tensors_hooks(lambda z: packed.append(z.requires_grad) or z.detach(),
-                                              lambda z: used.append(0) or z):
+    with t.autograd.graph.saved_tensors_hooks(
+        lambda z: packed.append(z.requires_grad) or z.detach(), lambda z: used.append(0) or z
+    ):
         y = Cube.apply(x)
     assert packed == [True, True]
-    g, = t.autograd.grad(y, x, create_graph=True)
-    h, = t.autograd.grad(g, x)
+    (g,) = t.autograd.grad(y, x, create_graph=True)
+    (h,) = t.autograd.grad(g, x)
     assert values(g) == [12.0] and values(h) == [12.0] and used == [0] * 4
 
 
@@ -330,19 +337,19 @@ def test_raw_saved_tensors_of_a_custom_function(t):
 
         @staticmethod
         def backward(ctx, g):
-            x, = ctx.saved_tensors
+            (x,) = ctx.saved_tensors
             return 2 * x * g
 
     x = leaf(t, 1.0, 2.0)
     y = Square.apply(x)
-    raw, = y.grad_fn._raw_saved_tensors
+    (raw,) = y.grad_fn._raw_saved_tensors
     raw.register_hooks(lambda z: 10 * z, lambda z: z)
     assert values(raw.data) == [10.0, 20.0]
     with pytest.raises(RuntimeError, match="hooks have already been set"):
         y.grad_fn._raw_saved_tensors[0].register_hooks(lambda z: z, lambda z: z)
     y.sum().backward()
     assert values(x.grad) == [20.0, 40.0]
-    if t is gl:                                                                 # torch crashes
+    if t is gl:  # torch crashes
         assert raw.data is None
 
 
@@ -370,7 +377,7 @@ def test_a_forward_sweep_unpacks_too():
     with gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: used.append(0) or z):
         y = x.exp() * x
     for _ in range(2):
-        tangent, = gl.autograd.jvp_of_graph(y, x, gl.tensor([1.0, 2.0], dtype=gl.float64))
+        (tangent,) = gl.autograd.jvp_of_graph(y, x, gl.tensor([1.0, 2.0], dtype=gl.float64))
         at = np.array([0.5, 1.5])
         np.testing.assert_allclose(values(tangent), np.exp(at) * (1 + at) * [1, 2], rtol=1e-15)
     assert len(used) == 6
@@ -388,6 +395,7 @@ def test_threads_may_sweep_one_graph_at_once():
     def sweep(i):
         for _ in range(20):
             assert values(gl.autograd.grad(y, x, retain_graph=True)[0]) == expected
+
     in_threads(sweep, 3)
 
 
@@ -431,8 +439,10 @@ def test_mutation(t, name):
         scope["y"].sum().backward()
         del scope
     if expected is None:
+
         def s(z):
             return 1 / (1 + np.exp(-z))
+
         at = np.array([1.0, 2.0])
         expected = s(s(at)) * (1 - s(s(at))) * s(at) * (1 - s(at))
     np.testing.assert_allclose(values(x.grad), expected, rtol=1e-14)
@@ -446,12 +456,12 @@ def test_only_what_is_written_to_is_copied(t):
         y = a * b
         assert (len(context.original), len(context.cloned)) == (2, 0)
         z = y + a.sin()
-        assert (len(context.original), len(context.cloned)) == (2, 0)           # the same version of the same tensor
+        assert (len(context.original), len(context.cloned)) == (2, 0)  # the same version of the same tensor
         a.add_(1)
         a.add_(1)
         assert (len(context.original), len(context.cloned)) == (1, 1)
         del y, z
-        assert (len(context.original), len(context.cloned)) == (0, 0)           # the graph held them
+        assert (len(context.original), len(context.cloned)) == (0, 0)  # the graph held them
 
 
 def test_mutation_and_an_optimizer(t):
@@ -469,8 +479,11 @@ def test_mutation_and_an_optimizer(t):
 
 def test_mutation_contexts(t):
     graph, x = t.autograd.graph, leaf(t, 1.0, 2.0)
-    with (pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"),
-          graph.allow_mutation_on_saved_tensors(), graph.allow_mutation_on_saved_tensors()):
+    with (
+        pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"),
+        graph.allow_mutation_on_saved_tensors(),
+        graph.allow_mutation_on_saved_tensors(),
+    ):
         pass
     with graph.allow_mutation_on_saved_tensors():
         y = x * x
@@ -478,17 +491,20 @@ def test_mutation_contexts(t):
         y.sum().backward()
     with graph.allow_mutation_on_saved_tensors():
         pass
-    z = (x * 1)
+    z = x * 1
     y = z * z
     with t.no_grad():
         z.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.sum().backward()                                                     # outside of the context all is as ever
+        y.sum().backward()  # outside of the context all is as ever
 
 
 WRITES = {
-    "out=": lambda t, w: t.add(t.ones(2, 2), 1, out=w), "out= of a view": lambda t, w: t.sin(t.zeros(2), out=w[0]),
-    "embedding": lambda t, w: t.nn.functional.embedding(t.tensor([0]), w, max_norm=1.0), "copy_": lambda t, w: w.copy_(w * 2)}
+    "out=": lambda t, w: t.add(t.ones(2, 2), 1, out=w),
+    "out= of a view": lambda t, w: t.sin(t.zeros(2), out=w[0]),
+    "embedding": lambda t, w: t.nn.functional.embedding(t.tensor([0]), w, max_norm=1.0),
+    "copy_": lambda t, w: w.copy_(w * 2),
+}
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -522,6 +538,7 @@ def test_a_sweep_that_is_stopped_leaves_what_hooks_have_packed(t, error):
     def unpack(packed):
         log.append("unpack")
         return packed
+
     with t.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
         y = x * x
     handle = y.grad_fn.register_hook(stop)

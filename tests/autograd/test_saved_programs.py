@@ -4,6 +4,7 @@ Hooks that keep what they are given, copies of it, or NumPy arrays; writes to sa
 checkpointed: the gradients up to the third order must be those without. Where a program writes to what a node saved, which is an
 error without, those that keep copies must agree with each other.
 """
+
 from __future__ import annotations
 
 import random
@@ -48,6 +49,7 @@ def gradients(seed, way):
         inner = differential.Run(gl, {})
         inner.names |= {"x": x, "y": y, "z": z}
         return execute(inner, lines)
+
     with WAYS[way]():
         if way == "checkpoint":
             run.names |= checkpoint(again, *(run.names[k] for k in "xyz"), use_reentrant=False)
@@ -59,16 +61,23 @@ def gradients(seed, way):
 
 
 def same(one, other):
-    return not isinstance(one, str) and not isinstance(other, str) and len(one) == len(other) and all(
-        (a is None) == (b is None) and (a is None or np.allclose(a, b, rtol=1e-9, atol=0, equal_nan=True))
-        for first, second in zip(one, other, strict=True) for a, b in zip(first, second, strict=True))
+    return (
+        not isinstance(one, str)
+        and not isinstance(other, str)
+        and len(one) == len(other)
+        and all(
+            (a is None) == (b is None) and (a is None or np.allclose(a, b, rtol=1e-9, atol=0, equal_nan=True))
+            for first, second in zip(one, other, strict=True)
+            for a, b in zip(first, second, strict=True)
+        )
+    )
 
 
 def check(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = {way: gradients(seed, way) for way in WAYS}
-    if isinstance(found["plain"], str):                                        # something was saved and then written to
+    if isinstance(found["plain"], str):  # something was saved and then written to
         assert isinstance(found["anomaly"], str), seed
         assert same(found["mutation"], found["copies"]) or found["mutation"] == found["copies"], seed
         assert isinstance(found["checkpoint"], str) or same(found["checkpoint"], found["copies"]), seed

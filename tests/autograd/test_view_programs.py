@@ -4,6 +4,7 @@ The interpreter is NumPy: each tensor is a view of memory for its values and a v
 direction, so that views and writes need no thought. Under `no_grad` a write changes values alone where gradients are asked, and
 derivatives too in forward mode; `detach` shares the values alone. That is all that torch's rules come to.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -23,8 +24,13 @@ SHAPES = (2, 3), (3, 3), (3,)
 FULL = slice(None)
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 STALE = "its base or another view of its base has been modified inplace"
-REFUSED = ("a leaf Variable that requires grad", "a view of a leaf Variable", "A view was created in no_grad mode",
-           "returns multiple views", "more than one element of the written-to tensor")
+REFUSED = (
+    "a leaf Variable that requires grad",
+    "a view of a leaf Variable",
+    "A view was created in no_grad mode",
+    "returns multiple views",
+    "more than one element of the written-to tensor",
+)
 
 
 def diagonal(a):
@@ -35,8 +41,13 @@ def diagonal(a):
 
 INDICES = [0, -1, slice(1, None), slice(None, None, 2), (Ellipsis, 0), (Ellipsis, slice(1, None)), None, (FULL, 1), (0, 1)]
 VIEWS = {  # name: (of a tensor, of an array)
-    **{f"[{i}]": (lambda t, a, i=i: a[i], lambda a, i=i: a[i] if not isinstance(a[i], np.generic) else a[(*np.index_exp[i], ...)])
-       for i in INDICES},
+    **{
+        f"[{i}]": (
+            lambda t, a, i=i: a[i],
+            lambda a, i=i: a[i] if not isinstance(a[i], np.generic) else a[(*np.index_exp[i], ...)],
+        )
+        for i in INDICES
+    },
     "T": (lambda t, a: a.permute(tuple(range(a.ndim - 1, -1, -1))), lambda a: a.T),
     "diagonal": (lambda t, a: a.diagonal(), diagonal),
     "view": (lambda t, a: a.view(-1), lambda a: a.view() if a.ndim == 1 else flat(a)),
@@ -48,32 +59,45 @@ VIEWS = {  # name: (of a tensor, of an array)
     "as_strided": (lambda t, a: a.as_strided((2,), (2,), a.storage_offset()), lambda a: flat(a)[:3:2]),
 }
 ONE = {  # name: (value, derivative) of one argument; each is a function, and a write in place
-    "sin": (np.sin, np.cos), "cos": (np.cos, lambda a: -np.sin(a)), "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2),
-    "neg": (np.negative, lambda a: -1 + 0 * a), "square": (np.square, lambda a: 2 * a), "abs": (np.abs, np.sign),
+    "sin": (np.sin, np.cos),
+    "cos": (np.cos, lambda a: -np.sin(a)),
+    "tanh": (np.tanh, lambda a: 1 - np.tanh(a) ** 2),
+    "neg": (np.negative, lambda a: -1 + 0 * a),
+    "square": (np.square, lambda a: 2 * a),
+    "abs": (np.abs, np.sign),
     "sigmoid": (lambda a: 1 / (1 + np.exp(-a)), lambda a: np.exp(-a) / (1 + np.exp(-a)) ** 2),
     "atan": (np.arctan, lambda a: 1 / (1 + a * a)),
-    "relu": (lambda a: np.maximum(a, 0), lambda a: (a > 0) * 1.), "round": (np.round, lambda a: 0 * a),
-    "zero": (lambda a: 0 * a, lambda a: 0 * a), "tril": (np.tril, lambda a: np.tril(np.ones_like(a))),
+    "relu": (lambda a: np.maximum(a, 0), lambda a: (a > 0) * 1.0),
+    "round": (np.round, lambda a: 0 * a),
+    "zero": (lambda a: 0 * a, lambda a: 0 * a),
+    "tril": (np.tril, lambda a: np.tril(np.ones_like(a))),
     "triu": (np.triu, lambda a: np.triu(np.ones_like(a))),
 }
 TWO = {  # name: (call, value, derivative by a, derivative by b)
     "add": (lambda a, b, i: getattr(a, f"add{i}")(b), lambda a, b: a + b, lambda a, b: 1, lambda a, b: 1),
     "sub": (lambda a, b, i: getattr(a, f"sub{i}")(b), lambda a, b: a - b, lambda a, b: 1, lambda a, b: -1),
     "mul": (lambda a, b, i: getattr(a, f"mul{i}")(b), lambda a, b: a * b, lambda a, b: b, lambda a, b: a),
-    "scaled add": (lambda a, b, i: getattr(a, f"add{i}")(b, alpha=.5), lambda a, b: a + b / 2, lambda a, b: 1, lambda a, b: .5),
+    "scaled add": (lambda a, b, i: getattr(a, f"add{i}")(b, alpha=0.5), lambda a, b: a + b / 2, lambda a, b: 1, lambda a, b: 0.5),
     "addcmul": (lambda a, b, i: getattr(a, f"addcmul{i}")(b, b), lambda a, b: a + b * b, lambda a, b: 1, lambda a, b: 2 * b),
-    "lerp": (lambda a, b, i: getattr(a, f"lerp{i}")(b, .3), lambda a, b: .7 * a + .3 * b, lambda a, b: .7, lambda a, b: .3),
-    "div": (lambda a, b, i: getattr(a, f"div{i}")(b * b + 1), lambda a, b: a / (b * b + 1), lambda a, b: 1 / (b * b + 1),
-            lambda a, b: -2 * a * b / (b * b + 1) ** 2),
+    "lerp": (lambda a, b, i: getattr(a, f"lerp{i}")(b, 0.3), lambda a, b: 0.7 * a + 0.3 * b, lambda a, b: 0.7, lambda a, b: 0.3),
+    "div": (
+        lambda a, b, i: getattr(a, f"div{i}")(b * b + 1),
+        lambda a, b: a / (b * b + 1),
+        lambda a, b: 1 / (b * b + 1),
+        lambda a, b: -2 * a * b / (b * b + 1) ** 2,
+    ),
 }
 NUMBER = {  # name: (call, value, derivative)
-    "mul": (lambda a, i: getattr(a, f"mul{i}")(.7), lambda a: .7 * a, lambda a: .7 + 0 * a),
+    "mul": (lambda a, i: getattr(a, f"mul{i}")(0.7), lambda a: 0.7 * a, lambda a: 0.7 + 0 * a),
     "add": (lambda a, i: getattr(a, f"add{i}")(1), lambda a: a + 1, lambda a: 1 + 0 * a),
-    "div": (lambda a, i: getattr(a, f"div{i}")(2), lambda a: a / 2, lambda a: .5 + 0 * a),
-    "pow": (lambda a, i: getattr(a, f"pow{i}")(3), lambda a: a ** 3, lambda a: 3 * a ** 2),
-    "clamp": (lambda a, i: getattr(a, f"clamp{i}")(-.5, .5), lambda a: a.clip(-.5, .5), lambda a: (np.abs(a) <= .5) * 1.),
-    "masked_fill": (lambda a, i: getattr(a, f"masked_fill{i}")(a > .3, .2), lambda a: np.where(a > .3, .2, a),
-                    lambda a: (a <= .3) * 1.),
+    "div": (lambda a, i: getattr(a, f"div{i}")(2), lambda a: a / 2, lambda a: 0.5 + 0 * a),
+    "pow": (lambda a, i: getattr(a, f"pow{i}")(3), lambda a: a**3, lambda a: 3 * a**2),
+    "clamp": (lambda a, i: getattr(a, f"clamp{i}")(-0.5, 0.5), lambda a: a.clip(-0.5, 0.5), lambda a: (np.abs(a) <= 0.5) * 1.0),
+    "masked_fill": (
+        lambda a, i: getattr(a, f"masked_fill{i}")(a > 0.3, 0.2),
+        lambda a: np.where(a > 0.3, 0.2, a),
+        lambda a: (a <= 0.3) * 1.0,
+    ),
 }
 PLACES = [0, -1, slice(1, None), Ellipsis, [0, -1], (Ellipsis, 0), (Ellipsis, [1, 0])]
 
@@ -109,7 +133,7 @@ class Reference:
             elif kind == "detach":
                 made = Dual(a.value, np.zeros_like(a.value))
             elif kind in ("write a constant", "write a part"):
-                a.value[PLACES[name]] = .4 if kind == "write a constant" else b.value
+                a.value[PLACES[name]] = 0.4 if kind == "write a constant" else b.value
                 if not cut:
                     a.slope[PLACES[name]] = 0 if kind == "write a constant" else b.slope
                 return
@@ -160,26 +184,52 @@ class Run:
             return TWO[name][0](a, b, i)
         if kind.endswith("number"):
             return NUMBER[name][0](a, i)
-        a[PLACES[name]] = .4 if kind == "write a constant" else b
+        a[PLACES[name]] = 0.4 if kind == "write a constant" else b
         return None
 
 
-KINDS = {"view": VIEWS, "read one": ONE, "read two": TWO, "read number": NUMBER, "write one": ONE, "write two": TWO,
-         "write number": NUMBER, "write a constant": range(len(PLACES)), "write a part": range(len(PLACES)), "detach": [None]}
-WEIGHTED = [*["view"] * 5, "read one", "read two", "read two", "read number", *["write one"] * 2, *["write two"] * 3,
-            "write number",
-            "write a constant", "write a part", "write a part", "detach"]
+KINDS = {
+    "view": VIEWS,
+    "read one": ONE,
+    "read two": TWO,
+    "read number": NUMBER,
+    "write one": ONE,
+    "write two": TWO,
+    "write number": NUMBER,
+    "write a constant": range(len(PLACES)),
+    "write a part": range(len(PLACES)),
+    "detach": [None],
+}
+WEIGHTED = [
+    *["view"] * 5,
+    "read one",
+    "read two",
+    "read two",
+    "read number",
+    *["write one"] * 2,
+    *["write two"] * 3,
+    "write number",
+    "write a constant",
+    "write a part",
+    "write a part",
+    "detach",
+]
 
 
 @st.composite
 def steps(draw):
     kind = draw(st.sampled_from(WEIGHTED))
-    return (kind, draw(st.sampled_from(list(KINDS[kind]))), draw(st.integers(0, 30)), draw(st.integers(0, 30)),
-            draw(st.integers(0, 7)) == 7)
+    return (
+        kind,
+        draw(st.sampled_from(list(KINDS[kind]))),
+        draw(st.integers(0, 30)),
+        draw(st.integers(0, 30)),
+        draw(st.integers(0, 7)) == 7,
+    )
 
 
 PROGRAMS = st.lists(steps(), min_size=4, max_size=20)
-RESULTS = [("read number", "mul", 2, 0, False), ("read number", "add", 2, 0, False)]               # of the leaves, to write to
+RESULTS = [("read number", "mul", 2, 0, False), ("read number", "add", 2, 0, False)]  # of the leaves, to write to
 
 
 def fits(kind, name, a, b):
@@ -194,16 +244,20 @@ def fits(kind, name, a, b):
         if kind.endswith("one") and name in ("tril", "triu"):
             return a.ndim >= 2
         if (name == "masked_fill" or kind in ("write a part", "write a constant")) and any(
-                stride == 0 and n > 1 for stride, n in zip(a.strides, a.shape, strict=True)):
-            return False                                          # elements share a place: here torch warns, and goes on
+            stride == 0 and n > 1 for stride, n in zip(a.strides, a.shape, strict=True)
+        ):
+            return False  # elements share a place: here torch warns, and goes on
         if kind in ("write a part", "write a constant"):
             place = a[PLACES[name]]
             if PLACES[name] == [0, -1] and len(a) == 1:
-                return False                                      # one place twice: torch leaves open what is written there
-            return kind == "write a constant" or (np.broadcast_shapes(place.shape, b.shape) == place.shape
-                                                  and not np.shares_memory(a, b))
-        return not two or (np.broadcast_shapes(a.shape, b.shape) == a.shape
-                           and not (kind.startswith("write") and np.shares_memory(a, b) and not same(a, b)))
+                return False  # one place twice: torch leaves open what is written there
+            return kind == "write a constant" or (
+                np.broadcast_shapes(place.shape, b.shape) == place.shape and not np.shares_memory(a, b)
+            )
+        return not two or (
+            np.broadcast_shapes(a.shape, b.shape) == a.shape
+            and not (kind.startswith("write") and np.shares_memory(a, b) and not same(a, b))
+        )
     except (IndexError, ValueError):
         return False
 
@@ -263,7 +317,7 @@ def check(program, seed):
     weights = [np.random.default_rng(seed + 1).standard_normal(tuple(x.shape)) for x in tensors]
     try:
         found = gradients(gradlab, tensors, weights)
-    except RuntimeError as error:                                                        # a view made under `no_grad` was read
+    except RuntimeError as error:  # a view made under `no_grad` was read
         if STALE not in str(error):
             raise
         found = None
@@ -295,11 +349,11 @@ def by_differences(done, arrays, directions, forward):
             end.step(*step)
     for up, down, r in zip(*(end.tensors for end in ends), forward.tensors, strict=True):
         difference = (up.value - down.value) / 2e-6
-        kinks = np.abs(difference) > 1e3                                               # a comparison fell the other way
+        kinks = np.abs(difference) > 1e3  # a comparison fell the other way
         np.testing.assert_allclose(np.where(kinks, 0, difference), np.where(kinks, 0, r.slope), rtol=1e-4, atol=1e-5)
 
 
-PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}                        # a machine may be busy
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a machine may be busy
 
 
 @settings(max_examples=100, derandomize=True, database=None, **PATIENT)
@@ -319,7 +373,7 @@ def compare(program, seed):
     """Gradlab and torch refuse the same steps and give the same gradients. (But torch also refuses to read one of several views
     after a write to its base, which gradlab records again.)"""
     torch = pytest.importorskip("torch")
-    program = [(*step[:4], step[4] and step[0] != "view") for step in program]           # torch: such views require gradients
+    program = [(*step[:4], step[4] and step[0] != "view") for step in program]  # torch: such views require gradients
     found = followed(gradlab, program, seed)
     weights = [np.random.default_rng(seed + 1).standard_normal(tuple(x.shape)) for x in found[1]]
     try:

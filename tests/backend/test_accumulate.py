@@ -1,4 +1,5 @@
 """Rows added where indices repeat."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,16 +9,26 @@ from gradlab.backend.accumulate import MANY, add_rows
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64"])
-@pytest.mark.parametrize(("lead", "picks", "count", "width"), [
-    ((), (5,), 3, 2), ((2, 3), (4,), 3, 1), ((), (0,), 3, 2), ((), (2, 2), 4, 3), ((), (MANY // 4 + 1,), 50, 4),
-    ((2,), (MANY // 8, 1), 7, 4), ((), (MANY,), 5, 1), ((), (), 2, 3)])
+@pytest.mark.parametrize(
+    ("lead", "picks", "count", "width"),
+    [
+        ((), (5,), 3, 2),
+        ((2, 3), (4,), 3, 1),
+        ((), (0,), 3, 2),
+        ((), (2, 2), 4, 3),
+        ((), (MANY // 4 + 1,), 50, 4),
+        ((2,), (MANY // 8, 1), 7, 4),
+        ((), (MANY,), 5, 1),
+        ((), (), 2, 3),
+    ],
+)
 def test_as_a_loop_adds_them(lead, picks, count, width, dtype):
     rng = np.random.default_rng(0)
     at = rng.integers(0, count, picks)
     rows = np.asarray(rng.integers(-4, 5, (*lead, *picks, width))).astype(dtype)
     expected = np.zeros((*lead, count, width), dtype)
     for place in np.ndindex(*lead, *picks):
-        expected[(*place[:len(lead)], at[place[len(lead):]])] += rows[place]
+        expected[(*place[: len(lead)], at[place[len(lead) :]])] += rows[place]
     found = add_rows(np, rows, at, count)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, expected)

@@ -3,6 +3,7 @@
 What this proves is gradlab's own part: that it sends arrays where they belong, mixes none by itself, brings gradients back, and
 says in torch's words what a user mixed. Nothing here is said of CuPy or of a GPU: see the tests marked `gpu`.
 """
+
 from __future__ import annotations
 
 import copy
@@ -48,7 +49,7 @@ def test_a_gradient_comes_to_the_device_of_its_leaf():
     assert x.grad.device == x.device and x.grad.tolist() == [0, 4, 8]
     row = gl.autograd.grad((x * x).cpu(), x, gl.ones(2, 3), is_grads_batched=True)[0]
     assert row.device == x.device and row.tolist() == [[0, 2, 4], [0, 2, 4]]
-    twice = gl.autograd.grad((x ** 3).cpu().sum(), x, create_graph=True)[0]
+    twice = gl.autograd.grad((x**3).cpu().sum(), x, create_graph=True)[0]
     twice.cpu().sum().backward()
     assert x.grad.tolist() == [0, 10, 20]
 
@@ -72,15 +73,20 @@ def test_a_number_in_a_tensor_of_the_cpu_mixes_freely():
 
 
 MIXTURES = {
-    "add": (lambda x, h: x + h, "cuda:0 and cpu!"), "radd": (lambda x, h: h + x, "cpu and cuda:0!"),
-    "matmul": (lambda x, h: x @ h, "cuda:0 and cpu!"), "cat": (lambda x, h: gl.cat([x, h]), "cuda:0 and cpu!"),
-    "where": (lambda x, h: gl.where(h > 0, x, x), "cpu and cuda:0!"), "compare": (lambda x, h: x < h, "cuda:0 and cpu!"),
-    "add_": (lambda x, h: x.add_(h), "cuda:0 and cpu!"), "linear": (functional.linear, "cuda:0 and cpu!"),
+    "add": (lambda x, h: x + h, "cuda:0 and cpu!"),
+    "radd": (lambda x, h: h + x, "cpu and cuda:0!"),
+    "matmul": (lambda x, h: x @ h, "cuda:0 and cpu!"),
+    "cat": (lambda x, h: gl.cat([x, h]), "cuda:0 and cpu!"),
+    "where": (lambda x, h: gl.where(h > 0, x, x), "cpu and cuda:0!"),
+    "compare": (lambda x, h: x < h, "cuda:0 and cpu!"),
+    "add_": (lambda x, h: x.add_(h), "cuda:0 and cpu!"),
+    "linear": (functional.linear, "cuda:0 and cpu!"),
     "masked_fill": (lambda x, h: x.masked_fill(h > 0, 1.0), "cuda:0 and cpu!"),
     "gather": (lambda x, h: x.gather(0, h.long()), "cuda:0 and cpu!"),
     "embedding": (lambda x, h: functional.embedding(h.long(), x), "cuda:0 and cpu!"),
     "cross_entropy": (lambda x, h: functional.cross_entropy(x, h[0].long()), "cuda:0 and cpu!"),
-    "mse_loss": (functional.mse_loss, "cuda:0 and cpu!"), "out": (lambda x, h: gl.add(x, 1, out=h), "cuda:0 and cpu!"),
+    "mse_loss": (functional.mse_loss, "cuda:0 and cpu!"),
+    "out": (lambda x, h: gl.add(x, 1, out=h), "cuda:0 and cpu!"),
     "equal": (gl.equal, "cuda:0 and cpu!"),
     "layer_norm": (lambda x, h: functional.layer_norm(x, (2,), h[0]), "cuda:0 and cpu!"),
     "backward": (lambda x, h: (x.requires_grad_() * 2).backward(h), "cuda:0 and cpu!"),
@@ -96,8 +102,11 @@ def test_other_mixtures_raise_torchs_sentence(name):
 
 
 def test_the_sentence_names_both_tensors_and_what_to_do():
-    with pytest.raises(RuntimeError, match=r"add\(\) got one of shape \[3\] on cuda:0 and one of shape \[2, 3\] on cpu\. Move "
-                                           r"one of them: x\.to\('cuda:0'\)\."):
+    with pytest.raises(
+        RuntimeError,
+        match=r"add\(\) got one of shape \[3\] on cuda:0 and one of shape \[2, 3\] on cpu\. Move "
+        r"one of them: x\.to\('cuda:0'\)\.",
+    ):
         gl.ones(3, device="cuda") + gl.ones(2, 3)
 
 
@@ -109,7 +118,7 @@ def test_indices_of_the_host_pick_on_a_device():
     assert x.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
     y = x.detach().clone()
     y[[0, 2]] = 7.0
-    y[1] = gl.tensor([8.0, 9.0])                                      # a copy goes where it is written
+    y[1] = gl.tensor([8.0, 9.0])  # a copy goes where it is written
     y[gl.tensor([0]), 1] = gl.tensor(6.0)
     assert y.tolist() == [[7, 6], [8, 9], [7, 7]]
     with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3"):
@@ -175,8 +184,13 @@ def test_what_lies_on_a_gpu_that_is_not_current_says_so():
 def test_what_is_saved_from_a_gpu_is_loaded_where_map_location_says(tmp_path):
     path = tmp_path / "x.pt"
     gl.save({"x": gl.arange(3.0, device="cuda:1")}, path)
-    for given, wanted in ((None, "cuda:1"), ("cpu", "cpu"), ("cuda:0", "cuda:0"), ({"cuda:1": "cuda:0"}, "cuda:0"),
-                          (gl.device("cuda:1"), "cuda:1")):
+    for given, wanted in (
+        (None, "cuda:1"),
+        ("cpu", "cpu"),
+        ("cuda:0", "cuda:0"),
+        ({"cuda:1": "cuda:0"}, "cuda:0"),
+        (gl.device("cuda:1"), "cuda:1"),
+    ):
         found = gl.load(path, map_location=given)["x"]
         assert found.device == gl.device(wanted) and found.tolist() == [0, 1, 2]
 
@@ -184,8 +198,9 @@ def test_what_is_saved_from_a_gpu_is_loaded_where_map_location_says(tmp_path):
 def test_a_step_of_training_does_not_wait():
     """Forward, backward and update of a classifier; reading the loss is the first thing that waits."""
     gl.manual_seed(0)
-    net = gl.nn.Sequential(gl.nn.Embedding(7, 4), gl.nn.Flatten(), gl.nn.Linear(12, 8), gl.nn.LayerNorm(8), gl.nn.GELU(),
-                           gl.nn.Linear(8, 3)).to("cuda")
+    net = gl.nn.Sequential(
+        gl.nn.Embedding(7, 4), gl.nn.Flatten(), gl.nn.Linear(12, 8), gl.nn.LayerNorm(8), gl.nn.GELU(), gl.nn.Linear(8, 3)
+    ).to("cuda")
     optimizers = [kind(net.parameters(), lr=0.01) for kind in (gl.optim.SGD, gl.optim.Adam, gl.optim.AdamW)]
     x, y = gl.randint(0, 7, (5, 3)).to("cuda"), gl.randint(0, 3, (5,)).to("cuda")
     for optimizer in optimizers:
@@ -201,17 +216,27 @@ def test_a_step_of_training_does_not_wait():
 
 NETS = {
     "linear": (lambda: gl.nn.Sequential(gl.nn.Linear(6, 5), gl.nn.GELU(), gl.nn.Linear(5, 2)), (4, 6)),
-    "convolution": (lambda: gl.nn.Sequential(gl.nn.Conv2d(2, 3, 3, padding=1), gl.nn.BatchNorm2d(3), gl.nn.ReLU(),
-                                             gl.nn.MaxPool2d(2), gl.nn.Conv2d(3, 2, 3), gl.nn.AdaptiveAvgPool2d(1)),
-                    (2, 2, 8, 8)),
+    "convolution": (
+        lambda: gl.nn.Sequential(
+            gl.nn.Conv2d(2, 3, 3, padding=1),
+            gl.nn.BatchNorm2d(3),
+            gl.nn.ReLU(),
+            gl.nn.MaxPool2d(2),
+            gl.nn.Conv2d(3, 2, 3),
+            gl.nn.AdaptiveAvgPool2d(1),
+        ),
+        (2, 2, 8, 8),
+    ),
     "transposed convolution": (lambda: gl.nn.ConvTranspose2d(2, 3, 3, stride=2), (2, 2, 4, 4)),
     "dropout": (lambda: gl.nn.Sequential(gl.nn.Linear(6, 5), gl.nn.Dropout(0.5)), (4, 6)),
     "normalization": (lambda: gl.nn.Sequential(gl.nn.LayerNorm(6), gl.nn.Linear(6, 4), gl.nn.GroupNorm(2, 4)), (4, 6)),
     "LSTM": (lambda: gl.nn.LSTM(6, 3, 2, batch_first=True), (2, 4, 6)),
     "GRU": (lambda: gl.nn.GRU(6, 3, bidirectional=True), (4, 2, 6)),
     "transformer": (lambda: gl.nn.TransformerEncoderLayer(6, 2, 8, dropout=0.1), (3, 2, 6)),
-    "upsampling": (lambda: gl.nn.Sequential(gl.nn.Conv2d(2, 2, 1), gl.nn.Upsample(scale_factor=2, mode="bilinear")),
-                   (1, 2, 3, 3)),
+    "upsampling": (
+        lambda: gl.nn.Sequential(gl.nn.Conv2d(2, 2, 1), gl.nn.Upsample(scale_factor=2, mode="bilinear")),
+        (1, 2, 3, 3),
+    ),
 }
 
 
@@ -226,7 +251,7 @@ def trained(name, device, optimizer):
         steps.zero_grad()
         y = net(x)
         y = y[0] if isinstance(y, tuple) else y
-        (y ** 3).mean().backward()
+        (y**3).mean().backward()
         gl.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         steps.step()
     waited = list(READS)
@@ -235,15 +260,14 @@ def trained(name, device, optimizer):
 
 @pytest.mark.parametrize("name", NETS)
 def test_training_there_gives_what_it_gives_here_without_waiting(name):
-    here, _ = trained(name, "cpu", gl.optim.SGD)                      # (Adam makes much of a gradient that is 0 but for rounding)
+    here, _ = trained(name, "cpu", gl.optim.SGD)  # (Adam makes much of a gradient that is 0 but for rounding)
     there, waited = trained(name, "cuda", gl.optim.SGD)
     assert not waited
     for a, b in zip(here, there, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [
-    kind for kind in dir(gl.optim) if kind[0].isupper() and kind not in ("LBFGS", "Optimizer")])
+@pytest.mark.parametrize("name", [kind for kind in dir(gl.optim) if kind[0].isupper() and kind not in ("LBFGS", "Optimizer")])
 def test_no_optimizer_waits(name):
     here, _ = trained("linear", "cpu", getattr(gl.optim, name))
     there, waited = trained("linear", "cuda", getattr(gl.optim, name))
@@ -263,9 +287,9 @@ def test_a_report_copies_what_it_shows_and_no_more():
     READS.clear()
     COPIED.clear()
     there = reported("cuda")
-    assert len(READS) == 6 and max(COPIED) < 0.1 * 300 * 200 * 8        # w.grad: 64 cells a side of 300 x 200
+    assert len(READS) == 6 and max(COPIED) < 0.1 * 300 * 200 * 8  # w.grad: 64 cells a side of 300 x 200
     a, b = here._repr_mimebundle_(), there._repr_mimebundle_()
-    assert len(READS) == 6                                              # nothing is read later
+    assert len(READS) == 6  # nothing is read later
     assert a["text/html"].replace(">cpu<", ">cuda:0<") == b["text/html"] and a["image/png"] == b["image/png"]
     assert a["text/plain"].replace("cpu", "cuda:0").split() == b["text/plain"].split()
 
@@ -275,7 +299,7 @@ def test_a_cell_that_calls_backward_keeps_its_gradients_there():
     COPIED.clear()
     with watching(watcher):
         (x * x).backward(gl.ones(50, 40, device="cuda"))
-    leaf, = watcher.last.leaves.values()
+    (leaf,) = watcher.last.leaves.values()
     assert not COPIED and type(leaf.gradient) is type(watcher.last.weights[0]) is StrictArray
     assert leaf.gradient is not x.grad.array and (leaf.gradient == 2).all()
 
@@ -285,7 +309,7 @@ def test_a_matrix_is_reduced_there_as_here(shape):
     values = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     for at, odd in zip(((-1, -1), (0, 0), (1, 1)), (np.nan, np.inf, -np.inf), strict=True):
         if values.size > 100:
-            values[at[:values.ndim]] = odd
+            values[at[: values.ndim]] = odd
     a, b = (heatmap(array, limit=64) for array in (values, StrictArray(values)))
     assert a.svg() == b.svg()
     here, there = reduced(values, 64), reduced(StrictArray(values), 64)
@@ -302,13 +326,13 @@ def test_a_gpu_draws_from_the_cpus_stream_until_it_has_one_of_its_own():
     gl.manual_seed(0)
     gl.cuda.manual_seed(0)
     own, here = gl.rand(4, device="cuda").tolist(), gl.rand(4).tolist()
-    assert here == shared != own                                        # the CPU's stream is where it was
+    assert here == shared != own  # the CPU's stream is where it was
     gl.cuda.manual_seed(0)
     assert gl.empty(4, device="cuda").uniform_().tolist() == own
     with gl.cuda.device(1):
         assert gl.rand(4, device="cuda").tolist() == gl.rand(8, generator=gl.Generator().manual_seed(0))[4:].tolist()
     gl.manual_seed(0)
-    assert gl.rand(4, device="cuda").tolist() == shared                 # it starts all of them over
+    assert gl.rand(4, device="cuda").tolist() == shared  # it starts all of them over
 
 
 def test_the_state_of_a_gpus_stream():
@@ -357,8 +381,11 @@ def test_a_jacobian_of_tensors_there(method):
 def test_derivatives_of_tensors_there():
     x = gl.arange(1.0, 5.0, device="cuda", dtype=gl.float64).requires_grad_()
     assert gl.autograd.gradcheck(chain, x) and gl.autograd.gradgradcheck(chain, x)
-    for found in (gl.func.jacrev(chain)(x.detach()), gl.func.jacfwd(chain)(x.detach()),
-                  gl.autograd.functional.jacobian(chain, x.detach())):
+    for found in (
+        gl.func.jacrev(chain)(x.detach()),
+        gl.func.jacfwd(chain)(x.detach()),
+        gl.autograd.functional.jacobian(chain, x.detach()),
+    ):
         np.testing.assert_allclose(found.cpu().numpy(), np.asarray(gl.jacobian(chain, x.detach().cpu())), rtol=1e-14)
-    cubes = gl.hessian(lambda x: (x ** 3).sum(), x)
+    cubes = gl.hessian(lambda x: (x**3).sum(), x)
     np.testing.assert_allclose(np.asarray(cubes), np.diag(6 * np.arange(1.0, 5.0)), rtol=1e-14)

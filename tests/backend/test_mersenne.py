@@ -1,4 +1,5 @@
 """The random streams are PyTorch's."""
+
 from __future__ import annotations
 
 import copy
@@ -14,14 +15,16 @@ from threads import in_threads
 from gradlab.backend.mersenne import CHUNK, MersenneTwister, multiply_add
 
 RECORDED = rows("random")
-ULP = 8        # NumPy and torch each compute log, sin and cos within a few units in the last place, by machine
+ULP = 8  # NumPy and torch each compute log, sin and cos within a few units in the last place, by machine
 
 
 def ulps(found: np.ndarray, expected: np.ndarray) -> int:
     """The largest distance between two arrays of one float dtype, in representable numbers."""
     integer = np.dtype(f"i{found.itemsize}")
-    order = [np.where(bits < 0, np.iinfo(integer).min - bits, bits).astype(object)
-             for bits in (np.ascontiguousarray(array).view(integer) for array in (found, expected))]
+    order = [
+        np.where(bits < 0, np.iinfo(integer).min - bits, bits).astype(object)
+        for bits in (np.ascontiguousarray(array).view(integer) for array in (found, expected))
+    ]
     return int(np.abs(order[0] - order[1]).max()) if found.size else 0
 
 
@@ -58,7 +61,7 @@ def test_recorded(title: str) -> None:
 
 def test_state_continues_the_stream() -> None:
     generator, other = MersenneTwister(5), MersenneTwister()
-    generator.normal((3,))                                      # leaves one normal for the next draw
+    generator.normal((3,))  # leaves one normal for the next draw
     other.set_state(generator.get_state())
     assert other.initial_seed() == 5
     assert np.array_equal(other.normal((2,)), generator.normal((2,)))
@@ -117,9 +120,15 @@ def test_uniforms_stay_below_the_upper_bound() -> None:
 def test_many_numbers_are_the_same_as_few_at_a_time(count: int) -> None:
     """However the words are fetched, by few or by many, it is one stream."""
     for draw_some in (
-            lambda g, n: g.uniform((n,)), lambda g, n: g.uniform((n,), np.float64), lambda g, n: g.randint(-3, 97, (n,)),
-            lambda g, n: g.randint(0, 64, (n,)), lambda g, n: g.randint(0, 10**12, (n,)), lambda g, n: g.bernoulli(0.3, (n,)),
-            lambda g, n: g.exponential((n,)), lambda g, n: g.log_normal((n,))):
+        lambda g, n: g.uniform((n,)),
+        lambda g, n: g.uniform((n,), np.float64),
+        lambda g, n: g.randint(-3, 97, (n,)),
+        lambda g, n: g.randint(0, 64, (n,)),
+        lambda g, n: g.randint(0, 10**12, (n,)),
+        lambda g, n: g.bernoulli(0.3, (n,)),
+        lambda g, n: g.exponential((n,)),
+        lambda g, n: g.log_normal((n,)),
+    ):
         whole, parts = MersenneTwister(3), MersenneTwister(3)
         at_once = draw_some(whole, count)
         pieces = np.concatenate([draw_some(parts, n) for n in (*[500] * (count // 500), count % 500)])
@@ -183,7 +192,7 @@ def test_mixed_calls_against_torch(seed: int) -> None:
                 wanted = getattr(torch.empty(count, dtype=of_torch), kind)(*arguments[:-1])
             found, wanted = draw(generator, kind, arguments, dtype), wanted.numpy()
             assert found.shape == wanted.shape and found.dtype == wanted.dtype
-            if kind == "normal_":                               # the mean may cancel most digits of a normal number
+            if kind == "normal_":  # the mean may cancel most digits of a normal number
                 assert np.allclose(found, wanted, rtol=0, atol=8 * np.finfo(dtype).eps)
             else:
                 assert ulps(found, wanted) <= (ULP if kind == "randn" else 0), (kind, shape, dtype)
@@ -208,11 +217,12 @@ def test_distributions_against_torch(seed: int) -> None:
             torch.manual_seed(seed)
             generator = MersenneTwister(seed)
             found = getattr(generator, name)((count,), *arguments)
-            assert np.allclose(found, getattr(torch.empty(count, dtype=torch.float64), f"{name}_")(*arguments).numpy(),
-                               rtol=1e-13, atol=1e-14)
+            assert np.allclose(
+                found, getattr(torch.empty(count, dtype=torch.float64), f"{name}_")(*arguments).numpy(), rtol=1e-13, atol=1e-14
+            )
             assert np.array_equal(generator.get_state()[:-28], torch.get_rng_state().numpy()[:-28])
         for dtype in ("float16", "float32", "float64"):
-            weights = rng.random((3, int(rng.integers(1, 30)))).astype(dtype) + np.dtype(dtype).type(0.01)        # none is 0
+            weights = rng.random((3, int(rng.integers(1, 30)))).astype(dtype) + np.dtype(dtype).type(0.01)  # none is 0
             for samples, replacement in ((1, False), (1, True), (7, True), (weights.shape[1], False)):
                 torch.manual_seed(seed)
                 found = MersenneTwister(seed).multinomial(weights, samples, replacement)
@@ -222,10 +232,16 @@ def test_distributions_against_torch(seed: int) -> None:
 
 
 WHOLE = {
-    "uniform": lambda g: g.uniform((70000,)), "one uniform": lambda g: g.uniform((1,)), "normal": lambda g: g.normal((70000,)),
-    "odd normals": lambda g: g.normal((3,)), "log_normal": lambda g: g.log_normal((5,)), "order": lambda g: g.randperm(500),
-    "integers": lambda g: g.randint(0, 2 ** 40, (50,)), "chances": lambda g: g.bernoulli(0.5, (70000,)),
-    "multinomial": lambda g: g.multinomial(np.ones(500), 500, replacement=False)}
+    "uniform": lambda g: g.uniform((70000,)),
+    "one uniform": lambda g: g.uniform((1,)),
+    "normal": lambda g: g.normal((70000,)),
+    "odd normals": lambda g: g.normal((3,)),
+    "log_normal": lambda g: g.log_normal((5,)),
+    "order": lambda g: g.randperm(500),
+    "integers": lambda g: g.randint(0, 2**40, (50,)),
+    "chances": lambda g: g.bernoulli(0.5, (70000,)),
+    "multinomial": lambda g: g.multinomial(np.ones(500), 500, replacement=False),
+}
 
 
 @pytest.mark.parametrize("name", WHOLE)

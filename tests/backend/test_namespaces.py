@@ -1,4 +1,5 @@
 """Devices, and what is said where there is no GPU."""
+
 from __future__ import annotations
 
 import pickle

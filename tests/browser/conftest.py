@@ -130,13 +130,9 @@ def open_widget(browser):
 
     def split(state):
         binary = {
-            key: base64.b64encode(bytes(value)).decode()
-            for key, value in state.items()
-            if isinstance(value, (bytes, memoryview))
+            key: base64.b64encode(bytes(value)).decode() for key, value in state.items() if isinstance(value, (bytes, memoryview))
         }
-        return {
-            key: value for key, value in state.items() if key not in binary and key not in ("layout", "_esm", "_css")
-        }, binary
+        return {key: value for key, value in state.items() if key not in binary and key not in ("layout", "_esm", "_css")}, binary
 
     def open_(widget, live=True, **options):
         context = browser.new_context(viewport={"width": 940, "height": 640}, **options)
@@ -145,9 +141,7 @@ def open_widget(browser):
         page.faults = []
         page.on("pageerror", lambda error: page.faults.append(str(error)))
         page.goto("about:blank")
-        names = [
-            name for name in widget.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")
-        ]
+        names = [name for name in widget.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")]
 
         said = []
         widget.send = lambda content, buffers=(): said.append([content, [base64.b64encode(part).decode() for part in buffers]])

@@ -33,7 +33,7 @@ from typing import Any
 
 try:
     from playwright.sync_api import expect
-except ImportError:                                 # the fixture `browser` skips or fails, and says why
+except ImportError:  # the fixture `browser` skips or fails, and says why
     expect = None
 
 START = 90  # seconds for a server or a kernel to come up on a busy machine
@@ -96,9 +96,7 @@ def environment(folder: Path) -> dict[str, str]:
         **os.environ,
         **places,
         "JUPYTER_PLATFORM_DIRS": "0",
-        "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(Path(gradlab.__file__).parents[1]), os.environ.get("PYTHONPATH")])
-        ),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(gradlab.__file__).parents[1]), os.environ.get("PYTHONPATH")])),
     }
 
 
@@ -109,13 +107,7 @@ class Server:
         self.root = folder / "notebooks"
         self.root.mkdir()
         self.token = secrets.token_hex(16)
-        settings = (
-            folder
-            / "jupyterlab_settings_dir"
-            / "@jupyterlab"
-            / "apputils-extension"
-            / "notification.jupyterlab-settings"
-        )
+        settings = folder / "jupyterlab_settings_dir" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
         settings.parent.mkdir(parents=True)  # no pop-up that offers news
         settings.write_text('{"fetchNews": "false", "checkForUpdates": false}')
         with socket.socket() as probe:
@@ -198,9 +190,7 @@ class NotebookPage:
         self.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
         wanted = "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"
         self.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", wanted)
-        self.page.wait_for_function(
-            "light => document.body.dataset.jpThemeLight === light", arg=str(theme != "dark").lower()
-        )
+        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(theme != "dark").lower())
         self.page.evaluate("() => jupyterapp.shell.collapseLeft()")
 
     @staticmethod

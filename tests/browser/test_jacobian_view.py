@@ -43,7 +43,6 @@ def numbers(page):
     return [float(text.split()[1].replace("−", "-")) for text in page.locator(".gl-numbers span").all_inner_texts()]
 
 
-
 class Cells:
     """Where the cells of a small map are: 30 px apart, to the right of and below the labels."""
 
@@ -51,7 +50,7 @@ class Cells:
         page.evaluate("window.scrollTo(0, 0)")
         self.page, box = page, heat(page).bounding_box()
         names = heat(page).locator("text").evaluate_all("all => all.map(n => [n.textContent, n.getBBox().x, n.getBBox().y])")
-        self.left = box["x"] + max(5, *(len(name) for name, *_ in names[columns:columns + rows])) * 6.3 + 10
+        self.left = box["x"] + max(5, *(len(name) for name, *_ in names[columns : columns + rows])) * 6.3 + 10
         self.top = box["y"] + 20
         self.columns = columns
 
@@ -72,7 +71,8 @@ class Cells:
         return self.page.evaluate(
             """([x, y]) => { const c = document.querySelector('.gl-map canvas'), s = c.width / c.getBoundingClientRect().width;
                return [...c.getContext('2d').getImageData(Math.round(x * s), Math.round(y * s), 1, 1).data]; }""",
-            [x - box["x"], y - box["y"]])
+            [x - box["x"], y - box["y"]],
+        )
 
 
 def test_step_fills_one_row_at_a_time(open_widget):
@@ -101,7 +101,8 @@ def test_step_fills_one_row_at_a_time(open_widget):
     press(page, "step")
     expect(head(page)).to_contain_text("all rows known")
     assert [[cells.hover(i, j) for j in range(3)] for i in range(4)] == [
-        [f"∂z[{i}]/∂x[{j}] = {matrix[i, j]:g}" for j in range(3)] for i in range(4)]
+        [f"∂z[{i}]/∂x[{j}] = {matrix[i, j]:g}" for j in range(3)] for i in range(4)
+    ]
     step = page.get_by_role("button", name="step")
     expect(step).to_have_attribute("aria-disabled", "true")
     step.click(force=True)  # is still there to be reached, and does nothing
@@ -210,7 +211,8 @@ def test_forgotten_lines_are_run_and_shown(open_widget):
     expect(page.get_by_text("This is what then happens")).to_be_hidden()
     press(page, "step")
     expect(page.get_by_text("This is what then happens")).to_contain_text(
-        "RuntimeError: Trying to backward through the graph a second time")
+        "RuntimeError: Trying to backward through the graph a second time"
+    )
     page.get_by_label("retain the graph").uncheck()
     idle(page)
     expect(page.get_by_text("This is what then happens")).to_be_hidden()

@@ -1,4 +1,5 @@
 """What users set on tensors and parameters, and what cannot be set; for both libraries."""
+
 from __future__ import annotations
 
 import copy
@@ -37,7 +38,7 @@ def test_attributes_of_a_parameter(t):
     layer.weight.no_weight_decay = True
     layer.double()
     assert layer.weight.no_weight_decay and not hasattr(layer.bias, "no_weight_decay")
-    assert not hasattr(copy.deepcopy(layer).weight, "no_weight_decay")                     # as torch has it
+    assert not hasattr(copy.deepcopy(layer).weight, "no_weight_decay")  # as torch has it
     twin = copy.copy(layer.weight)
     assert twin.no_weight_decay and isinstance(twin, t.nn.Parameter)
     assert pickle.loads(pickle.dumps(layer.weight)).no_weight_decay
@@ -46,8 +47,28 @@ def test_attributes_of_a_parameter(t):
     assert copy.deepcopy(state).tag == 1
 
 
-@pytest.mark.parametrize("name", ["shape", "is_leaf", "grad_fn", "dtype", "device", "ndim", "T", "_version", "is_cuda",
-                                  "output_nr", "retains_grad", "layout", "is_sparse", "is_meta", "name", "itemsize", "_base"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "shape",
+        "is_leaf",
+        "grad_fn",
+        "dtype",
+        "device",
+        "ndim",
+        "T",
+        "_version",
+        "is_cuda",
+        "output_nr",
+        "retains_grad",
+        "layout",
+        "is_sparse",
+        "is_meta",
+        "name",
+        "itemsize",
+        "_base",
+    ],
+)
 def test_what_cannot_be_set(t, name):
     x = t.ones(2)
     with pytest.raises(AttributeError):
@@ -56,10 +77,15 @@ def test_what_cannot_be_set(t, name):
         delattr(x, name)
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("data", "Deleting tensor data is not allowed. Delete tensor instead!"), ("requires_grad", "requires_grad must be a bool"),
-    ("_grad_fn", "Deletion of _grad_fn not allowed. Detach tensor instead!"),
-    ("_backward_hooks", "Deletion of _backwards_hooks not allowed!")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("data", "Deleting tensor data is not allowed. Delete tensor instead!"),
+        ("requires_grad", "requires_grad must be a bool"),
+        ("_grad_fn", "Deletion of _grad_fn not allowed. Detach tensor instead!"),
+        ("_backward_hooks", "Deletion of _backwards_hooks not allowed!"),
+    ],
+)
 def test_what_cannot_be_deleted(t, name, message):
     x = t.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=message):

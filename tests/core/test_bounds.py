@@ -2,6 +2,7 @@
 
 The strict stand-in wraps an index silently, as CuPy does, so a check that was forgotten gives a number here and not an error.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -52,8 +53,12 @@ def table(make):
         "cross_entropy": (lambda i: functional.cross_entropy(rows, i), 4, IndexError, "Target 4 is out of bounds"),
         "nll_loss": (lambda i: functional.nll_loss(rows, i, reduction="none"), 4, IndexError, "Target 4 is out of bounds"),
         "multi_margin_loss": (lambda i: functional.multi_margin_loss(rows, i), 4, RuntimeError, "target out of range"),
-        "binary_cross_entropy": (lambda i: functional.binary_cross_entropy(p, i.double()), 2, RuntimeError,
-                                 "should be between 0 and 1"),
+        "binary_cross_entropy": (
+            lambda i: functional.binary_cross_entropy(p, i.double()),
+            2,
+            RuntimeError,
+            "should be between 0 and 1",
+        ),
         "floor_divide": (lambda i: quiet(lambda: 7 // (i - 2)), 2, RuntimeError, "ZeroDivisionError"),
     }
 
@@ -71,7 +76,7 @@ def test_a_value_out_of_bounds_raises(name, make, backend):
     assert not READS, "looking at a value makes the host wait"
     with pytest.raises(error, match=text + r"(.|\n)* The operation was "):
         made.sum().item()
-    made.sum().item()                                                       # it was said
+    made.sum().item()  # it was said
     debug.at_once = True
     with pytest.raises(error, match=text):
         run(make([0, wrong], np.int64))
@@ -110,8 +115,18 @@ def test_what_looks_at_a_value_looks_at_the_bounds_first(make, backend):
     if backend is np.asarray:
         pytest.skip("the host notes nothing")
     x, one = make(np.ones(3)), make([1.0])
-    for look in (one.item, one.tolist, lambda: bool(one), lambda: float(one), lambda: int(one), lambda: repr(one),
-                 lambda: gl.equal(one, one), lambda: gl.allclose(one, one), lambda: 1.0 in one, lambda: f"{one.sum()}"):
+    for look in (
+        one.item,
+        one.tolist,
+        lambda: bool(one),
+        lambda: float(one),
+        lambda: int(one),
+        lambda: repr(one),
+        lambda: gl.equal(one, one),
+        lambda: gl.allclose(one, one),
+        lambda: 1.0 in one,
+        lambda: f"{one.sum()}",
+    ):
         x.take(make([5], np.int64))
         with pytest.raises(IndexError, match="The operation was take"):
             look()

@@ -1,4 +1,5 @@
 """gradlab.cuda. Marked `gpu` is what only a GPU can show; the rest is what is said where there is none."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,9 +34,22 @@ def test_what_only_asks_answers_without_a_gpu():
         pass
 
 
-@pytest.mark.parametrize("ask", [
-    cuda.current_device, cuda.synchronize, cuda.get_device_name, cuda.Event, cuda.Stream, cuda.current_stream, cuda.init,
-    cuda.reset_peak_memory_stats, cuda.mem_get_info, lambda: cuda.set_device(0), lambda: cuda.device(0).__enter__()])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        cuda.current_device,
+        cuda.synchronize,
+        cuda.get_device_name,
+        cuda.Event,
+        cuda.Stream,
+        cuda.current_stream,
+        cuda.init,
+        cuda.reset_peak_memory_stats,
+        cuda.mem_get_info,
+        lambda: cuda.set_device(0),
+        lambda: cuda.device(0).__enter__(),
+    ],
+)
 def test_what_needs_a_gpu_says_why_there_is_none(ask):
     if cuda.is_available():
         pytest.skip("there is a GPU")
@@ -76,10 +90,24 @@ def test_a_tensor_goes_there_and_its_gradient_comes_back(gpu):
 @pytest.mark.gpu
 def test_mixtures_raise_torchs_sentence(gpu):
     x, h = gl.ones(2, 2, device="cuda"), gl.zeros(2, 2)
-    for run in (lambda: x + h, lambda: h + x, lambda: x @ h, lambda: h @ x, lambda: gl.cat([x, h]), lambda: x < h, lambda: h < x,
-                lambda: gl.where(h > 0, x, x), lambda: x.add_(h), lambda: functional.linear(x, h), lambda: gl.maximum(h, x),
-                lambda: functional.mse_loss(x, h), lambda: functional.cross_entropy(x, h[0].long()), lambda: gl.equal(x, h),
-                lambda: functional.layer_norm(x, (2,), h[0]), lambda: gl.add(x, 1, out=h)):
+    for run in (
+        lambda: x + h,
+        lambda: h + x,
+        lambda: x @ h,
+        lambda: h @ x,
+        lambda: gl.cat([x, h]),
+        lambda: x < h,
+        lambda: h < x,
+        lambda: gl.where(h > 0, x, x),
+        lambda: x.add_(h),
+        lambda: functional.linear(x, h),
+        lambda: gl.maximum(h, x),
+        lambda: functional.mse_loss(x, h),
+        lambda: functional.cross_entropy(x, h[0].long()),
+        lambda: gl.equal(x, h),
+        lambda: functional.layer_norm(x, (2,), h[0]),
+        lambda: gl.add(x, 1, out=h),
+    ):
         with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices"):
             run()
 
@@ -141,8 +169,13 @@ def test_page_locked_memory_is_sent(gpu):
     x = gl.randn(1000, 100)
     pinned = x.pin_memory()
     assert pinned.is_pinned() and not x.is_pinned() and pinned.pin_memory() is pinned and pinned[10:].is_pinned()
-    for there in (pinned.to("cuda", non_blocking=True), pinned.cuda(non_blocking=True), pinned.cuda(), x.cuda(non_blocking=True),
-                  pinned.T.to("cuda", non_blocking=True).T):
+    for there in (
+        pinned.to("cuda", non_blocking=True),
+        pinned.cuda(non_blocking=True),
+        pinned.cuda(),
+        x.cuda(non_blocking=True),
+        pinned.T.to("cuda", non_blocking=True).T,
+    ):
         assert gl.equal(there.cpu(), x)
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.cuda().pin_memory()
@@ -152,8 +185,11 @@ def test_page_locked_memory_is_sent(gpu):
 def test_too_little_memory(gpu):
     x = gl.ones(1000, device="cuda", requires_grad=True)
     y = x.exp()
-    with pytest.raises(cuda.OutOfMemoryError, match=r"CUDA out of memory\. Tried to allocate (.|\n)*The operation was mul\."
-                                                    r"(.|\n)*ExpBackward0, its result \(1000 float32\)"):
+    with pytest.raises(
+        cuda.OutOfMemoryError,
+        match=r"CUDA out of memory\. Tried to allocate (.|\n)*The operation was mul\."
+        r"(.|\n)*ExpBackward0, its result \(1000 float32\)",
+    ):
         y.expand(1 << 40, 1000) * 2
 
 

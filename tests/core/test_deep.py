@@ -1,4 +1,5 @@
 """Deep and wide graphs: built, walked and freed without recursion, in time linear in the nodes."""
+
 from __future__ import annotations
 
 import threading
@@ -52,6 +53,7 @@ def with_little_stack(work):
             made.append(work())
         except BaseException as error:  # noqa: BLE001  (raised below)
             made.extend((None, error))
+
     before = threading.stack_size(1024 * 1024)
     try:
         thread = threading.Thread(target=run)
@@ -99,4 +101,5 @@ def test_a_chain_of_custom_functions():
         gone = weakref.ref(z.node)
         del z
         return x.grad.item(), gone()
+
     assert with_little_stack(work) == (1, None)

@@ -1,4 +1,5 @@
 """The sweeps, the graph's life, hooks and watchers."""
+
 from __future__ import annotations
 
 import gc
@@ -39,7 +40,7 @@ def test_a_chain_of_100_000_needs_no_recursion():
         z = z * 1.0 + x
     z.sum().backward()
     assert x.grad.tolist() == [100_001, 100_001]
-    del z                                                                           # nor does giving it back
+    del z  # nor does giving it back
 
 
 def test_a_graph_is_freed_without_the_garbage_collector():
@@ -75,7 +76,7 @@ def test_a_graph_of_sums_may_run_twice():
 
 def test_only_what_a_rule_needs_is_saved():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2                                                                       # needs 2, not x
+    y = x * 2  # needs 2, not x
     with gl.no_grad():
         x.mul_(10)
     y.sum().backward()
@@ -107,7 +108,7 @@ def test_a_write_to_what_nobody_saved_is_not_in_the_way():
 
 def test_higher_order():
     x = gl.tensor(2.0, requires_grad=True)
-    g = x ** 4
+    g = x**4
     for want in (32.0, 48.0, 48.0, 24.0, 0.0):
         (g,) = gl.autograd.grad(g, x, create_graph=True, materialize_grads=True)
         assert g.item() == pytest.approx(want)
@@ -241,12 +242,15 @@ def test_views_of_a_long_lived_tensor_are_forgotten():
     assert len(w.storage.views) < 40
 
 
-@pytest.mark.parametrize(("declare", "words"), [
-    (lambda: elementwise("sine", np.sin, x=lambda g, y: g * y), "names 'y', which is nothing it can be given"),
-    (lambda: elementwise("sine", lambda x: x, z=lambda g: g), "there is a rule for"),
-    (lambda: elementwise("sine", lambda g: g, g=lambda g: g), "cannot be the name of an argument"),
-    (lambda: elementwise("sine", np.sin, x=lambda g: g, promote="up"), "promote='up' is none of"),
-])
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: elementwise("sine", np.sin, x=lambda g, y: g * y), "names 'y', which is nothing it can be given"),
+        (lambda: elementwise("sine", lambda x: x, z=lambda g: g), "there is a rule for"),
+        (lambda: elementwise("sine", lambda g: g, g=lambda g: g), "cannot be the name of an argument"),
+        (lambda: elementwise("sine", np.sin, x=lambda g: g, promote="up"), "promote='up' is none of"),
+    ],
+)
 def test_a_wrong_declaration_fails_with_a_sentence(declare, words):
     with pytest.raises(RuleError, match=words):
         declare()
@@ -259,7 +263,7 @@ def test_generated_code_shows_in_tracebacks():
         gl.ones(3) + gl.ones(4)
     shown = "".join(traceback.format_exception(caught.value))
     assert "raise forward_failed(op, error" in shown
-    assert "operands could not be broadcast" not in shown                 # torch's sentence stands alone
+    assert "operands could not be broadcast" not in shown  # torch's sentence stands alone
 
 
 def test_threads_may_run_backward_at_once():
@@ -282,7 +286,7 @@ def test_threads_may_run_backward_at_once():
         np.testing.assert_allclose(g, (w.array + w.array.T) @ np.full(50, float(i)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("function", [gl.exp, gl.tanh, gl.sigmoid, lambda x: x * x, lambda x: x ** 2, gl.special.erf])
+@pytest.mark.parametrize("function", [gl.exp, gl.tanh, gl.sigmoid, lambda x: x * x, lambda x: x**2, gl.special.erf])
 def test_a_sweep_over_large_arrays_leaves_what_a_node_holds(function):
     """From some size on a cotangent is made in the derivative's own memory. It must not be memory that the graph keeps."""
     from gradlab.core.engine import LARGE
@@ -290,10 +294,10 @@ def test_a_sweep_over_large_arrays_leaves_what_a_node_holds(function):
     x = gl.linspace(-1, 1, 2 * LARGE, dtype=gl.float64).requires_grad_()
     y = function(x)
     value = y.detach().clone()
-    first, = gl.autograd.grad(y, x, gl.full_like(y, 3.0), retain_graph=True)
-    again, = gl.autograd.grad(y, x, gl.full_like(y, 3.0))
+    (first,) = gl.autograd.grad(y, x, gl.full_like(y, 3.0), retain_graph=True)
+    (again,) = gl.autograd.grad(y, x, gl.full_like(y, 3.0))
     small = x.detach()[::64].clone().requires_grad_()
-    expected, = gl.autograd.grad(function(small), small, gl.full_like(small, 3.0))
+    (expected,) = gl.autograd.grad(function(small), small, gl.full_like(small, 3.0))
     assert gl.equal(first, again)
     assert gl.equal(y.detach(), value)
     assert gl.allclose(first[::64], expected, rtol=1e-13)

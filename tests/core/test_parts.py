@@ -1,4 +1,5 @@
 """Cotangents of parts are added to the whole in place: each slice costs what it has, not what it was taken from."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,9 +11,22 @@ from gradlab.core.engine import LARGE
 from gradlab.core.watching import Watcher, watching
 
 SHAPE = (80, 100)
-INDICES = [(3,), (slice(10, 40),), (Ellipsis, slice(None, None, 3)), (slice(5, 60, 7), 4), (None, 5), (Ellipsis, -1),
-           (slice(2, 9), None, slice(50, 60)), (np.array([1, 1, 2]),), (np.arange(80) % 3 == 0,), (slice(0, 0),), (7, 8),
-           (np.array([[5, -1], [5, 5]]), np.array([0, 99])), (slice(3, 70), np.array([4, 4, 90])), (np.arange(80).repeat(3) % 7,)]
+INDICES = [
+    (3,),
+    (slice(10, 40),),
+    (Ellipsis, slice(None, None, 3)),
+    (slice(5, 60, 7), 4),
+    (None, 5),
+    (Ellipsis, -1),
+    (slice(2, 9), None, slice(50, 60)),
+    (np.array([1, 1, 2]),),
+    (np.arange(80) % 3 == 0,),
+    (slice(0, 0),),
+    (7, 8),
+    (np.array([[5, -1], [5, 5]]), np.array([0, 99])),
+    (slice(3, 70), np.array([4, 4, 90])),
+    (np.arange(80).repeat(3) % 7,),
+]
 
 
 class Onlooker(Watcher):
@@ -20,7 +34,6 @@ class Onlooker(Watcher):
 
     def visit(self, node, g, cotangents):
         assert all(c is not None for c, edge in zip(cotangents, node.edges, strict=True) if edge is not None)
-
 
 
 def leaf(rng, shape=SHAPE):
@@ -47,12 +60,12 @@ def test_gradients_of_slices_are_what_numpy_adds_up(seed, inner):
     for index, w in zip(chosen, weights, strict=True):
         np.add.at(expected, index, w)
     expected = expected * np.cos(x.array) if inner else expected
-    found, = grad(total, [x], retain_graph=True)
+    (found,) = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-12)
     with watching(Onlooker()):
-        plain, = grad(total, [x], retain_graph=True)
+        (plain,) = grad(total, [x], retain_graph=True)
     np.testing.assert_allclose(found.numpy(), plain.numpy(), rtol=1e-14, atol=1e-14)
-    again, = grad(total, [x])
+    (again,) = grad(total, [x])
     np.testing.assert_array_equal(again.array, found.numpy())
 
 
@@ -61,7 +74,7 @@ def test_batched_cotangents():
     x = leaf(rng)
     z = picked(x, (slice(None), slice(0, 2))) * 3 + picked(x, (slice(None), slice(1, 3)))
     g = rng.normal(size=(4, 80, 2))
-    found, = grad(z, [x], gl.from_numpy(g), is_grads_batched=True)
+    (found,) = grad(z, [x], gl.from_numpy(g), is_grads_batched=True)
     expected = np.zeros((4, *SHAPE))
     expected[:, :, 0:2] += 3 * g
     expected[:, :, 1:3] += g
@@ -96,16 +109,17 @@ def test_a_derivative_of_the_derivative():
     rng = np.random.default_rng(2)
     x = leaf(rng)
     total = (picked(x, (slice(0, 40),)) ** 3).sum() + (picked(x, (slice(20, 60),)) ** 3).sum() + (x * x).sum()
-    first, = grad(total, [x], create_graph=True)
-    second, = grad(first.sum(), [x])
+    (first,) = grad(total, [x], create_graph=True)
+    (second,) = grad(first.sum(), [x])
     counted = np.zeros((80, 1))
     counted[0:40] += 1
     counted[20:60] += 1
     np.testing.assert_allclose(second.array, 6 * x.array * counted + 2, rtol=1e-12)
 
 
-@pytest.mark.parametrize("index", [
-    lambda i: (i,), lambda i: (np.array([i, i]), np.array([3, 4])), lambda i: (np.arange(80) == i,)])
+@pytest.mark.parametrize(
+    "index", [lambda i: (i,), lambda i: (np.array([i, i]), np.array([3, 4])), lambda i: (np.arange(80) == i,)]
+)
 def test_of_many_parts_only_the_first_makes_zeros(index, monkeypatch):
     made, zeros = [], np.zeros
     y = leaf(np.random.default_rng(3)).sin()
@@ -114,6 +128,7 @@ def test_of_many_parts_only_the_first_makes_zeros(index, monkeypatch):
     def counted(shape, *args, **kwargs):
         made.append(shape)
         return zeros(shape, *args, **kwargs)
+
     monkeypatch.setattr(np, "zeros", counted)
     gl.autograd.grad(total, [y])
     assert made.count(SHAPE) == 1

@@ -1,4 +1,5 @@
 """A tensor is written as PyTorch writes it, to the character."""
+
 from __future__ import annotations
 
 import math
@@ -35,8 +36,9 @@ def test_recorded(name: str) -> None:
     tangent = None
     if "tangent" in case:
         tangent = tensor_repr(np.array(case["tangent"], case["dtype"]), dtype_name=case["dtype"])
-    text = tensor_repr(array_of(case), dtype_name=case["dtype"], requires_grad="mark" in case,
-                       grad_fn_name=case.get("grad_fn"), tangent=tangent)
+    text = tensor_repr(
+        array_of(case), dtype_name=case["dtype"], requires_grad="mark" in case, grad_fn_name=case.get("grad_fn"), tangent=tangent
+    )
     assert text == case["text"].replace("torch.", "gradlab.")
 
 
@@ -53,8 +55,10 @@ def test_prefix_indents() -> None:
 def test_default_dtype_is_not_shown() -> None:
     array = np.array([0.5])
     assert tensor_repr(array, dtype_name="float64", default_dtype_name="float64") == "tensor([0.5000])"
-    assert tensor_repr(array.astype(np.float32), dtype_name="float32",
-                       default_dtype_name="float64") == "tensor([0.5000], dtype=gradlab.float32)"
+    assert (
+        tensor_repr(array.astype(np.float32), dtype_name="float32", default_dtype_name="float64")
+        == "tensor([0.5000], dtype=gradlab.float32)"
+    )
 
 
 def test_a_view_is_written_in_its_own_order() -> None:
@@ -69,15 +73,12 @@ def test_only_what_is_shown_is_read() -> None:
 
 
 def test_options_are_those_of_torch() -> None:
-    assert get_printoptions() == {
-        "precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+    assert get_printoptions() == {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
     set_printoptions(precision=2, sci_mode=True)
     set_printoptions(linewidth=100)
-    assert get_printoptions() == {
-        "precision": 2, "threshold": 1000, "edgeitems": 3, "linewidth": 100, "sci_mode": None}
+    assert get_printoptions() == {"precision": 2, "threshold": 1000, "edgeitems": 3, "linewidth": 100, "sci_mode": None}
     set_printoptions(profile="short", precision=3)
-    assert get_printoptions() == {
-        "precision": 3, "threshold": 1000, "edgeitems": 2, "linewidth": 80, "sci_mode": None}
+    assert get_printoptions() == {"precision": 3, "threshold": 1000, "edgeitems": 2, "linewidth": 80, "sci_mode": None}
     set_printoptions(profile="full")
     assert get_printoptions()["threshold"] == math.inf
 
@@ -89,11 +90,14 @@ def test_options_return_after_an_error() -> None:
     assert get_printoptions() == before
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"profile": "long"}, "profile must be one of 'default', 'short', 'full', got 'long'"),
-    ({"precision": -1}, "precision must be a number not below 0, got -1"),
-    ({"linewidth": "wide"}, "linewidth must be a number not below 0, got 'wide'"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "long"}, "profile must be one of 'default', 'short', 'full', got 'long'"),
+        ({"precision": -1}, "precision must be a number not below 0, got -1"),
+        ({"linewidth": "wide"}, "linewidth must be a number not below 0, got 'wide'"),
+    ],
+)
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     before = get_printoptions()
     with pytest.raises(ValueError, match=message):
@@ -149,14 +153,23 @@ def test_random_arrays_against_torch(seed: int) -> None:
                 tensor = tensor.clone() if rng.random() < 0.5 else tensor
             options = {"profile": "default"}
             if rng.random() < 0.3:
-                for name, choices in (("precision", (0, 2, 8)), ("threshold", (0, 5, 50)), ("edgeitems", (0, 1, 5)),
-                                      ("linewidth", (1, 40, 150)), ("sci_mode", (True, False))):
+                for name, choices in (
+                    ("precision", (0, 2, 8)),
+                    ("threshold", (0, 5, 50)),
+                    ("edgeitems", (0, 1, 5)),
+                    ("linewidth", (1, 40, 150)),
+                    ("sci_mode", (True, False)),
+                ):
                     if rng.random() < 0.4:
                         options[name] = choices[rng.integers(len(choices))]
             torch.set_printoptions(**options)
             set_printoptions(**options)
-            text = tensor_repr(array, dtype_name=array.dtype.name, requires_grad=tensor.requires_grad,
-                               grad_fn_name=tensor.grad_fn and tensor.grad_fn.name())
+            text = tensor_repr(
+                array,
+                dtype_name=array.dtype.name,
+                requires_grad=tensor.requires_grad,
+                grad_fn_name=tensor.grad_fn and tensor.grad_fn.name(),
+            )
             assert text == repr(tensor).replace("torch.", "gradlab."), options
     finally:
         torch.set_printoptions(profile="default")

@@ -1,4 +1,5 @@
 """NumPy's warnings of inf and nan are heard nowhere: not by default, not with warnings as errors, not in threads."""
+
 from __future__ import annotations
 
 import subprocess
@@ -13,6 +14,7 @@ import gradlab as gl
 from gradlab.autograd import forward_ad
 
 VALUES = [0.0, -1.0, 1.0, 1000.0]
+# fmt: off
 FUNCTIONS = {
     "x/0": lambda x: x / 0, "1/x": lambda x: 1 / x, "log": lambda x: x.log(), "sqrt": lambda x: x.sqrt(),
     "exp": lambda x: x.exp(),
@@ -27,16 +29,17 @@ FUNCTIONS = {
         x.clamp(0, 1), x.detach().clamp(0, 1)), "layer_norm": lambda x: gl.nn.functional.layer_norm(x / 0, (4,)),
     "atan2": lambda x: gl.atan2(x, x * 0), "xlogy": lambda x: gl.xlogy(x, x), "hypot": lambda x: gl.hypot(x, x),
 }
+# fmt: on
 
 
 def all_of_it(function):
     x = gl.tensor(VALUES, requires_grad=True)
     y = function(x)
-    g, = gl.autograd.grad(y, x, gl.ones_like(y), create_graph=True)
+    (g,) = gl.autograd.grad(y, x, gl.ones_like(y), create_graph=True)
     if g.requires_grad:
         g.sum().backward()
     function(x).backward(gl.ones_like(y))
-    function(x).backward(gl.ones_like(y))                                                # inf + -inf
+    function(x).backward(gl.ones_like(y))  # inf + -inf
     gl.autograd.jvp_of_graph(function(x), x, gl.ones(4))
     with gl.no_grad():
         function(x)
@@ -58,6 +61,7 @@ def test_with_warnings_as_errors(name, where):
                 found.append(all_of_it(FUNCTIONS[name]))
         except RuntimeWarning as warning:
             raised.append(warning)
+
     if where == "thread":
         thread = threading.Thread(target=run)
         thread.start()
@@ -88,8 +92,10 @@ def test_what_a_user_computes_with_numpy_is_heard():
 
 
 def test_by_default_nothing_is_printed():
-    program = ("import gradlab as gl\nx = gl.tensor([0., -1., 1000.], requires_grad=True)\n"
-               "for y in (x / 0, x.log(), x.sqrt(), x.exp(), x ** -1, x.softmax(0) / 0): y.sum().backward()\n")
+    program = (
+        "import gradlab as gl\nx = gl.tensor([0., -1., 1000.], requires_grad=True)\n"
+        "for y in (x / 0, x.log(), x.sqrt(), x.exp(), x ** -1, x.softmax(0) / 0): y.sum().backward()\n"
+    )
     for flags in ([], ["-W", "error"], ["-W", "always"]):
         done = subprocess.run([sys.executable, *flags, "-c", program], capture_output=True, text=True, check=True)
         assert done.stderr == ""

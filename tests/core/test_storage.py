@@ -1,4 +1,5 @@
 """What is noted of shared memory, where several threads write, view and sweep."""
+
 from __future__ import annotations
 
 import threading
@@ -21,13 +22,14 @@ def test_a_write_is_seen_whoever_wrote_in_between(monkeypatch):
         if threading.current_thread() is not first:
             return now
         there.set()
-        second.join(0.2)                                     # over by then, unless it waits for this one
+        second.join(0.2)  # over by then, unless it waits for this one
         return now
 
     def beside():
         there.wait()
         made.append((x * other).sum())
         other.add_(1)
+
     monkeypatch.setattr(storage, "tick", late)
     first, second = threading.Thread(target=lambda: mine.add_(1)), threading.Thread(target=beside)
     second.start()
@@ -47,6 +49,7 @@ def test_a_tensor_has_one_storage(monkeypatch):
             there.set()
             second.join(0.2)
         return make()
+
     monkeypatch.setattr(storage, "Storage", late)
     first = threading.Thread(target=lambda: views.update(first=x[1:]))
     second = threading.Thread(target=lambda: there.wait() and views.update(second=x[2:]))

@@ -1,4 +1,5 @@
 """Views, writes through them, and picks: what the tables of operators cannot say."""
+
 from __future__ import annotations
 
 import gc
@@ -14,13 +15,30 @@ def leaf(*shape):
     return gl.from_numpy(np.random.default_rng(3).standard_normal(shape)).requires_grad_()
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: x.reshape(4, 3), lambda x: x.view(-1), lambda x: x.T, lambda x: x[1:], lambda x: x[:, 0], lambda x: x[None],
-    lambda x: x.unsqueeze(0), lambda x: x.squeeze(), lambda x: x.expand(2, 3, 4)[0], lambda x: x.diagonal(),
-    lambda x: x.split(2)[0], lambda x: x.unfold(1, 2, 1), lambda x: x.as_strided((2, 2), (4, 1)), lambda x: x.T.unfold(0, 2, 2),
-    lambda x: x.flatten(),
-    lambda x: x.permute(1, 0).reshape(4, 3), lambda x: x.narrow(0, 1, 1), lambda x: x.unbind(1)[2], lambda x: x.swapaxes(0, 1),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.reshape(4, 3),
+        lambda x: x.view(-1),
+        lambda x: x.T,
+        lambda x: x[1:],
+        lambda x: x[:, 0],
+        lambda x: x[None],
+        lambda x: x.unsqueeze(0),
+        lambda x: x.squeeze(),
+        lambda x: x.expand(2, 3, 4)[0],
+        lambda x: x.diagonal(),
+        lambda x: x.split(2)[0],
+        lambda x: x.unfold(1, 2, 1),
+        lambda x: x.as_strided((2, 2), (4, 1)),
+        lambda x: x.T.unfold(0, 2, 2),
+        lambda x: x.flatten(),
+        lambda x: x.permute(1, 0).reshape(4, 3),
+        lambda x: x.narrow(0, 1, 1),
+        lambda x: x.unbind(1)[2],
+        lambda x: x.swapaxes(0, 1),
+    ],
+)
 def test_views_share_memory_and_say_so(make):
     x = gl.zeros(3, 4)
     part = make(x)
@@ -29,13 +47,26 @@ def test_views_share_memory_and_say_so(make):
     assert float(x.sum()) >= 1 and x._version == part._version == 1
 
 
-@pytest.mark.parametrize("make", [
-    lambda x: x.flip(0), lambda x: x.roll(1), lambda x: x.repeat(1, 1), lambda x: x.tile(1), lambda x: x.tril(9),
-    lambda x: x.diag(), lambda x: x[[0]], lambda x: x[gl.ones(3, 4) > 0], lambda x: x.T.reshape(12), lambda x: x.T.contiguous(),
-    lambda x: x.rot90(4),
-    lambda x: gl.cat([x]), lambda x: gl.stack([x]), lambda x: x.index_select(0, gl.tensor([0])),
-    lambda x: x.repeat_interleave(1, 0),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.flip(0),
+        lambda x: x.roll(1),
+        lambda x: x.repeat(1, 1),
+        lambda x: x.tile(1),
+        lambda x: x.tril(9),
+        lambda x: x.diag(),
+        lambda x: x[[0]],
+        lambda x: x[gl.ones(3, 4) > 0],
+        lambda x: x.T.reshape(12),
+        lambda x: x.T.contiguous(),
+        lambda x: x.rot90(4),
+        lambda x: gl.cat([x]),
+        lambda x: gl.stack([x]),
+        lambda x: x.index_select(0, gl.tensor([0])),
+        lambda x: x.repeat_interleave(1, 0),
+    ],
+)
 def test_copies_do_not(make):
     x = gl.zeros(3, 4)
     part = make(x)
@@ -46,6 +77,7 @@ def test_copies_do_not(make):
 
 def test_a_write_through_any_view_reaches_the_gradient_of_the_base():
     """The gradient of a sum of squares after a write, by finite differences."""
+
     def written(x, y):
         z = x * 1
         z.T[1:, :2].unsqueeze(0).squeeze().mul_(y)
@@ -88,9 +120,13 @@ def test_a_tensor_is_its_own_factor_in_place():
 
 def test_a_picked_gradient_is_added_once_for_each_pick():
     rng = np.random.default_rng(5)
-    for shape, index in [((6, 3), rng.integers(-6, 6, 200)), ((4, 5), (rng.integers(0, 4, 300), rng.integers(-5, 5, 300))),
-                         ((3, 4, 5), (slice(None), rng.integers(0, 4, 7))), ((5,), rng.integers(0, 5, (4, 50))),
-                         ((4, 3, 2), (rng.integers(0, 4, (9, 1)), rng.integers(0, 3, 8)))]:
+    for shape, index in [
+        ((6, 3), rng.integers(-6, 6, 200)),
+        ((4, 5), (rng.integers(0, 4, 300), rng.integers(-5, 5, 300))),
+        ((3, 4, 5), (slice(None), rng.integers(0, 4, 7))),
+        ((5,), rng.integers(0, 5, (4, 50))),
+        ((4, 3, 2), (rng.integers(0, 4, (9, 1)), rng.integers(0, 3, 8))),
+    ]:
         x = leaf(*shape)
         parts = index if isinstance(index, tuple) else (index,)
         picks = tuple(gl.from_numpy(i) if isinstance(i, np.ndarray) else i for i in parts)
@@ -104,12 +140,14 @@ def test_a_picked_gradient_is_added_once_for_each_pick():
 
 def test_deprecated_spellings_warn():
     x = gl.ones(2, 3, 4)
-    for use, text in [(lambda: x.T, "The use of `x.T` on tensors of dimension other than 2"),
-                      (lambda: x[0, 0, 0].T, "Tensor.T is deprecated on 0-D tensors"),
-                      (x[0, 0, 0].adjoint, "adjoint\\(\\) is deprecated on 0-D tensors"),
-                      (lambda: gl.meshgrid(x[0, 0], x[0, 0]), "gradlab.meshgrid: in an upcoming release"),
-                      (lambda: x[gl.tensor([1, 0], dtype=gl.uint8)], "indexing with dtype gradlab.uint8 is now deprecated"),
-                      (lambda: x[[[0, 1], [1, 2]]], "Using a non-tuple sequence for multidimensional indexing is deprecated")]:
+    for use, text in [
+        (lambda: x.T, "The use of `x.T` on tensors of dimension other than 2"),
+        (lambda: x[0, 0, 0].T, "Tensor.T is deprecated on 0-D tensors"),
+        (x[0, 0, 0].adjoint, "adjoint\\(\\) is deprecated on 0-D tensors"),
+        (lambda: gl.meshgrid(x[0, 0], x[0, 0]), "gradlab.meshgrid: in an upcoming release"),
+        (lambda: x[gl.tensor([1, 0], dtype=gl.uint8)], "indexing with dtype gradlab.uint8 is now deprecated"),
+        (lambda: x[[[0, 1], [1, 2]]], "Using a non-tuple sequence for multidimensional indexing is deprecated"),
+    ]:
         with pytest.warns(UserWarning, match=text) as caught:
             use()
         assert caught[0].filename == __file__
@@ -149,8 +187,12 @@ def test_a_view_made_under_no_grad_may_not_be_written_to_outside():
 
 
 def test_one_of_several_views_may_not_be_written_to():
-    for split, name in [(lambda x: x.unbind(), "Unbind"), (lambda x: x.chunk(2), "Split"), (list, "Unbind"),
-                        (lambda x: x.split([1, 2]), "SplitWithSizes")]:
+    for split, name in [
+        (lambda x: x.unbind(), "Unbind"),
+        (lambda x: x.chunk(2), "Split"),
+        (list, "Unbind"),
+        (lambda x: x.split([1, 2]), "SplitWithSizes"),
+    ]:
         parts = split(leaf(3, 2) * 1)
         with pytest.raises(RuntimeError, match=f"Output 1 of {name} is a view and is being modified inplace"):
             parts[1].add_(1)
@@ -163,7 +205,7 @@ def test_an_expanded_tensor_cannot_be_written_to():
     for write in (lambda: x.add_(1), lambda: x.__setitem__(slice(None), 1), x.zero_):
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
             write()
-    x[0] = 1                                                                         # one row has each element once
+    x[0] = 1  # one row has each element once
     assert x.tolist() == [[1, 1, 1]] * 2
 
 

@@ -1,4 +1,5 @@
 """Watchers: what they see, in which thread, and that they leave in any order."""
+
 from __future__ import annotations
 
 import threading
@@ -31,17 +32,27 @@ class Log(Watcher):
 
 
 def test_what_is_seen():
-    x = gl.tensor([1., 2.])
+    x = gl.tensor([1.0, 2.0])
     with watching(Log()) as log:
         x * 2
         x.detach()
         _ = x.data
-        x + gl.tensor([1., 2.], dtype=gl.float64)
+        x + gl.tensor([1.0, 2.0], dtype=gl.float64)
         x.mul_(2)
-        x[0] = 3.
+        x[0] = 3.0
     x * 3
-    assert log.seen == ["mul", "detach", "data", "float32 as float64", "add", "mul", "wrote", ("stored", []), "wrote",
-                        ("stored", [(0, Ellipsis)])]
+    assert log.seen == [
+        "mul",
+        "detach",
+        "data",
+        "float32 as float64",
+        "add",
+        "mul",
+        "wrote",
+        ("stored", []),
+        "wrote",
+        ("stored", [(0, Ellipsis)]),
+    ]
 
 
 def test_they_leave_in_any_order():
@@ -83,6 +94,7 @@ def test_an_error_in_a_watcher_is_the_callers():
 
 def test_a_watcher_is_told_what_it_overrides():
     """One of sweeps costs operations nothing, one of operations costs sweeps nothing."""
+
     class OfSweeps(Watcher):
         visited = 0
 

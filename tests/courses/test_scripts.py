@@ -2,6 +2,7 @@
 
 `python tests/courses/test_scripts.py`, where torch is installed, records it anew.
 """
+
 from __future__ import annotations
 
 import subprocess
@@ -38,7 +39,8 @@ def test_a_script_for_torch_prints_the_same(script):
 def test_recorded_is_what_torch_prints(script):
     pytest.importorskip("torch")
     assert printed(str(script)) == script.with_suffix(".txt").read_text() or plain(printed(str(script))) == plain(
-        script.with_suffix(".txt").read_text())
+        script.with_suffix(".txt").read_text()
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What a user writes with datasets and loaders, run alike on torch (to record) and on gradlab (to compare)."""
+
 from __future__ import annotations
 
 import warnings
@@ -30,6 +31,7 @@ def plain(data: Any) -> Any:
 
 def orders(seed: int, count: int = 10, rounds: int = 3, own: bool = False, **settings: Any) -> Case:
     """What several passes over a loader give, and the next number of the stream."""
+
     def case(lib: Any) -> Any:
         data = module(lib).TensorDataset(lib.arange(count), lib.arange(count) * 10)
         lib.manual_seed(seed)
@@ -37,6 +39,7 @@ def orders(seed: int, count: int = 10, rounds: int = 3, own: bool = False, **set
         loader = module(lib).DataLoader(data, **settings, **generator)
         passes = [[plain(batch) for batch in loader] for _ in range(rounds)]
         return [len(loader), passes, lib.rand(2).tolist()]
+
     return case
 
 
@@ -44,8 +47,10 @@ def interrupted(lib: Any) -> Any:
     """Passes that are not finished, and two at a time."""
     lib.manual_seed(4)
     generator = lib.Generator().manual_seed(5)
-    loaders = [module(lib).DataLoader(range(12), batch_size=5, shuffle=True),
-               module(lib).DataLoader(range(12), batch_size=5, shuffle=True, generator=generator)]
+    loaders = [
+        module(lib).DataLoader(range(12), batch_size=5, shuffle=True),
+        module(lib).DataLoader(range(12), batch_size=5, shuffle=True, generator=generator),
+    ]
     found = []
     for loader in loaders:
         first, second = iter(loader), iter(loader)
@@ -58,6 +63,7 @@ def sampled(make: Callable[[Any, Any, Any], Any], own: bool = False) -> Case:
         lib.manual_seed(11)
         sampler = make(module(lib), lib, lib.Generator().manual_seed(3) if own else None)
         return [len(sampler), list(sampler), list(sampler), lib.rand(1).tolist()]
+
     return case
 
 
@@ -83,22 +89,37 @@ def splits(*lengths: Any, own: bool = False) -> Case:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             parts = module(lib).random_split(range(100, 110), lengths, **generator)
-        return [[list(part.indices) for part in parts], [list(part) for part in parts if len(part)], [len(p) for p in parts],
-                [str(w.message) for w in seen]]
+        return [
+            [list(part.indices) for part in parts],
+            [list(part) for part in parts if len(part)],
+            [len(p) for p in parts],
+            [str(w.message) for w in seen],
+        ]
+
     return case
 
 
 BATCHES: dict[str, Callable[[Any], list[Any]]] = {
-    "ints": lambda lib: [1, 2], "floats": lambda lib: [1.5, 2.0], "float first": lambda lib: [1.5, 2],
-    "bools": lambda lib: [True, False], "strings": lambda lib: ["a", "b"], "bytes": lambda lib: [b"a", b"b"],
-    "tensors": lambda lib: [lib.ones(2), lib.zeros(2)], "scalars": lambda lib: [lib.tensor(1), lib.tensor(2)],
-    "pairs": lambda lib: [(1, lib.ones(2)), (2, lib.zeros(2))], "lists": lambda lib: [[1, 2], [3, 4]],
+    "ints": lambda lib: [1, 2],
+    "floats": lambda lib: [1.5, 2.0],
+    "float first": lambda lib: [1.5, 2],
+    "bools": lambda lib: [True, False],
+    "strings": lambda lib: ["a", "b"],
+    "bytes": lambda lib: [b"a", b"b"],
+    "tensors": lambda lib: [lib.ones(2), lib.zeros(2)],
+    "scalars": lambda lib: [lib.tensor(1), lib.tensor(2)],
+    "pairs": lambda lib: [(1, lib.ones(2)), (2, lib.zeros(2))],
+    "lists": lambda lib: [[1, 2], [3, 4]],
     "dicts": lambda lib: [{"a": 1, "b": (1, "x")}, {"a": 2, "b": (3, "y")}],
     "named tuples": lambda lib: [Pair(1, 2.0), Pair(3, 4.0)],
-    "arrays": lambda lib: [np.ones(2), np.zeros(2)], "float32 arrays": lambda lib: [np.ones((2, 2), np.float32)] * 3,
-    "one array": lambda lib: [np.arange(3)], "arrays without axes": lambda lib: [np.array(1.5)] * 2,
-    "NumPy floats": lambda lib: [np.float32(1), np.float32(2)], "NumPy ints": lambda lib: [np.int64(1), np.int64(2)],
-    "NumPy doubles": lambda lib: [np.float64(1.5)] * 2, "NumPy bools": lambda lib: [np.bool_(True)] * 2,
+    "arrays": lambda lib: [np.ones(2), np.zeros(2)],
+    "float32 arrays": lambda lib: [np.ones((2, 2), np.float32)] * 3,
+    "one array": lambda lib: [np.arange(3)],
+    "arrays without axes": lambda lib: [np.array(1.5)] * 2,
+    "NumPy floats": lambda lib: [np.float32(1), np.float32(2)],
+    "NumPy ints": lambda lib: [np.int64(1), np.int64(2)],
+    "NumPy doubles": lambda lib: [np.float64(1.5)] * 2,
+    "NumPy bools": lambda lib: [np.bool_(True)] * 2,
     "nested": lambda lib: [({"x": [lib.ones(1), 2]}, np.int32(3))] * 2,
 }
 
@@ -112,6 +133,7 @@ def stream_of(lib: Any, count: int) -> Any:
     class Numbers(module(lib).IterableDataset):
         def __iter__(self) -> Any:
             return iter(range(count))
+
     return Numbers()
 
 
@@ -119,9 +141,10 @@ def streams(lib: Any) -> Any:
     loader, numbers = module(lib).DataLoader, stream_of(lib, 7)
     lib.manual_seed(1)
     chained = module(lib).ChainDataset([stream_of(lib, 3), stream_of(lib, 2)])
-    return [[plain(batch) for batch in loader(numbers, **settings)]
-            for settings in ({"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}, {})] + [
-        [plain(batch) for batch in loader(chained, batch_size=2)], lib.rand(1).tolist()]
+    return [
+        [plain(batch) for batch in loader(numbers, **settings)]
+        for settings in ({"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}, {})
+    ] + [[plain(batch) for batch in loader(chained, batch_size=2)], lib.rand(1).tolist()]
 
 
 def datasets(lib: Any) -> Any:
@@ -129,7 +152,7 @@ def datasets(lib: Any) -> Any:
 
     class Squares(d.Dataset):
         def __getitem__(self, index: int) -> Any:
-            return lib.tensor([float(index)]), index ** 2
+            return lib.tensor([float(index)]), index**2
 
         def __len__(self) -> int:
             return 5
@@ -138,23 +161,42 @@ def datasets(lib: Any) -> Any:
     joined = squares + d.TensorDataset(lib.arange(3), lib.arange(3) * 2)
     subset = d.Subset(squares, [3, 1])
     stacked = d.StackDataset(x=squares, y=range(5))
-    return [len(joined), plain(joined[4]), plain(joined[5]), plain(joined[-1]), joined.cumulative_sizes, len(subset),
-            plain(subset[0]),
-            plain(list(d.DataLoader(d.Subset(subset, [1, 0]), batch_size=2))), plain(stacked[2]), len(stacked),
-            plain(d.StackDataset(range(3), "abc")[1]), plain(d.TensorDataset(lib.arange(6).view(3, 2))[1:]),
-            plain(d.Subset(d.TensorDataset(lib.arange(5)), [4, 2, 0])[[0, 1]]),
-            [plain(batch) for batch in d.DataLoader(squares, batch_size=2)],
-            [plain(batch) for batch in d.DataLoader(squares, batch_size=None)][:2],
-            list(d.DataLoader(squares, batch_size=4, collate_fn=lambda samples: [y for _, y in samples])),
-            plain(list(d.DataLoader(squares, sampler=[2, 0], batch_size=2))),
-            plain(list(d.DataLoader(squares, batch_sampler=[[2, 0], [1]])))]
+    return [
+        len(joined),
+        plain(joined[4]),
+        plain(joined[5]),
+        plain(joined[-1]),
+        joined.cumulative_sizes,
+        len(subset),
+        plain(subset[0]),
+        plain(list(d.DataLoader(d.Subset(subset, [1, 0]), batch_size=2))),
+        plain(stacked[2]),
+        len(stacked),
+        plain(d.StackDataset(range(3), "abc")[1]),
+        plain(d.TensorDataset(lib.arange(6).view(3, 2))[1:]),
+        plain(d.Subset(d.TensorDataset(lib.arange(5)), [4, 2, 0])[[0, 1]]),
+        [plain(batch) for batch in d.DataLoader(squares, batch_size=2)],
+        [plain(batch) for batch in d.DataLoader(squares, batch_size=None)][:2],
+        list(d.DataLoader(squares, batch_size=4, collate_fn=lambda samples: [y for _, y in samples])),
+        plain(list(d.DataLoader(squares, sampler=[2, 0], batch_size=2))),
+        plain(list(d.DataLoader(squares, batch_sampler=[[2, 0], [1]]))),
+    ]
 
 
 def settings_of(lib: Any) -> Any:
     loader = module(lib).DataLoader(range(10), 4, True, num_workers=0, pin_memory=False)
-    return [loader.batch_size, loader.drop_last, loader.num_workers, loader.pin_memory, type(loader.sampler).__name__,
-            type(loader.batch_sampler).__name__, loader.batch_sampler.batch_size, len(loader.dataset), len(loader),
-            loader.timeout]
+    return [
+        loader.batch_size,
+        loader.drop_last,
+        loader.num_workers,
+        loader.pin_memory,
+        type(loader.sampler).__name__,
+        type(loader.batch_sampler).__name__,
+        loader.batch_sampler.batch_size,
+        len(loader.dataset),
+        len(loader),
+        loader.timeout,
+    ]
 
 
 def raised(body: Callable[[Any, Any], Any]) -> Case:
@@ -164,6 +206,7 @@ def raised(body: Callable[[Any, Any], Any]) -> Case:
         except Exception as error:  # noqa: BLE001
             return {"raised": [type(error).__name__, str(error)]}
         return "no error"
+
     return case
 
 
@@ -179,26 +222,34 @@ ERRORS: dict[str, Callable[[Any, Any], Any]] = {
     "lengths": lambda lib, d: d.random_split(range(10), [3, 4]),
     "fractions": lambda lib, d: d.random_split(range(10), [0.5, 0.9]),
     "negative fraction": lambda lib, d: d.random_split(range(10), [1.5, -0.5]),
-    "workers": loader(num_workers=-1), "batch size 0": loader(batch_size=0), "batch size 2.5": loader(batch_size=2.5),
+    "workers": loader(num_workers=-1),
+    "batch size 0": loader(batch_size=0),
+    "batch size 2.5": loader(batch_size=2.5),
     "shuffle and sampler": loader(shuffle=True, sampler=[1]),
     "batch_size and batch_sampler": loader(batch_size=2, batch_sampler=[[1]]),
     "drop_last and batch_sampler": loader(drop_last=True, batch_sampler=[[1]]),
     "drop_last": loader(batch_size=None, drop_last=True),
-    "timeout": loader(timeout=-1), "prefetch": loader(prefetch_factor=2), "persistent": loader(persistent_workers=True),
+    "timeout": loader(timeout=-1),
+    "prefetch": loader(prefetch_factor=2),
+    "persistent": loader(persistent_workers=True),
     "shuffling nothing": lambda lib, d: d.DataLoader([], shuffle=True),
     "changed": lambda lib, d: setattr(d.DataLoader(data_of(lib)), "batch_size", 3),
-    "sizes": lambda lib, d: d.TensorDataset(lib.ones(2), lib.ones(3)), "nothing joined": lambda lib, d: d.ConcatDataset([]),
+    "sizes": lambda lib, d: d.TensorDataset(lib.ones(2), lib.ones(3)),
+    "nothing joined": lambda lib, d: d.ConcatDataset([]),
     "index": lambda lib, d: d.ConcatDataset([range(3), range(4)])[-8],
     "no samples": lambda lib, d: d.RandomSampler([1], num_samples=0),
     "replacement": lambda lib, d: d.RandomSampler([1], replacement=1),
-    "batch of 0": lambda lib, d: d.BatchSampler([1], 0, False), "drop_last 0": lambda lib, d: d.BatchSampler([1], 1, 0),
+    "batch of 0": lambda lib, d: d.BatchSampler([1], 0, False),
+    "drop_last 0": lambda lib, d: d.BatchSampler([1], 1, 0),
     "no weighted samples": lambda lib, d: d.WeightedRandomSampler([1.0], 0),
     "matrix of weights": lambda lib, d: d.WeightedRandomSampler([[1.0]], 2),
     "weighted, replacement": lambda lib, d: d.WeightedRandomSampler([1.0], 2, 3),
     "unequal tensors": lambda lib, d: d.default_collate([lib.ones(2), lib.ones(3)]),
-    "unequal lists": lambda lib, d: d.default_collate([[1, 2], [3]]), "nothing": lambda lib, d: d.default_collate([None]),
+    "unequal lists": lambda lib, d: d.default_collate([[1, 2], [3]]),
+    "nothing": lambda lib, d: d.default_collate([None]),
     "array of strings": lambda lib, d: d.default_collate([np.array(["a"])]),
-    "no item": lambda lib, d: d.Dataset()[0], "no length": lambda lib, d: len(d.Dataset()),
+    "no item": lambda lib, d: d.Dataset()[0],
+    "no length": lambda lib, d: len(d.Dataset()),
     "stream, shuffle": lambda lib, d: d.DataLoader(stream_of(lib, 3), shuffle=True),
     "stream, sampler": lambda lib, d: d.DataLoader(stream_of(lib, 3), sampler=[1]),
     "stream, batch_sampler": lambda lib, d: d.DataLoader(stream_of(lib, 3), batch_sampler=[[1]]),
@@ -206,20 +257,31 @@ ERRORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 TOPICS: dict[str, dict[str, Case]] = {
     "loaders": {
-        "in order": orders(0, batch_size=4), "drop_last": orders(0, batch_size=4, drop_last=True), "one by one": orders(0, 3),
+        "in order": orders(0, batch_size=4),
+        "drop_last": orders(0, batch_size=4, drop_last=True),
+        "one by one": orders(0, 3),
         "shuffled": orders(1, batch_size=4, shuffle=True),
         "shuffled, dropping": orders(2, 11, batch_size=4, shuffle=True, drop_last=True),
         "shuffled, 1000": orders(3, 1000, 2, batch_size=250, shuffle=True),
         "own stream": orders(4, own=True, batch_size=3, shuffle=True),
-        "own stream, in order": orders(4, own=True, batch_size=3), "single samples": orders(5, 4, batch_size=None, shuffle=True),
-        "interrupted": interrupted, "streams": streams, "datasets": datasets, "settings": settings_of, "converted": converted,
+        "own stream, in order": orders(4, own=True, batch_size=3),
+        "single samples": orders(5, 4, batch_size=None, shuffle=True),
+        "interrupted": interrupted,
+        "streams": streams,
+        "datasets": datasets,
+        "settings": settings_of,
+        "converted": converted,
         **{f"sampler {name}": sampled(make) for name, make in SAMPLERS.items()},
         **{f"sampler {name}, own stream": sampled(make, True) for name, make in SAMPLERS.items()},
-        **{f"split {lengths}": splits(*lengths)
-           for lengths            in ((7, 3), (0.5, 0.35, 0.15), (10,), (0.98, 0.01, 0.01), (1,), (5, 0, 5))},
+        **{
+            f"split {lengths}": splits(*lengths)
+            for lengths in ((7, 3), (0.5, 0.35, 0.15), (10,), (0.98, 0.01, 0.01), (1,), (5, 0, 5))
+        },
         "split by a seed": splits(0.8, 0.2, own=True),
-        **{f"collate {name}": lambda lib, batch=batch: plain(module(lib).default_collate(batch(lib)))
-           for name, batch in BATCHES.items()},
+        **{
+            f"collate {name}": lambda lib, batch=batch: plain(module(lib).default_collate(batch(lib)))
+            for name, batch in BATCHES.items()
+        },
     },
     "data_errors": {name: raised(body) for name, body in ERRORS.items()},
 }

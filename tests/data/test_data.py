@@ -2,6 +2,7 @@
 
 The cases are in `data_cases.py`, what torch made of them in `expected/`.
 """
+
 from __future__ import annotations
 
 import json
@@ -43,11 +44,13 @@ def test_recorded_is_what_torch_does(topic: str) -> None:
 
 
 def test_torch_utils_data_is_found() -> None:
-    program = ("import gradlab; gradlab.as_torch()\n"
-               "import torch, torch.optim as optim\n"
-               "from torch.utils.data import DataLoader, TensorDataset\n"
-               "from torch.optim.lr_scheduler import StepLR\n"
-               "from torch.optim import Adam\n"
-               "assert torch.utils.data.DataLoader is gradlab.utils.data.DataLoader is DataLoader\n"
-               "assert optim.Adam is gradlab.optim.Adam is Adam")
+    program = (
+        "import gradlab; gradlab.as_torch()\n"
+        "import torch, torch.optim as optim\n"
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "from torch.optim.lr_scheduler import StepLR\n"
+        "from torch.optim import Adam\n"
+        "assert torch.utils.data.DataLoader is gradlab.utils.data.DataLoader is DataLoader\n"
+        "assert optim.Adam is gradlab.optim.Adam is Adam"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)

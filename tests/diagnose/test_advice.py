@@ -2,6 +2,7 @@
 
 The namespace has what the user has, under the user's name for the library, and nothing else.
 """
+
 from __future__ import annotations
 
 import linecache
@@ -18,95 +19,160 @@ NAMES = ["gl", "gradlab", "torch", "mine"]
 
 # What is typed (X is the library), and ∂(what is differentiated)/∂x or ∂w as a function of the namespace, worked by hand.
 PROGRAMS = {
-    "a product that is no scalar": ("""
+    "a product that is no scalar": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         y = X.tensor([4., 5., 6.])
         (x * y).backward()
-        """, "x", [4, 5, 6]),
-    "a sum that is no scalar": ("""
+        """,
+        "x",
+        [4, 5, 6],
+    ),
+    "a sum that is no scalar": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (x + x ** 2).backward()
-        """, "x", [3, 5, 7]),
-    "a sign": ("""
+        """,
+        "x",
+        [3, 5, 7],
+    ),
+    "a sign": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (-x).backward()
-        """, "x", [-1, -1, -1]),
-    "a name that is no scalar": ("""
+        """,
+        "x",
+        [-1, -1, -1],
+    ),
+    "a name that is no scalar": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         y = x ** 2
         y.backward()
-        """, "x", [2, 4, 6]),
-    "a choice": ("""
+        """,
+        "x",
+        [2, 4, 6],
+    ),
+    "a choice": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (x * 2 if len(x) else x).backward()
-        """, "x", [2, 2, 2]),
-    "weights of another shape": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "weights of another shape": (
+        """
         x = X.tensor([1., 2., 3.], requires_grad=True)
         (x * x).backward(X.ones(2))
-        """, "x", [2, 4, 6]),
-    "an output written to": ("""
+        """,
+        "x",
+        [2, 4, 6],
+    ),
+    "an output written to": (
+        """
         x = X.zeros(3, requires_grad=True)
         y = x.exp()
         y *= x + 1
         y.sum().backward()
-        """, "x", [2, 2, 2]),
-    "an attribute written to": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "an attribute written to": (
+        """
         x = X.zeros(3, requires_grad=True)
         class Model: pass
         model = Model()
         model.h = x.exp()
         model.h -= 1 if len(x) else 2
         model.h.sum().backward()
-        """, "x", [1, 1, 1]),
-    "an input written to by a method": ("""
+        """,
+        "x",
+        [1, 1, 1],
+    ),
+    "an input written to by a method": (
+        """
         x = X.ones(3, requires_grad=True)
         w = x * 1
         loss = (w * w).sum()
         w.mul_(2)
         loss.backward()
-        """, "x", [2, 2, 2]),
-    "an element written to": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "an element written to": (
+        """
         x = X.zeros(3, requires_grad=True)
         y = x.sigmoid()
         y[0] = 0.
         y.sum().backward()
-        """, "x", [0, 0.25, 0.25]),
-    "backward twice": ("""
+        """,
+        "x",
+        [0, 0.25, 0.25],
+    ),
+    "backward twice": (
+        """
         x = X.zeros(3, requires_grad=True)
         loss = x.exp().sum()
         loss.backward()
         loss.backward()
-        """, "x", [2, 2, 2]),
-    "grad twice": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "grad twice": (
+        """
         x = X.zeros(3, requires_grad=True)
         loss = x.exp().sum()
         g, = X.autograd.grad(loss, [x])
         loss.backward()
-        """, "x", [1, 1, 1]),
-    "a leaf updated with history": ("""
+        """,
+        "x",
+        [1, 1, 1],
+    ),
+    "a leaf updated with history": (
+        """
         w = X.ones(3, requires_grad=True)
         (w * w).sum().backward()
         w -= 0.5 * w.grad
-        """, "w", [2, 2, 2]),
-    "an element of a leaf": ("""
+        """,
+        "w",
+        [2, 2, 2],
+    ),
+    "an element of a leaf": (
+        """
         w = X.ones(3, requires_grad=True)
         w[0] = 1.
         (w * w).sum().backward()
-        """, "w", [2, 2, 2]),
-    "requires_grad forgotten": ("""
+        """,
+        "w",
+        [2, 2, 2],
+    ),
+    "requires_grad forgotten": (
+        """
         w = X.ones(3)
         loss = (w * 2).sum()
         loss.backward()
-        """, "w", [2, 2, 2]),
-    "a frozen model": ("""
+        """,
+        "w",
+        [2, 2, 2],
+    ),
+    "a frozen model": (
+        """
         model = X.nn.Linear(2, 1)
         model.requires_grad_(False)
         inputs = X.ones(3, 2)
         loss = model(inputs).sum()
         loss.backward()
         w = model.weight
-        """, "w", [[3, 3]]),
-    "a frozen model of a model": ("""
+        """,
+        "w",
+        [[3, 3]],
+    ),
+    "a frozen model of a model": (
+        """
         class Trainer: pass
         self = Trainer()
         self.net = X.nn.Sequential(X.nn.Linear(2, 1))
@@ -115,31 +181,50 @@ PROGRAMS = {
         loss = (self.net(inputs) - X.ones(3, 1)).sum()
         loss.backward()
         w = self.net[0].weight
-        """, "w", [[3, 3]]),
-    "detach on the way": ("""
+        """,
+        "w",
+        [[3, 3]],
+    ),
+    "detach on the way": (
+        """
         x = X.zeros(3, requires_grad=True)
         h = x.exp().detach()
         loss = (h * 2).sum()
         loss.backward()
-        """, "x", [2, 2, 2]),
-    "data on the way": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "data on the way": (
+        """
         x = X.ones(3, requires_grad=True)
         loss = (x.data ** 2).sum()
         loss.backward()
-        """, "x", [2, 2, 2]),
-    "a copy by tensor()": ("""
+        """,
+        "x",
+        [2, 2, 2],
+    ),
+    "a copy by tensor()": (
+        """
         x = X.ones(3, requires_grad=True)
         loss = X.tensor(x).sum()
         loss.backward()
-        """, "x", [1, 1, 1]),
-    "a hidden state carried over": ("""
+        """,
+        "x",
+        [1, 1, 1],
+    ),
+    "a hidden state carried over": (
+        """
         x = X.zeros(3, requires_grad=True)
         h = X.zeros(3)
         for step in range(3):
             h = (h + x).tanh()
             loss = h.sum()
             loss.backward()
-        """, "x", [3, 3, 3]),
+        """,
+        "x",
+        [3, 3, 3],
+    ),
 }
 UPDATES = {
     "a leaf that a step binds anew": "w = w - 0.25 * w.grad",
@@ -164,7 +249,7 @@ def run(source, name, file):
             exec(typed(lines, file), space)
         except RuntimeError as error:
             return space, lines, str(error)
-        except TypeError:                                       # None times a number, after a warning
+        except TypeError:  # None times a number, after a warning
             assert caught
     return space, lines, "".join(str(one.message) for one in caught)
 
@@ -184,8 +269,8 @@ def taken(source, message):
     number = int((at or failed or "00")[1]) - 1
 
     def with_line(new):
-        indent = lines[number][:len(lines[number]) - len(lines[number].lstrip())]
-        return "\n".join([*lines[:number], *(indent + one for one in new), *lines[number + 1:]])
+        indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+        return "\n".join([*lines[:number], *(indent + one for one in new), *lines[number + 1 :]])
 
     code, line = re.findall(r"`([^`]+)`", fix), lines[number].strip()
     if "instead of" in fix:
@@ -197,7 +282,7 @@ def taken(source, message):
         return [with_line([re.sub(r"backward\(.*\)$", f"backward({code[0]})", line)])]
     if fix.startswith("write") and "retain_graph" in fix:
         assert ast_call(code[0]) in line
-        return [with_line([line.replace(line[line.index(ast_call(code[0])):], code[0])])]
+        return [with_line([line.replace(line[line.index(ast_call(code[0])) :], code[0])])]
     if fix.startswith("detach() what one step hands"):
         return [source.rstrip("\n") + "\n    " + re.search(r"\((h = h\.detach\(\))\)", fix)[1] + "\n"]
     if "write x.clone(), or x itself" in fix:
@@ -212,7 +297,7 @@ def taken(source, message):
 
 def ast_call(code):
     """`loss.backward(` of `loss.backward(retain_graph=True)`."""
-    return code[:code.index("retain_graph")].rstrip(", ")
+    return code[: code.index("retain_graph")].rstrip(", ")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -235,13 +320,15 @@ def test_the_advice_as_printed_gives_the_gradient(program, name):
 def test_a_leaf_that_a_step_binds_anew_is_updated_in_place(update, name, where):
     """w² with step 1/4 from 1: w ← w − w/2. With `retain_grad()` the gradient would run through all steps before."""
     more = "    seen = w.grad\n" if where == "apart" else ""
-    source = ("w = X.tensor([1.], requires_grad=True)\nfor step in range(3):\n    loss = (w * w).sum()\n    w.grad = None\n"
-              f"    loss.backward()\n{more}    {UPDATES[update]}\n")
+    source = (
+        "w = X.tensor([1.], requires_grad=True)\nfor step in range(3):\n    loss = (w * w).sum()\n    w.grad = None\n"
+        f"    loss.backward()\n{more}    {UPDATES[update]}\n"
+    )
     source = source.replace("    w.grad = None\n", "    if w.is_leaf: w.grad = None\n")
     _, lines, message = run(source, name, f"step {update} {name} {where}.py")
     assert message.startswith("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.")
     assert "write `w.retain_grad()`" not in message
-    changed, = taken(lines, message)
+    (changed,) = taken(lines, message)
     space, _, said = run(changed, name, f"step again {update} {name} {where}.py")
     assert said == ""
     np.testing.assert_allclose(space["w"].detach().numpy(), [0.125])
@@ -278,8 +365,10 @@ def test_without_a_name_for_the_library_none_is_needed():
 
 @pytest.mark.parametrize("update", UPDATES.values())
 def test_the_step_is_found_where_lines_were_not_recorded(update):
-    source = ("w = gl.tensor([1.], requires_grad=True)\nw = w * 1\n(w * w).sum().backward()\nseen = w.grad\n"
-              f"if seen is not None:\n    {update}\n")
+    source = (
+        "w = gl.tensor([1.], requires_grad=True)\nw = w * 1\n(w * w).sum().backward()\nseen = w.grad\n"
+        f"if seen is not None:\n    {update}\n"
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         exec(typed(source.replace("X.", "gl."), f"unrecorded {update}.py"), {"gl": gl})

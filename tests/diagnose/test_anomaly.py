@@ -1,4 +1,5 @@
 """Anomaly mode: which operation failed in the backward pass, and where it was in the forward pass."""
+
 from __future__ import annotations
 
 import threading
@@ -40,8 +41,9 @@ def test_nan_is_found_with_the_line_of_the_forward_pass(t):
     def run():
         with t.autograd.detect_anomaly():
             x = leaf(t, 0.0, 1.0)
-            y = x.sqrt() * 0                                                   # the line of sqrt
+            y = x.sqrt() * 0  # the line of sqrt
             y.sum().backward()
+
     error, (first, second) = failing(run)
     assert error.startswith("Function 'SqrtBackward0' returned nan values in its 0th output.")
     assert first == ON
@@ -54,6 +56,7 @@ def test_which_output(t):
         x, y = leaf(t, 1.0), leaf(t, 0.0)
         with t.autograd.detect_anomaly():
             (x / y * 0).sum().backward()
+
     error, _ = failing(run)
     assert error.startswith("Function 'DivBackward0' returned nan values in its 0th output.")
 
@@ -61,6 +64,7 @@ def test_which_output(t):
         x, y = leaf(t, 0.0).detach(), leaf(t, 0.0)
         with t.autograd.detect_anomaly():
             (x / y).sum().backward()
+
     error, _ = failing(other)
     assert error.startswith("Function 'DivBackward0' returned nan values in its 1th output.")
 
@@ -72,10 +76,13 @@ def test_the_forward_pass_outside(t):
     def run():
         with t.autograd.detect_anomaly():
             y.backward()
+
     error, (_, second) = failing(run)
     assert error.startswith("Function 'SqrtBackward0' returned nan values in its 0th output.")
-    assert second.startswith("Error detected in SqrtBackward0. No forward pass information available. Enable detect anomaly "
-                             "during forward pass for more information.")
+    assert second.startswith(
+        "Error detected in SqrtBackward0. No forward pass information available. Enable detect anomaly "
+        "during forward pass for more information."
+    )
 
 
 def test_errors_of_a_rule(t):
@@ -90,8 +97,9 @@ def test_errors_of_a_rule(t):
 
     def run():
         with t.autograd.detect_anomaly():
-            y = Fails.apply(leaf(t, 1.0))                                      # the line of apply
+            y = Fails.apply(leaf(t, 1.0))  # the line of apply
             (y * 2).backward()
+
     error, (_, second) = failing(run, ValueError)
     assert error == "the rule's own"
     assert second.startswith("Error detected in FailsBackward. Traceback of forward call that caused the error:\n")
@@ -104,6 +112,7 @@ def test_errors_of_a_hook(t):
             y = leaf(t, 1.0).exp()
             y.register_hook(lambda g: 1 / 0)
             y.backward()
+
     _, (_, second) = failing(run, ZeroDivisionError)
     assert second.startswith("Error detected in ExpBackward0. Traceback of forward call")
 
@@ -112,17 +121,20 @@ def test_the_parents_of_a_second_derivative(t):
     def run():
         x = leaf(t, 0.0, 1.0)
         with t.autograd.detect_anomaly():
-            y = (x ** 1.5).sum()                                               # the line of pow
-            g, = t.autograd.grad(y, x, create_graph=True)                      # the line of the first
-            h, = t.autograd.grad(g.sum(), x, create_graph=True)                # the line of the second
+            y = (x**1.5).sum()  # the line of pow
+            (g,) = t.autograd.grad(y, x, create_graph=True)  # the line of the first
+            (h,) = t.autograd.grad(g.sum(), x, create_graph=True)  # the line of the second
             (h * 0).sum().backward()
+
     error, (_, *told) = failing(run)
     assert error.startswith("Function 'PowBackward0' returned nan values in its 0th output.")
     assert len(told) == 3
     assert told[0].startswith("Error detected in PowBackward0. Traceback of forward call that caused the error:\n")
     for text in told[1:]:
-        assert text.startswith("\n\nPrevious calculation was induced by PowBackward0. Traceback of forward call that induced the "
-                               "previous calculation:\n")
+        assert text.startswith(
+            "\n\nPrevious calculation was induced by PowBackward0. Traceback of forward call that induced the "
+            "previous calculation:\n"
+        )
     for text, mark in zip(told, ("# the line of the second", "# the line of the first", "# the line of pow"), strict=True):
         assert f'{HERE}", line {line_of(mark)}, in run' in text
 
@@ -130,8 +142,8 @@ def test_the_parents_of_a_second_derivative(t):
 def test_metadata(t):
     x = leaf(t, 1.0, 2.0)
     with t.autograd.set_detect_anomaly(True):
-        y = (x ** 3).sum()
-        g, = t.autograd.grad(y, x, create_graph=True)
+        y = (x**3).sum()
+        (g,) = t.autograd.grad(y, x, create_graph=True)
     trace = y.grad_fn.metadata["traceback_"]
     assert len(trace) == len(list(trace)) > 1 and all(isinstance(line, str) for line in trace)
     assert f'{HERE}", line ' in trace[-1] and trace[-1].count("\n") >= 2 and "".join(trace).endswith("\n")
@@ -186,9 +198,10 @@ def test_gradients_are_the_same_under_it(t):
         z = x * 1
         z[0] = z[1] * 2
         y = (t.cat([z.sin(), z.exp()]).reshape(2, 2) @ z).tanh().sum()
-        g, = t.autograd.grad(y, x, create_graph=True)
-        h, = t.autograd.grad(g.sum(), x)
+        (g,) = t.autograd.grad(y, x, create_graph=True)
+        (h,) = t.autograd.grad(g.sum(), x)
         return g.detach().numpy().tolist() + h.numpy().tolist()
+
     plain = gradient()
     with t.autograd.set_detect_anomaly(True):
         assert gradient() == plain
@@ -199,18 +212,22 @@ def test_what_the_nan_was_computed_from():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             (leaf(gl, 4.0, 0.0, 1.0).sqrt() * 0).sum().backward()
+
     error, _ = failing(run)
-    assert error == ("Function 'SqrtBackward0' returned nan values in its 0th output. It is the gradient with respect to input: "
-                     "1 of 3 elements are nan, the first at [1], computed from the gradient that came in = 0.0, its "
-                     "result = 0.0.")
+    assert error == (
+        "Function 'SqrtBackward0' returned nan values in its 0th output. It is the gradient with respect to input: "
+        "1 of 3 elements are nan, the first at [1], computed from the gradient that came in = 0.0, its "
+        "result = 0.0."
+    )
 
 
 def test_where_the_forward_pass_had_nan_first():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             x = leaf(gl, -1.0, 4.0)
-            y = (x.sqrt() + 1).exp()                                           # the line of the root
+            y = (x.sqrt() + 1).exp()  # the line of the root
             y.sum().backward()
+
     error, _ = failing(run)
     assert error.startswith("Function 'ExpBackward0' returned nan values in its 0th output.")
     line = line_of("# the line of the root")
@@ -221,6 +238,7 @@ def test_nan_that_the_forward_pass_was_given():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             (leaf(gl, 1.0, 2.0) * gl.tensor([1.0, float("nan")])).sum().backward()
+
     error, _ = failing(run)
     assert "the first at [1], computed from the gradient that came in = 1.0, its other = nan." in error
     assert "In the forward pass MulBackward0 was given nan" in error
@@ -231,6 +249,7 @@ def test_nan_that_backward_was_given():
         with gl.autograd.set_detect_anomaly(True):
             y = leaf(gl, 1.0, 2.0) * 2
             y.backward(gl.tensor([1.0, float("nan")]))
+
     error, _ = failing(run)
     assert "1 of 2 elements are nan, the first at [1]. The gradient that came in has nan already: backward() was given" in error
 
@@ -241,12 +260,14 @@ def test_batches_and_recorded_sweeps():
     def run():
         with gl.autograd.set_detect_anomaly(True):
             gl.autograd.grad(x.sqrt(), x, gl.tensor([[1.0, 1.0], [1.0, 0.0]]), is_grads_batched=True)
+
     error, _ = failing(run)
     assert "1 of 4 elements are nan, the first at [1, 1]" in error
 
     def recorded():
         with gl.autograd.set_detect_anomaly(True):
             gl.autograd.grad((x.sqrt() * 0).sum(), x, create_graph=True)
+
     error, _ = failing(recorded)
     assert error.startswith("Function 'SqrtBackward0' returned nan")
 
@@ -257,10 +278,11 @@ def test_the_traceback_marks_the_expression():
             x = leaf(gl, 0.0)
             y = 2 * x.sqrt() * 0
             y.backward()
+
     _, (told,) = failing(run)
     line, marks = told.splitlines()[-2:]
     assert line == "    y = 2 * x.sqrt() * 0"
-    assert marks in (" " * 12 + "^" * 8, " " * 12 + "~~~~~~^^")                      # the second since Python 3.13
+    assert marks in (" " * 12 + "^" * 8, " " * 12 + "~~~~~~^^")  # the second since Python 3.13
 
 
 def test_writes_are_recorded():
@@ -276,6 +298,7 @@ def test_writes_are_recorded():
 
 def test_beside_other_watchers():
     """As in a `%%grad` cell, whose watchers are there; and in hooks on saved tensors."""
+
     class Counting(Watcher):
         visits = ends = 0
 
@@ -291,11 +314,12 @@ def test_beside_other_watchers():
         with watching(counting), gl.autograd.graph.saved_tensors_hooks(lambda z: z.clone(), lambda z: z):
             gl.autograd.set_detect_anomaly(True)
             (x.sqrt() * 0).sum().backward()
+
     try:
         error, _ = failing(run)
         assert error.startswith("Function 'SqrtBackward0' returned nan")
         assert counting.visits >= 2 and counting.ends == 1
-        assert gl.is_anomaly_enabled()                                         # switched on for good, not for the block
+        assert gl.is_anomaly_enabled()  # switched on for good, not for the block
     finally:
         gl.autograd.set_detect_anomaly(False)
     assert not WATCHED and not watchers.active
@@ -319,6 +343,7 @@ def test_an_interrupt_is_not_an_anomaly():
             y = leaf(gl, 1.0).exp()
             y.register_hook(stop)
             y.backward()
+
     _, told = failing(run, KeyboardInterrupt)
     assert told == []
 
@@ -329,7 +354,7 @@ def test_errors_name_lines():
         x = leaf(gl, 1.0, 2.0)
         y = x.exp()
         with gl.no_grad():
-            y.zero_()                                                          # the line of the write
+            y.zero_()  # the line of the write
         error, _ = failing(lambda: y.sum().backward())
     assert f"line {line_of('# the line of the write')}" in error
 
@@ -348,8 +373,9 @@ def test_nan_of_a_custom_function(t, outputs, create_graph):
 
     def run():
         with t.autograd.set_detect_anomaly(True):
-            z = MyFunc.apply(leaf(t, 1.0), 2.0, leaf(t, 2.0) * 1)              # the line of the function
+            z = MyFunc.apply(leaf(t, 1.0), 2.0, leaf(t, 2.0) * 1)  # the line of the function
             sum([z] if outputs == 1 else z).backward(create_graph=create_graph)
+
     error, told = failing(run)
     assert error.startswith("Function 'MyFuncBackward' returned nan values in its ")
     assert f'{HERE}", line {line_of("# the line of the function")}, in run' in told[-1]
@@ -360,8 +386,9 @@ def test_nan_below_a_view_and_a_write(t):
         with t.autograd.set_detect_anomaly(True):
             x = leaf(t, 0.0, 1.0)
             y = x * 1
-            y[0] = (x[0].sqrt() * 0).reshape(())                               # the line of the root in a write
+            y[0] = (x[0].sqrt() * 0).reshape(())  # the line of the root in a write
             y.sum().backward()
+
     error, told = failing(run)
     assert error.startswith("Function 'SqrtBackward0' returned nan values in its 0th output.")
     assert f'{HERE}", line {line_of("# the line of the root in a write")}, in run' in told[-1]

@@ -1,4 +1,5 @@
 """Errors about gradients name the operation, the line and the shortest way out. The mistakes are those that beginners make."""
+
 from __future__ import annotations
 
 import contextlib
@@ -50,269 +51,437 @@ UNUSED = "The differentiated Tensor at index 0 appears to not have been used in 
 
 # (what is typed, how torch's message begins, what is said below it)
 MISTAKES = {
-    "an output written to": ("""
+    "an output written to": (
+        """
         y = x.exp()
         y += 1
         y.sum().backward()
-        """, modified("[3]], which is output 0 of Exp,", 1, 0), {
-        "saved": "lesson.py line 1: `y = x.exp()` (its result, at version 0)",
-        "modified": "lesson.py line 2: `y += 1` (`+=`, to version 1)",
-        "fix": "write `y = y + 1` instead of `y += 1` on line 2"}),
-    "an input written to by a method, twice": ("""
+        """,
+        modified("[3]], which is output 0 of Exp,", 1, 0),
+        {
+            "saved": "lesson.py line 1: `y = x.exp()` (its result, at version 0)",
+            "modified": "lesson.py line 2: `y += 1` (`+=`, to version 1)",
+            "fix": "write `y = y + 1` instead of `y += 1` on line 2",
+        },
+    ),
+    "an input written to by a method, twice": (
+        """
         w = x * 1
         loss = (w * w).sum() + 1
         w.mul_(2)
         w.add_(gl.ones(3), alpha=2)
         loss.backward()
-        """, modified("[3]], which is output 0 of Add,", 2, 0), {
-        "saved": "lesson.py line 2, `w * w` in `loss = (w * w).sum() + 1` (`w`, at version 0)",
-        "modified": "lesson.py line 3: `w.mul_(2)` (mul_, to version 1, the first of 2 writes)",
-        "fix": "write `w = w.mul(2)` instead of `w.mul_(2)` on line 3"}),
-    "written before and after it was saved": ("""
+        """,
+        modified("[3]], which is output 0 of Add,", 2, 0),
+        {
+            "saved": "lesson.py line 2, `w * w` in `loss = (w * w).sum() + 1` (`w`, at version 0)",
+            "modified": "lesson.py line 3: `w.mul_(2)` (mul_, to version 1, the first of 2 writes)",
+            "fix": "write `w = w.mul(2)` instead of `w.mul_(2)` on line 3",
+        },
+    ),
+    "written before and after it was saved": (
+        """
         w = x * 1
         w.mul_(2)
         y = x / w
         w.sub_(1)
         y.sum().backward()
-        """, modified("[3]], which is output 0 of Sub,", 2, 1), {
-        "saved": "lesson.py line 3: `y = x / w` (`w`, at version 1)",
-        "modified": "lesson.py line 4: `w.sub_(1)` (sub_, to version 2)",
-        "fix": "write `w = w.sub(1)` instead of `w.sub_(1)` on line 4"}),
-    "an element written to": ("""
+        """,
+        modified("[3]], which is output 0 of Sub,", 2, 1),
+        {
+            "saved": "lesson.py line 3: `y = x / w` (`w`, at version 1)",
+            "modified": "lesson.py line 4: `w.sub_(1)` (sub_, to version 2)",
+            "fix": "write `w = w.sub(1)` instead of `w.sub_(1)` on line 4",
+        },
+    ),
+    "an element written to": (
+        """
         y = x.sigmoid()
         y[0] = 0.
         y.sum().backward()
-        """, modified("[3]], which is output 0 of Sigmoid,", 1, 0), {
-        "modified": "lesson.py line 2: `y[0] = 0.` (item assignment, to version 1)",
-        "fix": "put `y = y.clone()` before line 2, so that the saved values stay as they are"}),
-    "written through a view": ("""
+        """,
+        modified("[3]], which is output 0 of Sigmoid,", 1, 0),
+        {
+            "modified": "lesson.py line 2: `y[0] = 0.` (item assignment, to version 1)",
+            "fix": "put `y = y.clone()` before line 2, so that the saved values stay as they are",
+        },
+    ),
+    "written through a view": (
+        """
         c = x.outer(x).tanh()
         c.diagonal().add_(-1).pow_(2)
         c.sum().backward()
-        """, modified("[3, 3]], which is output 0 of Tanh,", 2, 0), {
-        "modified": "lesson.py line 2: `c.diagonal().add_(-1).pow_(2)` (add_, to version 1, the first of 2 writes)",
-        "fix": "put `c = c.clone()` before line 2, so that the saved values stay as they are"}),
-    "written through a detached twin": ("""
+        """,
+        modified("[3, 3]], which is output 0 of Tanh,", 2, 0),
+        {
+            "modified": "lesson.py line 2: `c.diagonal().add_(-1).pow_(2)` (add_, to version 1, the first of 2 writes)",
+            "fix": "put `c = c.clone()` before line 2, so that the saved values stay as they are",
+        },
+    ),
+    "written through a detached twin": (
+        """
         y = x.sigmoid()
         shown = y.detach()
         shown[0] = 0.
         y.sum().backward()
-        """, MODIFIED, {
-        "modified": "lesson.py line 3: `shown[0] = 0.` (item assignment, to version 1)",
-        "fix": "detach() shares the memory: write detach().clone() on line 2"}),
-    "inplace=True": ("""
+        """,
+        MODIFIED,
+        {
+            "modified": "lesson.py line 3: `shown[0] = 0.` (item assignment, to version 1)",
+            "fix": "detach() shares the memory: write detach().clone() on line 2",
+        },
+    ),
+    "inplace=True": (
+        """
         h = x.sigmoid()
         gl.nn.functional.relu(h, inplace=True).sum().backward()
-        """, MODIFIED, {
-        "modified": "lesson.py line 2: `gl.nn.functional.relu(h, inplace=True).sum().backward()` (relu, to version 1)",
-        "fix": "leave `inplace=True` out on line 2"}),
-    "an optimizer's step between two losses": ("""
+        """,
+        MODIFIED,
+        {
+            "modified": "lesson.py line 2: `gl.nn.functional.relu(h, inplace=True).sum().backward()` (relu, to version 1)",
+            "fix": "leave `inplace=True` out on line 2",
+        },
+    ),
+    "an optimizer's step between two losses": (
+        """
         w = gl.ones(3, requires_grad=True)
         optimizer = gl.optim.SGD([w], lr=0.1)
         first, second = (w * w).sum(), (w ** 3).sum()
         first.backward()
         optimizer.step()
         second.backward()
-        """, modified("[3]]", 1, 0), {
-        "saved": "lesson.py line 3, `w ** 3` in `first, second = (w * w).sum(), (w ** 3).sum()` (`w`, at version 0)",
-        "modified": "lesson.py line 5: `optimizer.step()` (step() of an optimizer, to version 1)",
-        "fix": "run every backward() before step() on line 5, or compute the loss again after it"}),
-    "a leaf updated too early": ("""
+        """,
+        modified("[3]]", 1, 0),
+        {
+            "saved": "lesson.py line 3, `w ** 3` in `first, second = (w * w).sum(), (w ** 3).sum()` (`w`, at version 0)",
+            "modified": "lesson.py line 5: `optimizer.step()` (step() of an optimizer, to version 1)",
+            "fix": "run every backward() before step() on line 5, or compute the loss again after it",
+        },
+    ),
+    "a leaf updated too early": (
+        """
         loss = (x * x).sum()
         with gl.no_grad():
             x -= 0.1 * x
         loss.backward()
-        """, MODIFIED, {
-        "modified": "lesson.py line 3: `x -= 0.1 * x` (`-=`, to version 1)",
-        "fix": "run backward() before the write on line 3, or compute the loss again after it"}),
-    "backward twice": ("""
+        """,
+        MODIFIED,
+        {
+            "modified": "lesson.py line 3: `x -= 0.1 * x` (`-=`, to version 1)",
+            "fix": "run backward() before the write on line 3, or compute the loss again after it",
+        },
+    ),
+    "backward twice": (
+        """
         loss = x.exp().sum()
         loss.backward()
         loss.backward()
-        """, TWICE, {
-        "freed": "lesson.py line 1, `x.exp()` in `loss = x.exp().sum()` (ExpBackward0)",
-        "by": "lesson.py line 2: `loss.backward()`",
-        "fix": "write `loss.backward(retain_graph=True)` on line 2, or add the losses and call backward() once"}),
-    "autograd.grad, then backward of a shared part": ("""
+        """,
+        TWICE,
+        {
+            "freed": "lesson.py line 1, `x.exp()` in `loss = x.exp().sum()` (ExpBackward0)",
+            "by": "lesson.py line 2: `loss.backward()`",
+            "fix": "write `loss.backward(retain_graph=True)` on line 2, or add the losses and call backward() once",
+        },
+    ),
+    "autograd.grad, then backward of a shared part": (
+        """
         h = x.tanh()
         g, = gl.autograd.grad(h.sum(), x)
         (2 * h).sum().backward()
-        """, TWICE, {
-        "freed": "lesson.py line 1: `h = x.tanh()` (TanhBackward0)",
-        "by": "lesson.py line 2: `g, = gl.autograd.grad(h.sum(), x)`",
-        "fix": "write `gl.autograd.grad(h.sum(), x, retain_graph=True)` on line 2, or add the losses and call backward() once"}),
-    "a hidden state carried over": ("""
+        """,
+        TWICE,
+        {
+            "freed": "lesson.py line 1: `h = x.tanh()` (TanhBackward0)",
+            "by": "lesson.py line 2: `g, = gl.autograd.grad(h.sum(), x)`",
+            "fix": "write `gl.autograd.grad(h.sum(), x, retain_graph=True)` on line 2, or add the losses and call backward() once",  # noqa: E501
+        },
+    ),
+    "a hidden state carried over": (
+        """
         h = gl.zeros(3)
         for step in range(3):
             h = (h + x).tanh()
             loss = h.sum()
             loss.backward()
-        """, TWICE, {
-        "freed": "lesson.py line 3: `h = (h + x).tanh()` (TanhBackward0)",
-        "by": "lesson.py line 5: `loss.backward()`",
-        "carried": ("lesson.py line 3: `h = (h + x).tanh()`: this result is older than that call, and what is differentiated "
-                    "here was computed from it afterwards"),
-        "fix": "detach() what one step hands to the next (h = h.detach()), or compute it again in each step"}),
-    "detached on the way": ("""
+        """,
+        TWICE,
+        {
+            "freed": "lesson.py line 3: `h = (h + x).tanh()` (TanhBackward0)",
+            "by": "lesson.py line 5: `loss.backward()`",
+            "carried": (
+                "lesson.py line 3: `h = (h + x).tanh()`: this result is older than that call, and what is differentiated "
+                "here was computed from it afterwards"
+            ),
+            "fix": "detach() what one step hands to the next (h = h.detach()), or compute it again in each step",
+        },
+    ),
+    "detached on the way": (
+        """
         h = x.exp().detach()
         loss = (h * 2).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1: `h = x.exp().detach()`",
-        "why": "detach() gives the values of the result of ExpBackward0 (shape [3]) without their history",
-        "fix": "leave detach() out on line 1, if its gradient is wanted"}),
-    ".data on the way": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1: `h = x.exp().detach()`",
+            "why": "detach() gives the values of the result of ExpBackward0 (shape [3]) without their history",
+            "fix": "leave detach() out on line 1, if its gradient is wanted",
+        },
+    ),
+    ".data on the way": (
+        """
         loss = (x.data ** 2).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1, `x.data` in `loss = (x.data ** 2).sum()`",
-        "why": ".data gives the values of a leaf (shape [3]) without their history",
-        "fix": "leave .data out on line 1, if its gradient is wanted"}),
-    "no_grad on the way": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1, `x.data` in `loss = (x.data ** 2).sum()`",
+            "why": ".data gives the values of a leaf (shape [3]) without their history",
+            "fix": "leave .data out on line 1, if its gradient is wanted",
+        },
+    ),
+    "no_grad on the way": (
+        """
         with gl.no_grad():
             h = x * 2
         loss = h.sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 2: `h = x * 2`",
-        "why": "computed from a leaf (shape [3]) while no_grad() or set_grad_enabled(False) held",
-        "fix": "compute it outside no_grad() on line 2"}),
-    "requires_grad forgotten": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 2: `h = x * 2`",
+            "why": "computed from a leaf (shape [3]) while no_grad() or set_grad_enabled(False) held",
+            "fix": "compute it outside no_grad() on line 2",
+        },
+    ),
+    "requires_grad forgotten": (
+        """
         w, b = gl.ones(3), gl.zeros(())
         loss = (w * 2 + b).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "made": "lesson.py line 2, `w * 2` in `loss = (w * 2 + b).sum()`",
-        "why": "none of its inputs required grad",
-        "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by"}),
-    "integers": ("""
+        """,
+        NO_GRAPH,
+        {
+            "made": "lesson.py line 2, `w * 2` in `loss = (w * 2 + b).sum()`",
+            "why": "none of its inputs required grad",
+            "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by",
+        },
+    ),
+    "integers": (
+        """
         w = gl.tensor([1, 2, 3])
         loss = (w / 2).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "made": "lesson.py line 2, `w / 2` in `loss = (w / 2).sum()`",
-        "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by"}),
-    "an integer loss": ("""
+        """,
+        NO_GRAPH,
+        {
+            "made": "lesson.py line 2, `w / 2` in `loss = (w / 2).sum()`",
+            "fix": "call w.requires_grad_() before line 2, if w is what to differentiate by",
+        },
+    ),
+    "an integer loss": (
+        """
         w = gl.tensor([1, 2, 3])
         w.sum().backward()
-        """, f"{NO_GRAPH}. It has dtype gradlab.int64, and integers and bools carry no gradient: write data as 1. ", {}),
-    "integers, then a mean": ("""
+        """,
+        f"{NO_GRAPH}. It has dtype gradlab.int64, and integers and bools carry no gradient: write data as 1. ",
+        {},
+    ),
+    "integers, then a mean": (
+        """
         w = gl.tensor([1, 2, 3])
         w.float().mean().backward()
-        """, NO_GRAPH, {
-        "made": "lesson.py line 2, `w.float()` in `w.float().mean().backward()`",
-        "why": "none of its inputs required grad: they have dtype gradlab.int64, and integers and bools carry no gradient",
-        "fix": "make its data floating point (1. and not 1), and call w.requires_grad_() before line 2"}),
-    "accuracy for a loss": ("""
+        """,
+        NO_GRAPH,
+        {
+            "made": "lesson.py line 2, `w.float()` in `w.float().mean().backward()`",
+            "why": "none of its inputs required grad: they have dtype gradlab.int64, and integers and bools carry no gradient",
+            "fix": "make its data floating point (1. and not 1), and call w.requires_grad_() before line 2",
+        },
+    ),
+    "accuracy for a loss": (
+        """
         right = (x > 0).float()
         right.mean().backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1, `x > 0` in `right = (x > 0).float()`",
-        "why": "a comparison of a leaf (shape [3]) gives bools, which have no gradient",
-        "fix": "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)"}),
-    "argmax": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1, `x > 0` in `right = (x > 0).float()`",
+            "why": "a comparison of a leaf (shape [3]) gives bools, which have no gradient",
+            "fix": "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)",
+        },
+    ),
+    "argmax": (
+        """
         guess = x.argmax() * 1.
         guess.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1, `x.argmax()` in `guess = x.argmax() * 1.`",
-        "why": "a position among a leaf (shape [3]) is an integer, and has no gradient",
-        "fix": "differentiate what comes before argmax on line 1: max, or softmax in its place"}),
-    "a cast to integers": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1, `x.argmax()` in `guess = x.argmax() * 1.`",
+            "why": "a position among a leaf (shape [3]) is an integer, and has no gradient",
+            "fix": "differentiate what comes before argmax on line 1: max, or softmax in its place",
+        },
+    ),
+    "a cast to integers": (
+        """
         loss = x.long().float().sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1, `x.long()` in `loss = x.long().float().sum()`",
-        "fix": "leave the cast out on line 1"}),
-    "item() and back": ("""
+        """,
+        NO_GRAPH,
+        {"lost": "lesson.py line 1, `x.long()` in `loss = x.long().float().sum()`", "fix": "leave the cast out on line 1"},
+    ),
+    "item() and back": (
+        """
         total = (x * x).sum().item()
         loss = gl.tensor(total) * 2
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1: `total = (x * x).sum().item()`",
-        "made": "lesson.py line 2: `loss = gl.tensor(total) * 2`",
-        "fix": "go on with the tensor itself on line 1 (`gl.stack` puts several together)"}),
-    "items gathered in a list": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1: `total = (x * x).sum().item()`",
+            "made": "lesson.py line 2: `loss = gl.tensor(total) * 2`",
+            "fix": "go on with the tensor itself on line 1 (`gl.stack` puts several together)",
+        },
+    ),
+    "items gathered in a list": (
+        """
         losses = []
         for i in range(3):
             losses.append((x * i).sum().item())
         total = gl.tensor(losses).mean()
         total.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 3, `(x * i).sum().item()` in `losses.append((x * i).sum().item())`",
-        "made": "lesson.py line 4: `total = gl.tensor(losses).mean()`",
-        "fix": "go on with the tensor itself on line 3 (`gl.stack` puts several together)"}),
-    "a number printed, which has nothing to do with it": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 3, `(x * i).sum().item()` in `losses.append((x * i).sum().item())`",
+            "made": "lesson.py line 4: `total = gl.tensor(losses).mean()`",
+            "fix": "go on with the tensor itself on line 3 (`gl.stack` puts several together)",
+        },
+    ),
+    "a number printed, which has nothing to do with it": (
+        """
         seen = (x * x).sum().item()
         w = gl.ones(3)
         loss = (w * 2).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": None,
-        "perhaps": ("its numbers came through lesson.py line 1: `seen = (x * x).sum().item()`: there it made a Python number of "
-                    "the result of SumBackward0 (shape []), and numbers have no history"),
-        "made": "lesson.py line 3, `w * 2` in `loss = (w * 2).sum()`",
-        "fix": ("go on with the tensor itself on line 1 (`gl.stack` puts several together), if they did; if not, call "
-                "requires_grad_() before line 3 on what to differentiate by")}),
-    "a copy by tensor()": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": None,
+            "perhaps": (
+                "its numbers came through lesson.py line 1: `seen = (x * x).sum().item()`: there it made a Python number of "
+                "the result of SumBackward0 (shape []), and numbers have no history"
+            ),
+            "made": "lesson.py line 3, `w * 2` in `loss = (w * 2).sum()`",
+            "fix": (
+                "go on with the tensor itself on line 1 (`gl.stack` puts several together), if they did; if not, call "
+                "requires_grad_() before line 3 on what to differentiate by"
+            ),
+        },
+    ),
+    "a copy by tensor()": (
+        """
         loss = gl.tensor(x).sum()
         loss.backward()
-        """, NO_GRAPH, {
-        "lost": "lesson.py line 1, `gl.tensor(x)` in `loss = gl.tensor(x).sum()`",
-        "why": "`gl.tensor(x)` copies the values of a leaf (shape [3]) without their history",
-        "fix": "write x.clone(), or x itself on line 1"}),
-    "a name bound again": ("""
+        """,
+        NO_GRAPH,
+        {
+            "lost": "lesson.py line 1, `gl.tensor(x)` in `loss = gl.tensor(x).sum()`",
+            "why": "`gl.tensor(x)` copies the values of a leaf (shape [3]) without their history",
+            "fix": "write x.clone(), or x itself on line 1",
+        },
+    ),
+    "a name bound again": (
+        """
         loss = (x * 2).sum()
         x = x + 0
         gl.autograd.grad(loss, x)
-        """, UNUSED, {
-        "why": ("it was computed from what the outputs were computed from (lesson.py line 2: `x = x + 0`), but they do not go "
-                "through it")}),
-    "used behind detach": ("""
+        """,
+        UNUSED,
+        {
+            "why": (
+                "it was computed from what the outputs were computed from (lesson.py line 2: `x = x + 0`), but they do not go "
+                "through it"
+            )
+        },
+    ),
+    "used behind detach": (
+        """
         w = gl.ones(3, requires_grad=True)
         loss = (x * w.detach()).sum()
         gl.autograd.grad(loss, w)
-        """, UNUSED, {
-        "lost": "lesson.py line 2, `w.detach()` in `loss = (x * w.detach()).sum()`",
-        "fix": "leave detach() out on line 2, if its gradient is wanted"}),
-    "a copy made beforehand": ("""
+        """,
+        UNUSED,
+        {
+            "lost": "lesson.py line 2, `w.detach()` in `loss = (x * w.detach()).sum()`",
+            "fix": "leave detach() out on line 2, if its gradient is wanted",
+        },
+    ),
+    "a copy made beforehand": (
+        """
         w = x.detach().clone().requires_grad_()
         gl.autograd.grad((x * 2).sum(), w)
-        """, UNUSED, {
-        "why": ("it is a copy, and the outputs were computed from what it copies: lesson.py line 1, `x.detach()` in "
-                "`w = x.detach().clone().requires_grad_()`"),
-        "fix": "differentiate by the tensor that was used, or compute with the copy"}),
-    "an input without history": ("""
+        """,
+        UNUSED,
+        {
+            "why": (
+                "it is a copy, and the outputs were computed from what it copies: lesson.py line 1, `x.detach()` in "
+                "`w = x.detach().clone().requires_grad_()`"
+            ),
+            "fix": "differentiate by the tensor that was used, or compute with the copy",
+        },
+    ),
+    "an input without history": (
+        """
         h = x.data * 2
         gl.autograd.grad((x * h).sum(), h)
-        """, "One of the differentiated Tensors does not require grad", {
-        "lost": "lesson.py line 1, `x.data` in `h = x.data * 2`",
-        "fix": "leave .data out on line 1, if its gradient is wanted"}),
-    "another leaf": ("""
+        """,
+        "One of the differentiated Tensors does not require grad",
+        {"lost": "lesson.py line 1, `x.data` in `h = x.data * 2`", "fix": "leave .data out on line 1, if its gradient is wanted"},
+    ),
+    "another leaf": (
+        """
         w = gl.ones(2, requires_grad=True)
         gl.autograd.grad((x * 2).sum(), w)
-        """, UNUSED, {
-        "why": "it is a leaf of shape [2] that no operation of the graph used; the graph has 1 leaf, of shapes [3]"}),
-    "no scalar": ("""
+        """,
+        UNUSED,
+        {"why": "it is a leaf of shape [2] that no operation of the graph used; the graph has 1 leaf, of shapes [3]"},
+    ),
+    "no scalar": (
+        """
         y = x * 2
         y.backward()
-        """, "grad can be implicitly created only for scalar outputs", {
-        "at": "lesson.py line 2: `y.backward()`",
-        "fix": "write `y.sum().backward()`, or `y.backward(gl.ones_like(y))`"}),
-    "weights of another shape": ("""
+        """,
+        "grad can be implicitly created only for scalar outputs",
+        {"at": "lesson.py line 2: `y.backward()`", "fix": "write `y.sum().backward()`, or `y.backward(gl.ones_like(y))`"},
+    ),
+    "weights of another shape": (
+        """
         y = x * 2
         y.backward(gl.ones(2))
-        """, "Mismatch in shape: grad_output[0] has a shape of gradlab.Size([2]) and output[0] has a shape of ", {
-        "at": "lesson.py line 2: `y.backward(gl.ones(2))`",
-        "fix": "`gl.ones_like(y)` has the right shape: it weighs every element alike"}),
-    "a leaf updated with history": ("""
+        """,
+        "Mismatch in shape: grad_output[0] has a shape of gradlab.Size([2]) and output[0] has a shape of ",
+        {
+            "at": "lesson.py line 2: `y.backward(gl.ones(2))`",
+            "fix": "`gl.ones_like(y)` has the right shape: it weighs every element alike",
+        },
+    ),
+    "a leaf updated with history": (
+        """
         x -= 0.1 * x
-        """, "a leaf Variable that requires grad is being used in an in-place operation.", {
-        "at": "lesson.py line 1: `x -= 0.1 * x`",
-        "fix": "`with gl.no_grad(): x -= 0.1 * x`"}),
-    "an element of a leaf": ("""
+        """,
+        "a leaf Variable that requires grad is being used in an in-place operation.",
+        {"at": "lesson.py line 1: `x -= 0.1 * x`", "fix": "`with gl.no_grad(): x -= 0.1 * x`"},
+    ),
+    "an element of a leaf": (
+        """
         x[0] = 1.
-        """, "a view of a leaf Variable that requires grad is being used in an in-place operation.", {
-        "fix": "`with gl.no_grad(): x[0] = 1.`"}),
+        """,
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        {"fix": "`with gl.no_grad(): x[0] = 1.`"},
+    ),
 }
 
 
@@ -375,16 +544,21 @@ def test_an_error_after_the_block_still_knows_the_lines():
 
 def test_the_gradient_of_a_non_leaf_says_what_to_write():
     with gl.record_sites(), pytest.warns(UserWarning, match=r"^The \.grad attribute of a Tensor that is not a leaf") as caught:
-        exec(lesson("""
+        exec(
+            lesson("""
             x = gl.ones(3, requires_grad=True)
             hidden = x * 2
             hidden.sum().backward()
             print_me = hidden.grad
-            """), {"gl": gl})
+            """),
+            {"gl": gl},
+        )
     assert caught[0].filename == "lesson.py" and caught[0].lineno == 4
     assert facts(str(caught[0].message)) == {
-        "made": "lesson.py line 2: `hidden = x * 2` (MulBackward0)", "fix": "write `hidden.retain_grad()` before backward()",
-        "leaves": "x.grad has a gradient"}
+        "made": "lesson.py line 2: `hidden = x * 2` (MulBackward0)",
+        "fix": "write `hidden.retain_grad()` before backward()",
+        "leaves": "x.grad has a gradient",
+    }
 
 
 def test_the_same_warning_outside():

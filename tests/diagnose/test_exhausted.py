@@ -1,5 +1,6 @@
 """Too little memory: what was asked, what is held and by which saved tensors, what to do. On the host it is really too little;
 for a GPU's allocator the stand-in raises the error as CuPy's has it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +12,7 @@ from gradlab.core.errors import OutOfMemoryError
 from gradlab.core.tensor import constant
 from gradlab.diagnose.exhausted import amount
 
-HUGE = 1 << 50                                                          # bytes, more than any machine has
+HUGE = 1 << 50  # bytes, more than any machine has
 
 
 def test_a_result_that_does_not_fit():
@@ -25,7 +26,7 @@ def test_a_result_that_does_not_fit():
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("The graph holds"))
     assert "saved tensors. The largest:" in lines[at]
-    largest = [line for line in lines[at + 1:at + 6] if line.startswith("  ")]
+    largest = [line for line in lines[at + 1 : at + 6] if line.startswith("  ")]
     assert largest[0].strip().startswith("3.91 KiB") and "1000 float32" in largest[0]
     assert any("SinBackward0, its argument x" in line for line in largest)
     assert any("ExpBackward0, its result" in line for line in largest)
@@ -38,7 +39,7 @@ def test_memory_is_counted_once_and_five_are_shown():
     x = gl.ones(100, requires_grad=True)
     y = x
     for _ in range(9):
-        y = y * y                                                       # each saves its argument twice
+        y = y * y  # each saves its argument twice
     with pytest.raises(OutOfMemoryError) as caught:
         y.expand(HUGE // 400, 100) + 1
     text = str(caught.value)
@@ -77,13 +78,23 @@ def test_a_gpu_without_memory(monkeypatch):
 
     def full(self, other):
         raise CuPyError(20 << 20, 30 << 20)
+
     monkeypatch.setattr(StrictArray, "__array_ufunc__", lambda self, *args, **kwargs: full(self, None))
     monkeypatch.setattr(StrictArray, "__mul__", full)
-    with pytest.raises(OutOfMemoryError, match=r"^CUDA out of memory\. Tried to allocate 20\.00 MiB\. The operation was mul\."
-                                               r"(.|\n)*ExpBackward0, its result \(4×4 float64\)"):
+    with pytest.raises(
+        OutOfMemoryError,
+        match=r"^CUDA out of memory\. Tried to allocate 20\.00 MiB\. The operation was mul\."
+        r"(.|\n)*ExpBackward0, its result \(4×4 float64\)",
+    ):
         y * y
 
 
 def test_amounts():
     assert [amount(n) for n in (None, 12, 1 << 10, 20 << 20, 3 << 30, 1 << 50)] == [
-        "an unknown amount", "12 bytes", "1.00 KiB", "20.00 MiB", "3.00 GiB", "1024.00 TiB"]
+        "an unknown amount",
+        "12 bytes",
+        "1.00 KiB",
+        "20.00 MiB",
+        "3.00 GiB",
+        "1024.00 TiB",
+    ]

@@ -1,4 +1,5 @@
 """What is noted where: sites of operations, writes, losses; looked up as lines and sub-expressions; nothing left afterwards."""
+
 from __future__ import annotations
 
 import gc
@@ -40,10 +41,14 @@ def test_a_site_is_the_very_sub_expression():
     with gl.record_sites():
         space = ran("y = (x * 2 + x.exp()).sum()\nz = gl.stack(\n    [x,\n     y * x])\n")
     total = space["y"].node
-    plus, = total.edges
+    (plus,) = total.edges
     times, exp = plus.edges
     assert [place_of(node.site).expression for node in (total, plus, times, exp)] == [
-        "(x * 2 + x.exp()).sum()", "x * 2 + x.exp()", "x * 2", "x.exp()"]
+        "(x * 2 + x.exp()).sum()",
+        "x * 2 + x.exp()",
+        "x * 2",
+        "x.exp()",
+    ]
     assert {place_of(node.site).line for node in (total, plus, times, exp)} == {1}
     stack = place_of(space["z"].node.site)
     assert (stack.line, stack.end, stack.expression) == (2, 4, "gl.stack( [x, y * x])")
@@ -123,7 +128,7 @@ def test_losses_are_handed_on_and_never_chained(x):
             assert [loss.how for loss in (x * 2).lost] == ["inference_mode"]
         assert [loss.how for loss in (gl.ones(2) + 1).lost] == ["constant"]
         assert [loss.how for loss in (h + gl.ones(3)).lost] == ["detach"]
-        assert [loss.how for loss in ((x > 0) * 2.5).lost] == ["comparison"]           # promoted from bool on the way
+        assert [loss.how for loss in ((x > 0) * 2.5).lost] == ["comparison"]  # promoted from bool on the way
 
 
 def test_an_operation_knows_what_was_cut_off_from_it(x):
@@ -137,7 +142,7 @@ def test_an_operation_knows_what_was_cut_off_from_it(x):
 def test_a_sweep_leaves_its_site_in_what_it_frees(x):
     with gl.record_sites():
         space = ran("y = x.exp().sum()\ny.backward()\n", x=x)
-    exp, = space["y"].node.edges
+    (exp,) = space["y"].node.edges
     assert type(exp.saved) is Freed and place_of(exp.saved.site).line == 2
     z = x.exp()
     z.sum().backward()

@@ -1,4 +1,5 @@
 """Drawings: valid and inert SVG, measured text, colours for both themes, bounded bitmaps, one bundle."""
+
 from __future__ import annotations
 
 import base64
@@ -24,8 +25,11 @@ def square(size=40.0, colour="#2f7cc3", text="a square", alt="A square."):
 
 def noise(side):
     rng = np.random.default_rng(0)
-    body = "".join(f'<rect x="{x}" y="{y}" width="1" height="1" fill="#{rng.integers(1 << 24):06x}"/>'
-                   for x in range(side) for y in range(side))
+    body = "".join(
+        f'<rect x="{x}" y="{y}" width="1" height="1" fill="#{rng.integers(1 << 24):06x}"/>'
+        for x in range(side)
+        for y in range(side)
+    )
     return Drawing(body, side, side, "", "")
 
 
@@ -73,8 +77,9 @@ def test_line_ends_survive_in_attributes():
     assert ET.fromstring(f'<t a="{escape("one" + chr(10) + "two" + chr(9) + "x")}"/>').get("a") == "one\ntwo\tx"
 
 
-@pytest.mark.parametrize(("number", "said"), [(1.0, "1"), (-0.04, "0"), (2.24, "2.2"), (2.36, "2.4"), (-3.0, "-3"),
-                                              (1e5, "100000")])
+@pytest.mark.parametrize(
+    ("number", "said"), [(1.0, "1"), (-0.04, "0"), (2.24, "2.2"), (2.36, "2.4"), (-3.0, "-3"), (1e5, "100000")]
+)
 def test_coordinates_are_short(number, said):
     assert tidy(number) == said
 
@@ -100,10 +105,12 @@ def test_wide_characters_are_measured_wide():
 # -------------------------------------------------------------------------------------------------------------- colours
 def contrast(one, other):
     """WCAG 2.2, relative luminance and contrast ratio."""
+
     def luminance(colour):
-        channels = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -114,9 +121,19 @@ def test_what_stands_on_the_ground_is_seen_in_both_themes(name, ground):
     assert contrast(getattr(drawing_module, name), ground) >= 3
 
 
-@pytest.mark.parametrize(("text", "panel"), [
-    ("INK", "PANEL"), ("INK", "VALUE_PANEL"), ("INK", "GRADIENT_PANEL"), ("QUIET", "PANEL"), ("QUIET", "VALUE_PANEL"),
-    ("QUIET", "PAPER"), ("PAPER", "INK"), ("LINE", "INK")])
+@pytest.mark.parametrize(
+    ("text", "panel"),
+    [
+        ("INK", "PANEL"),
+        ("INK", "VALUE_PANEL"),
+        ("INK", "GRADIENT_PANEL"),
+        ("QUIET", "PANEL"),
+        ("QUIET", "VALUE_PANEL"),
+        ("QUIET", "PAPER"),
+        ("PAPER", "INK"),
+        ("LINE", "INK"),
+    ],
+)
 def test_text_on_panels_is_read_easily(text, panel):
     assert contrast(getattr(drawing_module, text), getattr(drawing_module, panel)) >= 4.5
 
@@ -166,9 +183,10 @@ def test_bitmap_has_a_transparent_ground_and_shows_text_without_a_system_font():
     def pixels(text, family=drawing_module.SANS):
         body = f'<text x="5" y="20" font-family="{family}" fill="#2f7cc3">{text}</text>'
         return imread(BytesIO(Drawing(body, 100, 30, "", "").png()), format="png")
+
     assert pixels("")[..., 3].max() == 0
     assert pixels("÷")[..., 3].max() > 0.9
-    assert (pixels("iiii")[..., 3].sum() < pixels("WWWW")[..., 3].sum())
+    assert pixels("iiii")[..., 3].sum() < pixels("WWWW")[..., 3].sum()
     assert not np.array_equal(pixels("iW"), pixels("iW", drawing_module.MONO))
 
 

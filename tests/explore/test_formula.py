@@ -1,4 +1,5 @@
 """Formulas are the rules: each, evaluated on a sample, gives the rule's own numbers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,8 +10,13 @@ from gradlab.core.table import PRIMITIVES
 from gradlab.explore.formula import SYMBOLS, Formula, formula, traceable
 
 TRACEABLE = [op for op in PRIMITIVES.values() if traceable(op)]
-SHAPES = {"matmul": {"a": (3, 4), "b": (4, 2)}, "matvec": {"a": (3, 4), "b": (4,)}, "dot": {"a": (3,), "b": (3,)},
-          "scores": {"query": (3, 4), "key": (2, 4)}, "mixture": {"weights": (3, 4), "value": (4, 2)}}
+SHAPES = {
+    "matmul": {"a": (3, 4), "b": (4, 2)},
+    "matvec": {"a": (3, 4), "b": (4,)},
+    "dot": {"a": (3,), "b": (3,)},
+    "scores": {"query": (3, 4), "key": (2, 4)},
+    "mixture": {"weights": (3, 4), "value": (4, 2)},
+}
 NUMBERS = {"exponent": 2.5, "other": 3.0, "base": 1.7, "scale": 0.5}
 
 
@@ -39,7 +45,7 @@ def test_notation_reads_as_a_textbook():
 
 def test_a_node_shows_its_own_numbers():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
-    assert formula((x ** 3).grad_fn).lines()[0] == "y = x^{3}"
+    assert formula((x**3).grad_fn).lines()[0] == "y = x^{3}"
     assert "softmax" in repr(formula(gl.softmax(x, 0).grad_fn))
 
 
@@ -51,7 +57,7 @@ def test_every_primitive_has_a_notation():
 def test_a_rule_that_asks_for_a_number_is_shown_on_a_node_alone():
     x = gl.tensor([1.0, 2.0], requires_grad=True)
     assert set(formula("pow_scalar")) == {"out"}
-    assert formula((x ** 3).grad_fn)["x"].text == r"\bar{y}\,3\,x^{2}"
+    assert formula((x**3).grad_fn)["x"].text == r"\bar{y}\,3\,x^{2}"
 
 
 def test_what_is_no_operation_is_refused():

@@ -1,4 +1,5 @@
 """The graph of real computations: what it holds, how it reads, what it hides, and that it is inert."""
+
 from __future__ import annotations
 
 import base64
@@ -56,19 +57,46 @@ def test_the_worked_example_node_by_node():
     names = correlation()
     found = graph(names["loss"], names)
     assert [(node.kind, node.label, node.name, node.operation, node.shape) for node in found.nodes] == [
-        ("leaf", "a", "a", "AccumulateGrad", (6, 4)), ("operation", "mean(0)", "", "MeanBackward1", (4,)),
-        ("operation", "−", "", "SubBackward0", (6, 4)), ("operation", "std(0)", "", "StdBackward0", (4,)),
-        ("operation", "÷", "z1", "DivBackward0", (6, 4)), ("operation", ".T", "", "PermuteBackward0", (4, 6)),
-        ("leaf", "b", "b", "AccumulateGrad", (6, 4)), ("operation", "mean(0)", "", "MeanBackward1", (4,)),
-        ("operation", "−", "", "SubBackward0", (6, 4)), ("operation", "std(0)", "", "StdBackward0", (4,)),
-        ("operation", "÷", "z2", "DivBackward0", (6, 4)), ("operation", "@", "", "MmBackward0", (4, 4)),
-        ("operation", "÷", "c", "DivBackward0", (4, 4)), ("operation", "diagonal", "", "DiagonalBackward0", (4,)),
-        ("operation", "sum", "", "SumBackward0", ()), ("operation", "neg", "", "NegBackward0", ()),
-        ("output", "loss", "loss", "", ())]
+        ("leaf", "a", "a", "AccumulateGrad", (6, 4)),
+        ("operation", "mean(0)", "", "MeanBackward1", (4,)),
+        ("operation", "−", "", "SubBackward0", (6, 4)),
+        ("operation", "std(0)", "", "StdBackward0", (4,)),
+        ("operation", "÷", "z1", "DivBackward0", (6, 4)),
+        ("operation", ".T", "", "PermuteBackward0", (4, 6)),
+        ("leaf", "b", "b", "AccumulateGrad", (6, 4)),
+        ("operation", "mean(0)", "", "MeanBackward1", (4,)),
+        ("operation", "−", "", "SubBackward0", (6, 4)),
+        ("operation", "std(0)", "", "StdBackward0", (4,)),
+        ("operation", "÷", "z2", "DivBackward0", (6, 4)),
+        ("operation", "@", "", "MmBackward0", (4, 4)),
+        ("operation", "÷", "c", "DivBackward0", (4, 4)),
+        ("operation", "diagonal", "", "DiagonalBackward0", (4,)),
+        ("operation", "sum", "", "SumBackward0", ()),
+        ("operation", "neg", "", "NegBackward0", ()),
+        ("output", "loss", "loss", "", ()),
+    ]
     assert [(e.source, e.target, e.argument) for e in found.edges] == [
-        (0, 1, 0), (0, 2, 0), (1, 2, 1), (0, 3, 0), (2, 4, 0), (3, 4, 1), (4, 5, 0), (6, 7, 0), (6, 8, 0), (7, 8, 1),
-        (6, 9, 0), (8, 10, 0), (9, 10, 1), (5, 11, 0), (10, 11, 1), (11, 12, 0), (12, 13, 0), (13, 14, 0), (14, 15, 0),
-        (15, 16, 0)]
+        (0, 1, 0),
+        (0, 2, 0),
+        (1, 2, 1),
+        (0, 3, 0),
+        (2, 4, 0),
+        (3, 4, 1),
+        (4, 5, 0),
+        (6, 7, 0),
+        (6, 8, 0),
+        (7, 8, 1),
+        (6, 9, 0),
+        (8, 10, 0),
+        (9, 10, 1),
+        (5, 11, 0),
+        (10, 11, 1),
+        (11, 12, 0),
+        (12, 13, 0),
+        (13, 14, 0),
+        (14, 15, 0),
+        (15, 16, 0),
+    ]
     assert all(edge.shape == found.nodes[edge.source].shape for edge in found.edges)
     assert found.nodes[-1].detail == f"scalar {names['loss'].item():.4g}".replace("-", "−")
 
@@ -126,7 +154,9 @@ def test_a_leaf_that_is_gone_is_drawn():
 def test_a_leaf_alone():
     x = gl.tensor([1.5], requires_grad=True)
     assert [(node.kind, node.label, node.detail) for node in graph(x, {"x": x}).nodes] == [
-        ("leaf", "x", ""), ("output", "x", "1: 1.5")]
+        ("leaf", "x", ""),
+        ("output", "x", "1: 1.5"),
+    ]
     graph(x).drawing()
 
 
@@ -140,7 +170,13 @@ def test_in_place_history_and_a_freed_graph_are_drawn():
     total.backward()
     assert graph(total, {"x": x, "y": y}).nodes == before.nodes
     assert [node.operation for node in before.nodes] == [
-        "AccumulateGrad", "MulBackward0", "AddBackward0", "CopySlices", "SumBackward0", ""]
+        "AccumulateGrad",
+        "MulBackward0",
+        "AddBackward0",
+        "CopySlices",
+        "SumBackward0",
+        "",
+    ]
     assert before.nodes[3].name == "y"
 
 
@@ -149,7 +185,7 @@ def test_an_argument_used_twice_has_two_edges():
     found = graph(x * x, {"x": x})
     assert found.edges[:2] == (GraphEdge(0, 1, 0, ()), GraphEdge(0, 1, 1, ()))
     paths = [element.get("d") for element in ET.fromstring(found.svg()).iter(f"{SVG}path")]
-    assert len(paths) == len(set(paths)) == 3                              # side by side, not on top of each other
+    assert len(paths) == len(set(paths)) == 3  # side by side, not on top of each other
 
 
 def test_several_outputs():
@@ -159,16 +195,19 @@ def test_several_outputs():
     found = graph([z, y], {"x": x, "y": y, "z": z})
     outputs = [(node.label, node.detail) for node in found.nodes if node.kind == "output"]
     assert outputs == [("z", "scalar 6"), ("y", "3 elements")]
-    assert found.nodes[1].name == "y"                                      # it is handed on too, so it keeps its name
+    assert found.nodes[1].name == "y"  # it is handed on too, so it keeps its name
     assert [node.label for node in graph((z, y), {}).nodes[-2:]] == ["output 1", "output 2"]
 
 
-@pytest.mark.parametrize(("make", "error", "words"), [
-    (lambda: gl.ones(2), RuntimeError, "not require grad and does not have a grad_fn: there is no graph behind out"),
-    (lambda: [gl.ones(2, requires_grad=True), 3.0], TypeError, "got builtins.float"),
-    (lambda: "loss", TypeError, "got builtins.str"),
-    (list, ValueError, "empty"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: gl.ones(2), RuntimeError, "not require grad and does not have a grad_fn: there is no graph behind out"),
+        (lambda: [gl.ones(2, requires_grad=True), 3.0], TypeError, "got builtins.float"),
+        (lambda: "loss", TypeError, "got builtins.str"),
+        (list, ValueError, "empty"),
+    ],
+)
 def test_what_cannot_be_drawn_is_refused_clearly(make, error, words):
     with pytest.raises(error, match=words):
         graph(make(), {})
@@ -186,23 +225,48 @@ def test_too_small_a_limit_is_refused():
 
 
 # --------------------------------------------------------------------------------------------------------------- labels
-@pytest.mark.parametrize(("node", "said"), [
-    ("MulBackward0", "×"), ("DivBackward0", "÷"), ("MmBackward0", "@"), ("TBackward0", ".T"),
-    ("LogSoftmaxBackward0", "log_softmax"), ("MyReLUBackward", "MyReLU"),
-    ("NativeLayerNormBackward0", "layer_norm"), ("Log1PBackward0", "log1p"), ("LogsumexpBackward0", "logsumexp"),
-    ("ScaledDotProductFlashAttentionForCpuBackward0", "scaled_dot_product_flash_attention_for_cpu"),
-    ("CopySlices", "[…] ="), ("AccumulateGrad", "leaf"), ("SelectBackward0", "[…]"), ("Backward", "Backward")])
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ("MulBackward0", "×"),
+        ("DivBackward0", "÷"),
+        ("MmBackward0", "@"),
+        ("TBackward0", ".T"),
+        ("LogSoftmaxBackward0", "log_softmax"),
+        ("MyReLUBackward", "MyReLU"),
+        ("NativeLayerNormBackward0", "layer_norm"),
+        ("Log1PBackward0", "log1p"),
+        ("LogsumexpBackward0", "logsumexp"),
+        ("ScaledDotProductFlashAttentionForCpuBackward0", "scaled_dot_product_flash_attention_for_cpu"),
+        ("CopySlices", "[…] ="),
+        ("AccumulateGrad", "leaf"),
+        ("SelectBackward0", "[…]"),
+        ("Backward", "Backward"),
+    ],
+)
 def test_signs(node, said):
     assert sign(node) == said
 
 
-@pytest.mark.parametrize(("expression", "said"), [
-    (lambda a: a.mean(0), "mean(0)"), (lambda a: a.sum(-1), "sum(1)"), (lambda a: a.sum(), "sum"),
-    (lambda a: a.T, ".T"), (gl.diagonal, "diagonal"),
-    (lambda a: a ** 3, "** 3"), (lambda a: a ** 0.5, "** 0.5"), (lambda a: gl.softmax(a, 1), "softmax(1)"),
-    (lambda a: a.reshape(2, 3, 4).transpose(1, 2), "transpose(1, 2)"),
-    (lambda a: a.reshape(2, 3, 4).permute(1, 2, 0), "permute(1, 2, 0)"), (lambda a: a[0], "[…]"), (lambda a: -a, "neg"),
-    (lambda a: gl.stack([a, a], 1), "stack(1)"), (lambda a: gl.cat([a, a]), "cat(0)")])
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        (lambda a: a.mean(0), "mean(0)"),
+        (lambda a: a.sum(-1), "sum(1)"),
+        (lambda a: a.sum(), "sum"),
+        (lambda a: a.T, ".T"),
+        (gl.diagonal, "diagonal"),
+        (lambda a: a**3, "** 3"),
+        (lambda a: a**0.5, "** 0.5"),
+        (lambda a: gl.softmax(a, 1), "softmax(1)"),
+        (lambda a: a.reshape(2, 3, 4).transpose(1, 2), "transpose(1, 2)"),
+        (lambda a: a.reshape(2, 3, 4).permute(1, 2, 0), "permute(1, 2, 0)"),
+        (lambda a: a[0], "[…]"),
+        (lambda a: -a, "neg"),
+        (lambda a: gl.stack([a, a], 1), "stack(1)"),
+        (lambda a: gl.cat([a, a]), "cat(0)"),
+    ],
+)
 def test_operations_are_called_what_the_user_wrote(expression, said):
     out = expression(gl.ones(6, 4, requires_grad=True))
     assert graph(out, {}).nodes[-2].label == said
@@ -227,7 +291,9 @@ def test_parts_of_a_model():
 def test_the_text_of_the_worked_example():
     names = correlation()
     value = f"{names['loss'].item():.4g}".replace("-", "−")
-    assert graph(names["loss"], names).text() == f"""\
+    assert (
+        graph(names["loss"], names).text()
+        == f"""\
 loss (scalar {value}): 14 operations on 2 leaves, a and b
 
 loss  scalar {value}
@@ -251,15 +317,24 @@ c = ÷  DivBackward0  4×4
    │     b  6×4
    └─ std(0)  StdBackward0  4
       b  6×4"""
+    )
 
 
 def test_shared_nodes_stand_once_and_are_marked():
     x = gl.tensor(2.0, requires_grad=True)
     y = x * x
     assert graph(y * y + y, {"x": x, "y": y}).text().split("\n")[2:] == [
-        "output  scalar 20", "+  AddBackward0  scalar", "├─ ×  MulBackward0  scalar", "│  ├─ [1] y = ×, see below",
-        "│  └─ [1] y = ×, see below", "└─ [1] y = ×, see below", "", "[1] y = ×  MulBackward0  scalar", "├─ x  scalar",
-        "└─ x  scalar"]
+        "output  scalar 20",
+        "+  AddBackward0  scalar",
+        "├─ ×  MulBackward0  scalar",
+        "│  ├─ [1] y = ×, see below",
+        "│  └─ [1] y = ×, see below",
+        "└─ [1] y = ×, see below",
+        "",
+        "[1] y = ×  MulBackward0  scalar",
+        "├─ x  scalar",
+        "└─ x  scalar",
+    ]
 
 
 def test_a_deep_network_is_a_column_and_not_a_staircase():
@@ -302,9 +377,9 @@ def test_every_node_and_every_edge_is_drawn():
     for node in found.nodes:
         assert node.label in texts
         assert not node.operation.endswith("0") or node.operation in texts
-    assert "z1\u20026×4" in texts and "c\u20024×4" in texts                # tags: names and shapes of what is made
-    assert texts.count("4") == 5 and texts.count("4×6") == 1               # mean, std, diagonal, .T change it …
-    assert texts.count("6×4") == 2                                         # … "−" does not
+    assert "z1\u20026×4" in texts and "c\u20024×4" in texts  # tags: names and shapes of what is made
+    assert texts.count("4") == 5 and texts.count("4×6") == 1  # mean, std, diagonal, .T change it …
+    assert texts.count("6×4") == 2  # … "−" does not
 
 
 def test_boxes_do_not_overlap_and_nothing_is_clipped():
@@ -328,16 +403,20 @@ def test_boxes_do_not_overlap_and_nothing_is_clipped():
         assert len(placed) == len(found.shown[0])
         for i, (left, top, right, bottom) in enumerate(placed):
             assert left >= 0 and top >= 0 and right <= drawing.width and bottom <= drawing.height
-            assert not [box for box in placed[:i]
-                        if left < box[2] and box[0] < right and top < box[3] and box[1] < bottom]
+            assert not [box for box in placed[:i] if left < box[2] and box[0] < right and top < box[3] and box[1] < bottom]
 
 
 def test_equal_programs_give_equal_files():
     def once():
         names = correlation()
         loss, parameters = network(60)
-        return [graph(names["loss"], names).svg(), graph(loss, parameters).svg(), graph(loss, parameters).text(),
-                graph(loss, parameters).dot()]
+        return [
+            graph(names["loss"], names).svg(),
+            graph(loss, parameters).svg(),
+            graph(loss, parameters).text(),
+            graph(loss, parameters).dot(),
+        ]
+
     assert once() == once()
 
 
@@ -348,7 +427,7 @@ def test_a_small_change_is_a_small_difference():
     renamed = {"first" if name == "a" else name: tensor for name, tensor in names.items()}
     other = graph(names["loss"], renamed).svg().splitlines()
     changed = [line for line in other if line not in one]
-    assert len(one) == len(other) and 0 < len(changed) <= 5               # the label, the leaf and its three edges
+    assert len(one) == len(other) and 0 < len(changed) <= 5  # the label, the leaf and its three edges
 
 
 def test_the_bundle():
@@ -380,10 +459,16 @@ def test_a_graph_within_the_limit_is_not_touched():
 
 
 @pytest.mark.parametrize("limit", [8, 9, 20, 47, 100, 150])
-@pytest.mark.parametrize("make", [lambda: network(60), lambda: (tangle(1, 400), {}), lambda: (tangle(2, 900), {}),
-                                  lambda: ([gl.ones(2, requires_grad=True) * i for i in range(200)], {}),
-                                  lambda: (gl.stack([gl.ones(i % 7 + 1, requires_grad=True).sum() for i in range(300)]),
-                                           {})])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: network(60),
+        lambda: (tangle(1, 400), {}),
+        lambda: (tangle(2, 900), {}),
+        lambda: ([gl.ones(2, requires_grad=True) * i for i in range(200)], {}),
+        lambda: (gl.stack([gl.ones(i % 7 + 1, requires_grad=True).sum() for i in range(300)]), {}),
+    ],
+)
 def test_folding_keeps_to_the_limit_and_loses_nothing(make, limit):
     out, names = make()
     found = graph(out, names, limit=limit)
@@ -407,10 +492,10 @@ def test_alike_layers_are_drawn_once():
     loss, names = network(60)
     found = graph(loss, names)
     [again] = shape_of(*found.shown)
-    layer = 7                                                              # weight, @, bias, +, tanh, ×, +
+    layer = 7  # weight, @, bias, +, tanh, ×, +
     times = int(re.fullmatch(r"again × (\d+)", again.label)[1])
     assert again.detail == f"{layer} nodes each, as above" and again.count == layer * times
-    assert times >= 57                                                     # h needs no gradient at first
+    assert times >= 57  # h needs no gradient at first
     assert any("folded to" in text for text in drawn_texts(found.svg()))
 
 
@@ -508,8 +593,19 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
 
 
 # --------------------------------------------------------------------------------------------------------------- malice
-MALICE = ["<script>alert(1)</script>", '"]]>', "$x$", "\\n\\", "\x00\x1b[31m", "a\nb", "' onload='x", "{{7*7}}",
-          "&amp;", "-->", "%s"]
+MALICE = [
+    "<script>alert(1)</script>",
+    '"]]>',
+    "$x$",
+    "\\n\\",
+    "\x00\x1b[31m",
+    "a\nb",
+    "' onload='x",
+    "{{7*7}}",
+    "&amp;",
+    "-->",
+    "%s",
+]
 
 
 def test_what_a_user_named_is_inert_in_every_form():
@@ -590,11 +686,13 @@ def test_the_same_program_reads_the_same_in_torch():
     torch = pytest.importorskip("torch")
 
     def program(library):
-        a, b = (library.tensor([[float((i * j + i) % k) for j in range(4)] for i in range(1, 7)], requires_grad=True)
-                for k in (5, 7))
+        a, b = (
+            library.tensor([[float((i * j + i) % k) for j in range(4)] for i in range(1, 7)], requires_grad=True) for k in (5, 7)
+        )
         z1, z2 = (a - a.mean(0)) / a.std(0), (b - b.mean(0)) / b.std(0)
         c = (z1.T @ z2) / 6
         loss = -library.diagonal(c).sum()
         return graph(loss, {"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
+
     ours, theirs = (program(library) for library in (gl, torch))
     assert ours.nodes == theirs.nodes and ours.edges == theirs.edges and ours.text() == theirs.text()

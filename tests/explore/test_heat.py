@@ -113,9 +113,7 @@ def decode(drawing):
     width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
     index = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)[:, 1:]
     palette = np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)
-    return np.concatenate([palette[index], np.frombuffer(chunks[b"tRNS"], np.uint8)[index][..., None]], axis=2).astype(
-        int
-    )
+    return np.concatenate([palette[index], np.frombuffer(chunks[b"tRNS"], np.uint8)[index][..., None]], axis=2).astype(int)
 
 
 def test_a_large_map_is_one_small_bitmap_of_the_same_colours():

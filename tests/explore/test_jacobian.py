@@ -286,13 +286,9 @@ def test_strange_names_do_not_become_code(name):
 # ------------------------------------------------------------------------------------------------------------- refusals
 def test_errors_say_what_was_asked_what_arrived_and_what_to_do():
     x, fixed, whole = vector(1.0, 2.0), vector(1.0, grad=False), gl.tensor([1, 2])
-    with pytest.raises(
-        RuntimeError, match=r"does not require grad and does not have a grad_fn.*\(1,\).*requires_grad_\(\)"
-    ):
+    with pytest.raises(RuntimeError, match=r"does not require grad and does not have a grad_fn.*\(1,\).*requires_grad_\(\)"):
         jacobian(fixed * 2, x)
-    with pytest.raises(
-        RuntimeError, match=r"One of the differentiated Tensors does not require grad.*fixed.*before the output"
-    ):
+    with pytest.raises(RuntimeError, match=r"One of the differentiated Tensors does not require grad.*fixed.*before the output"):
         jacobian(x * 2, fixed)
     with pytest.raises(RuntimeError, match=r"floating point dtype can require gradients.*int64.*\.float\(\)"):
         jacobian(lambda u: u, whole)
@@ -346,8 +342,11 @@ def test_showing_stops_where_the_whole_would_take_over_a_second(monkeypatch):
     from gradlab.explore.jacobian import display
 
     x = gl.zeros(6000, requires_grad=True)
-    for way, call in (({"method": "rows"}, "np.asarray(J)"), ({"method": "batched", "chunk_size": 2}, "np.asarray(J)"),
-                      ({"method": "columns", "chunk_size": 1}, "np.asarray(J)")):
+    for way, call in (
+        ({"method": "rows"}, "np.asarray(J)"),
+        ({"method": "batched", "chunk_size": 2}, "np.asarray(J)"),
+        ({"method": "columns", "chunk_size": 1}, "np.asarray(J)"),
+    ):
         J = jacobian(x * 2, x, **way)
         text = J.drawing().text
         assert not J.complete and 1 <= J.sweeps < 3000, "it has judged by what the first blocks took"
@@ -357,7 +356,7 @@ def test_showing_stops_where_the_whole_would_take_over_a_second(monkeypatch):
     J = jacobian(gl.cat([x[1:] - x[:-1] ** 2, x[:1]]), x, chunk_size=1)
     text = J.drawing().text
     assert J.sweeps == 1 and "1 of 2 blocks of colours known" in text and "J.sparse() computes the rest" in text
-    J = jacobian(lambda u: u ** 2, vector(1.0, 2.0), method="columns", chunk_size=1)
+    J = jacobian(lambda u: u**2, vector(1.0, 2.0), method="columns", chunk_size=1)
     assert "1 of 2 blocks of columns known" in J.drawing().text and "1 of 2" in repr(J)
 
 
@@ -380,7 +379,7 @@ def test_plot_returns_axes_with_the_whole_matrix():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["x[0]", "x[1]", "x[2]"]
     assert J.plot(ax) is ax
     evil = jacobian(x * 2, x, names={"$\\frac": x})
-    evil.plot().figure.canvas.draw()                              # a name is no mathematics for matplotlib
+    evil.plot().figure.canvas.draw()  # a name is no mathematics for matplotlib
     n = 20_000
     image = jacobian(lambda u: u * gl.linspace(-1, 1, n), gl.ones(n)).plot().images[0]
     assert image.get_array().shape == (512, 512) and (image.get_array().min(), image.get_array().max()) == (-1, 1)

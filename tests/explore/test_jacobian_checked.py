@@ -1,4 +1,5 @@
 """A pattern that is not this graph's: each line that is wrong is told, by itself, each time; rounding is not."""
+
 from __future__ import annotations
 
 import warnings

@@ -1,4 +1,5 @@
 """A matrix in a file that the disk has no room for: an error before anything is written, and no dead process."""
+
 from __future__ import annotations
 
 import errno
@@ -65,6 +66,7 @@ def refusing(calls, number=errno.ENOSPC):
     def allocate(*given):
         calls.append(given[-2:])
         raise OSError(number, os.strerror(number))
+
     return allocate
 
 
@@ -75,8 +77,13 @@ def test_what_is_asked_of_the_file_system(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", refusing(calls))
     whole = a_file(tmp_path, shape=(3, ROWS, ROWS))
     size = ROWS * ROWS * 8
-    for out, expected in ((whole[1], (size, size)), (whole[2].T, (2 * size, size)), (whole[0, ::-1], (0, size)),
-                          (np.asarray(whole[1]), (size, size)), (whole[1].view(np.ndarray)[:, ::-1], (size, size))):
+    for out, expected in (
+        (whole[1], (size, size)),
+        (whole[2].T, (2 * size, size)),
+        (whole[0, ::-1], (0, size)),
+        (np.asarray(whole[1]), (size, size)),
+        (whole[1].view(np.ndarray)[:, ::-1], (size, size)),
+    ):
         with pytest.raises(OSError, match=r"No space left on device: out= takes 1\.2 kB of its file") as caught:
             asked(out=out)
         assert calls.pop() == expected and caught.value.errno == errno.ENOSPC and caught.value.filename.endswith("J.bin")

@@ -2,6 +2,7 @@
 
 Every twelfth is tried; every third with `-m ""`.
 """
+
 from __future__ import annotations
 
 import gc
@@ -34,7 +35,7 @@ def tried(work, again, stride):
     for at in range(1, places + 1, stride):
         struck = interrupted(work, at, EXPLORE)
         if left_behind():
-            gc.collect()                                              # a traceback in a cycle holds what was not left
+            gc.collect()  # a traceback in a cycle holds what was not left
         left = left_behind()
         if left or not np.allclose(again(), WANTED, rtol=1e-12):
             wrong.append((struck.where, left))
@@ -44,7 +45,7 @@ def tried(work, again, stride):
 
 @pytest.fixture(autouse=True)
 def interrupts_where_nobody_can_raise(monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)   # in a destructor it is reported, not raised
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
 
 
 @pytest.mark.parametrize("stride", STRIDE)
@@ -55,6 +56,7 @@ def test_it_is_asked_again(method, stride):
     def work():
         state["J"] = gl.jacobian(f, gl.tensor(AT), method=method, chunk_size=None if method == "rows" else 2, progress=False)
         np.asarray(state["J"])
+
     assert tried(work, lambda: np.asarray(state["J"]), stride) == []
 
 
@@ -71,6 +73,7 @@ def test_a_file_is_gone_on_with(stride, tmp_path):
     def work():
         state["path"] = tmp_path / f"{next(runs)}.dat"
         asked(state["path"])
+
     assert tried(work, lambda: asked(state["path"]), stride) == []
 
 
@@ -92,4 +95,5 @@ def test_the_live_view_steps_on(columns, stride):
         for _ in range(9):
             state["lab"].answer("step", {}, [])
         return np.asarray(state["J"])
+
     assert tried(work, again, stride) == []

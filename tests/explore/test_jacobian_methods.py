@@ -70,7 +70,7 @@ def random_function(seed, n):
                 h = lib.exp(0.1 * h).expand(2, m)[1]
             else:
                 h = h.clone()
-                h[: m // 2] = h[m - m // 2:] * 2.0
+                h[: m // 2] = h[m - m // 2 :] * 2.0
             kept.append(h)
         return h
 
@@ -95,7 +95,7 @@ def test_all_methods_give_one_matrix(seed):
     for way in (*WAYS[1:], {"sparsity": np.abs(whole) > 0}, {"sparsity": np.ones(whole.shape, bool), "chunk_size": 4}):
         J = jacobian(ours, x, **way)
         np.testing.assert_allclose(J.dense(), whole, atol=1e-13, rtol=1e-11, err_msg=f"{way}: {J.plan}")
-        check = (1, 1 + 3 * AGAIN) if J.plan.given else (0,)    # a line that cancels is looked at again
+        check = (1, 1 + 3 * AGAIN) if J.plan.given else (0,)  # a line that cancels is looked at again
         assert J.sweeps - J.plan.sweeps in check, "the sweeps made are those planned, and those that check a given pattern"
         np.testing.assert_allclose(J.sparse().toarray(), whole, atol=1e-13, rtol=1e-11)
     v, u = np.random.default_rng(seed).normal(size=len(whole)), np.random.default_rng(seed).normal(size=(n, 3))
@@ -115,8 +115,13 @@ def test_random_functions_against_torch(seed):
     x = torch.tensor(start)
     wanted = torch.autograd.functional.jacobian(lambda a: f(torch, a), x).numpy()
     np.testing.assert_allclose(jacobian(lambda a: f(gl, a), gl.tensor(start)), wanted, atol=1e-12, rtol=1e-10)
-    for way in ({"method": "rows"}, {"method": "batched", "chunk_size": 3}, {"method": "columns", "chunk_size": 2}, {},
-                {"method": "sparse", "sparsity": wanted != 0}):
+    for way in (
+        {"method": "rows"},
+        {"method": "batched", "chunk_size": 3},
+        {"method": "columns", "chunk_size": 2},
+        {},
+        {"method": "sparse", "sparsity": wanted != 0},
+    ):
         J = jacobian(lambda a: f(torch, a), x, **way)
         np.testing.assert_allclose(J, wanted, atol=1e-12, rtol=1e-10, err_msg=str(way))
 
@@ -211,16 +216,16 @@ def test_an_implicit_heat_step(way):
 def test_hessians(way):
     A = np.random.default_rng(1).normal(size=(5, 5))
     x = vector(1.0, -0.5, 0.2, 0.7, 2.0)
-    H = hessian(lambda a: 0.5 * a @ gl.tensor(A) @ a + (a ** 3).sum(), x, **way)
+    H = hessian(lambda a: 0.5 * a @ gl.tensor(A) @ a + (a**3).sum(), x, **way)
     np.testing.assert_allclose(H, (A + A.T) / 2 + np.diag(6 * x.numpy()), atol=1e-13)
     assert "Hessian of y by x (5)" in repr(H) and H.labels[1] == "∂y/∂x[1]" and tuple(H.tensor().shape) == (5, 5)
     a, b = vector(1.0, 2.0), vector(3.0, 4.0, 5.0)
-    H = hessian(lambda a, b: (a ** 2).sum() * b.sum(), (a, b), **way)
+    H = hessian(lambda a, b: (a**2).sum() * b.sum(), (a, b), **way)
     corner = 2 * a.numpy()[:, None] * np.ones(3)
     np.testing.assert_allclose(H, np.block([[2 * 12 * np.eye(2), corner], [corner.T, np.zeros((3, 3))]]), atol=1e-13)
     parts = H.tensor()
     assert [[tuple(part.shape) for part in row] for row in parts] == [[(2, 2), (2, 3)], [(3, 2), (3, 3)]]
-    namespace = {"gl": gl, "a": a, "b": b, "func": lambda a, b: (a ** 2).sum() * b.sum()}
+    namespace = {"gl": gl, "a": a, "b": b, "func": lambda a, b: (a**2).sum() * b.sum()}
     exec(H.by_hand(1), namespace)
     np.testing.assert_allclose(namespace["row"].numpy(), H[1])
 
@@ -232,8 +237,10 @@ def test_inputs_that_lead_to_one_another():
     y = h * x
     for method in ("rows", "batched", "columns", "sparse"):
         J = jacobian(y, (x, h, x), method=method)
-        np.testing.assert_allclose(J, np.hstack([np.diag(3 * x.detach().numpy() ** 2), np.diag(x.detach().numpy()),
-                                                 np.diag(3 * x.detach().numpy() ** 2)]))
+        np.testing.assert_allclose(
+            J,
+            np.hstack([np.diag(3 * x.detach().numpy() ** 2), np.diag(x.detach().numpy()), np.diag(3 * x.detach().numpy() ** 2)]),
+        )
         np.testing.assert_allclose(jacobian(y, (x, h), method=method) @ np.array([1.0, 0.0, 0.0, 1.0]), [0.75, 2.0])
         np.testing.assert_allclose(jacobian(h, (h, x), method=method), [[1, 0, 1, 0], [0, 1, 0, 4]])
 
@@ -242,7 +249,7 @@ def test_several_outputs_are_row_blocks():
     x, w = vector(1.0, 2.0), vector(3.0)
 
     def f(x, w):
-        return x * w, gl.ones(2), (x ** 2).sum()
+        return x * w, gl.ones(2), (x**2).sum()
 
     wanted = [[3, 0, 1], [0, 3, 2], [0, 0, 0], [0, 0, 0], [2, 4, 0]]
     for way in WAYS:
@@ -252,7 +259,7 @@ def test_several_outputs_are_row_blocks():
     assert J.labels == ["y0[0]", "y0[1]", "y1[0]", "y1[1]", "y2"]
     parts = J.tensor()
     assert [[tuple(part.shape) for part in row] for row in parts] == [[(2, 2), (2, 1)], [(2, 2), (2, 1)], [(2,), (1,)]]
-    z, total = x.requires_grad_() * 2, (x ** 2).sum()
+    z, total = x.requires_grad_() * 2, (x**2).sum()
     J = jacobian((z, total), x)
     np.testing.assert_array_equal(J, [[2, 0], [0, 2], [2, 4]])
     assert J.labels == ["z[0]", "z[1]", "total"]
@@ -314,11 +321,17 @@ def test_products_with_whatever_multiplies():
     from scipy.sparse import eye_array
 
     x = vector(1.0, 2.0, 3.0)
-    J = jacobian(lambda u: u ** 2 + u.sum(), x)
+    J = jacobian(lambda u: u**2 + u.sum(), x)
     ones, whole = np.ones(3), np.diag([2.0, 4.0, 6.0]) + 1
-    for made, wanted in ((J @ gl.ones(3), whole @ ones), (gl.ones(3) @ J, ones @ whole), (J @ [1, 1, 1], whole @ ones),
-                         ([1, 1, 1] @ J, ones @ whole), (np.matmul(ones, J), ones @ whole), (J @ np.eye(3), whole),
-                         (np.ones((2, 3)) @ J, np.ones((2, 3)) @ whole)):
+    for made, wanted in (
+        (J @ gl.ones(3), whole @ ones),
+        (gl.ones(3) @ J, ones @ whole),
+        (J @ [1, 1, 1], whole @ ones),
+        ([1, 1, 1] @ J, ones @ whole),
+        (np.matmul(ones, J), ones @ whole),
+        (J @ np.eye(3), whole),
+        (np.ones((2, 3)) @ J, np.ones((2, 3)) @ whole),
+    ):
         np.testing.assert_allclose(made, wanted)
     assert J.rows_known == 0
     np.testing.assert_allclose(eye_array(3) @ J, whole)
@@ -329,7 +342,7 @@ def test_a_linear_operator_for_scipys_solvers():
     from scipy.sparse.linalg import LinearOperator, gmres
 
     x = gl.linspace(1, 2, 30, dtype=gl.float64)
-    J = jacobian(lambda u: u ** 3 + gl.cat([u[1:], u[:1]]), x)
+    J = jacobian(lambda u: u**3 + gl.cat([u[1:], u[:1]]), x)
     operator = LinearOperator(J.shape, matvec=J.jvp, rmatvec=J.vjp, dtype=J.dtype)
     b = np.ones(30)
     solution, failed = gmres(operator, b, rtol=1e-12)
@@ -380,9 +393,12 @@ def test_edges(way):
     number = gl.tensor(3.0, dtype=gl.float64)
     np.testing.assert_array_equal(jacobian(lambda u: u * u, number, **way), [[6]])
     assert float(jacobian(lambda u: u * u, number, **way).tensor()) == 6
-    np.testing.assert_array_equal(hessian(lambda u: u ** 3, number, **way), [[18]])
-    for empty, shape in ((jacobian(lambda u: u[:0], x, **way), (0, 2)), (jacobian(lambda u: u * 2, x[:0], **way), (0, 0)),
-                         (jacobian(lambda u: u.sum().reshape(1), x[:0], **way), (1, 0))):
+    np.testing.assert_array_equal(hessian(lambda u: u**3, number, **way), [[18]])
+    for empty, shape in (
+        (jacobian(lambda u: u[:0], x, **way), (0, 2)),
+        (jacobian(lambda u: u * 2, x[:0], **way), (0, 0)),
+        (jacobian(lambda u: u.sum().reshape(1), x[:0], **way), (1, 0)),
+    ):
         assert np.asarray(empty).shape == shape and empty.sparse().shape == shape and empty.plan.blocks() is not None
         assert empty.drawing().text and (empty @ np.ones(shape[1])).shape == (shape[0],)
     with gl.no_grad():

@@ -18,14 +18,14 @@ from gradlab.explore.jacobian.graph import GradlabGraph
 def tridiagonal(x):
     """r_i = x_{i-1} - 2 x_i + x_{i+1} + x_i³ with zeros beyond the ends."""
     edge = gl.zeros(1, dtype=x.dtype)
-    return gl.cat([edge, x[:-1]]) - 2 * x + gl.cat([x[1:], edge]) + x ** 3
+    return gl.cat([edge, x[:-1]]) - 2 * x + gl.cat([x[1:], edge]) + x**3
 
 
 def grid(u, side):
     """The same on a square grid, row by row."""
     u = gl.nn.functional.pad(u.reshape(side, side), (1, 1, 1, 1))
     inside = u[1:-1, 1:-1]
-    return (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inside + inside ** 3).reshape(-1)
+    return (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inside + inside**3).reshape(-1)
 
 
 @pytest.mark.parametrize("n", [1000, 100_000])
@@ -44,11 +44,12 @@ def test_a_tridiagonal_residual_takes_three_sweeps(n):
     np.testing.assert_array_equal(S.diagonal(-1), np.ones(n - 1))
     np.testing.assert_allclose(J @ np.ones(n), S @ np.ones(n))
     np.testing.assert_allclose(np.ones(n) @ J, S.T @ np.ones(n))
-    np.testing.assert_allclose(J[n - 1, n - 2:], [1, 1])
+    np.testing.assert_allclose(J[n - 1, n - 2 :], [1, 1])
     again = jacobian(tridiagonal, x, plan=J.plan, chunk_size=2)
     assert [block.kind for block in again.plan.blocks()] == ["colours", "colours"]
-    np.testing.assert_array_equal(again.sparse().toarray() if n < 10_000 else again.sparse().data,
-                                  S.toarray() if n < 10_000 else S.data)
+    np.testing.assert_array_equal(
+        again.sparse().toarray() if n < 10_000 else again.sparse().data, S.toarray() if n < 10_000 else S.data
+    )
 
 
 def test_a_hessian_of_a_chain_and_of_an_arrowhead():
@@ -58,7 +59,7 @@ def test_a_hessian_of_a_chain_and_of_an_arrowhead():
     H = hessian(chain, gl.linspace(-1, 1, 50_000, dtype=gl.float64))
     assert H.plan.sweeps == 3 and H.sparse().nnz == 3 * 50_000 - 2
     n = 1000
-    H = hessian(lambda x: (x[0] * x).sum() + (x ** 3).sum(), gl.ones(n, dtype=gl.float64))
+    H = hessian(lambda x: (x[0] * x).sum() + (x**3).sum(), gl.ones(n, dtype=gl.float64))
     S = H.sparse()
     assert H.plan.sweeps == 2, "its first column alone, and all others together: symmetry brings the first row"
     wanted = np.diag(np.full(n, 6.0))
@@ -75,7 +76,10 @@ def test_the_plan_says_what_it_does_and_why():
     assert (tall.method, tall.sweeps) == ("columns", 3) and "columns are fewer" in str(tall) and "9×3" in str(tall)
     one = jacobian(lambda u: u * 2, x, method="rows").plan
     assert one.chunk == 1 and [(b.number, b.kind, b.start, b.stop) for b in one.blocks()] == [
-        (0, "rows", 0, 1), (1, "rows", 1, 2), (2, "rows", 2, 3)]
+        (0, "rows", 0, 1),
+        (1, "rows", 1, 2),
+        (2, "rows", 2, 3),
+    ]
     assert "3 rows, one at a time, in 3 backward sweeps" in str(one)
     assert "batched': 1 row, in 1 backward sweep of" in str(jacobian(lambda u: u.sum(), gl.ones(4)).plan)
     some = jacobian(lambda u: gl.cat([u, u]), x, method="columns", chunk_size=2).plan
@@ -126,11 +130,15 @@ def test_a_plan_of_other_indices_or_other_wiring_is_checked():
             t = u * 1
             t[gl.tensor(index[:40])] = u[:40]
             return t
+
         return f
 
-    pairs = [(lambda u: u[gl.tensor(order[0])] * u, lambda u: u[gl.tensor(order[1])] * u),
-             (lambda u: u.roll(1) * u, lambda u: u.roll(2) * u), (written(order[0]), written(order[1])),
-             (lambda u: (u.flip(0) * 2) - u, lambda u: (u.flip(0) - u) * 2)]
+    pairs = [
+        (lambda u: u[gl.tensor(order[0])] * u, lambda u: u[gl.tensor(order[1])] * u),
+        (lambda u: u.roll(1) * u, lambda u: u.roll(2) * u),
+        (written(order[0]), written(order[1])),
+        (lambda u: (u.flip(0) * 2) - u, lambda u: (u.flip(0) - u) * 2),
+    ]
     for f, other in pairs:
         J = jacobian(f, x, method="sparse")
         J.sparse()
@@ -223,7 +231,7 @@ def test_nan_is_counted_and_said():
     assert np.isnan(np.asarray(J)).sum() == 3 and "3 NaN" in J.drawing().text, "0 · NaN is NaN, so its row is"
     x = gl.ones(3000, dtype=gl.float64)
     x[2999] = float("nan")
-    J = jacobian(lambda u: u ** 2, x)
+    J = jacobian(lambda u: u**2, x)
     assert "1 NaN" in J.drawing().text and J.sweeps == 1 and J.reduced().odd[NAN] == 1
 
 

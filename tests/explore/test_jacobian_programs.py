@@ -23,8 +23,13 @@ A.expand(2, *A.shape) | A[0, 0]"""
 WRITE = """A.add_(B) | A.mul_(2) | A.exp_() | A.zero_() | A.copy_(B) | A[0] = B | A[...] = B | A[[0, -1]] = B | A[A > 0] = 0.25
 A[1:] *= 2 | A[0] += 1 | A.masked_fill_(B > 0, 0.) | A[::2] *= B[0] | A.diagonal()[:] = B[0] | A[gl.tensor([0, 0])] = B
 A.index_add_(0, gl.tensor([0, 0]), B[:1].expand(2, *B.shape[1:])) | A.mT[0] += 1 | A.mul_(A)"""
-WAYS = ({"method": "batched", "chunk_size": 3}, {"method": "columns"}, {"method": "columns", "chunk_size": 2},
-        {"method": "sparse"}, {"method": "sparse", "chunk_size": 1})
+WAYS = (
+    {"method": "batched", "chunk_size": 3},
+    {"method": "columns"},
+    {"method": "columns", "chunk_size": 2},
+    {"method": "sparse"},
+    {"method": "sparse", "chunk_size": 1},
+)
 
 
 def lines(table):
@@ -152,9 +157,11 @@ def test_a_backward_that_is_not_recorded_does_not_pass_for_zero_in_a_forward_swe
     x = vector(3)
     for way in ({"method": "rows"}, {"method": "batched"}, {"method": "sparse"}):
         np.testing.assert_allclose(jacobian(lambda u: ByNumPy.apply(u, 1) + u, x, **way), np.diag(2 * x.numpy() + 1))
-    for asked in (lambda: np.asarray(jacobian(lambda u: ByNumPy.apply(u, 1) + u, x, method="columns")),
-                  lambda: gl.func.jvp(lambda u: ByNumPy.apply(u, 1), (x,), (x,)),
-                  lambda: jacobian(lambda u: ByNumPy.apply(u, 1), x).jvp(np.ones(3))):
+    for asked in (
+        lambda: np.asarray(jacobian(lambda u: ByNumPy.apply(u, 1) + u, x, method="columns")),
+        lambda: gl.func.jvp(lambda u: ByNumPy.apply(u, 1), (x,), (x,)),
+        lambda: jacobian(lambda u: ByNumPy.apply(u, 1), x).jvp(np.ones(3)),
+    ):
         with pytest.raises(NotImplementedError, match=r"ByNumPy\.backward computes what is not recorded"):
             asked()
     np.testing.assert_array_equal(jacobian(lambda u: ByNumPy.apply(u, 0) + u, x, method="columns"), np.eye(3))

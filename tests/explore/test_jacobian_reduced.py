@@ -64,7 +64,7 @@ def test_dense_parts(matrix, cells):
 
     J = jacobian(f, x, method="batched", chunk_size=5)
     J.runner.backward = lambda v: matrix[np.flatnonzero(v)[0]].copy()
-    J.runner.values = lambda block: matrix[block.start:block.stop]
+    J.runner.values = lambda block: matrix[block.start : block.stop]
     compare(J, matrix, known, cells)
     J[3]
     known[3] = True
@@ -77,7 +77,7 @@ def test_dense_parts(matrix, cells):
     known[:] = True
     compare(J, matrix, known, cells)
     J, known[:] = jacobian(f, x, method="columns", chunk_size=5), False
-    J.runner.values = lambda block: matrix[:, block.start:block.stop]
+    J.runner.values = lambda block: matrix[:, block.start : block.stop]
     J.runner.run(J.plan.blocks()[1:3])
     known[:, 5:15] = True
     compare(J, matrix, known, cells)
@@ -108,7 +108,7 @@ def test_large_ones_are_pooled_in_under_half_a_second():
     n = 10_000
     J = jacobian(lambda u: u * 1.0, gl.ones(n), method="batched")
     matrix = np.random.default_rng(0).normal(size=(1, n)).astype(np.float32) * np.linspace(-1, 1, n, dtype=np.float32)[:, None]
-    J.runner.values = lambda block: matrix[block.start:block.stop]
+    J.runner.values = lambda block: matrix[block.start : block.stop]
     J.runner.compute()
     start = time.process_time()
     part = J.reduced()

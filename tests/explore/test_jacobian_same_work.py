@@ -1,4 +1,5 @@
 """Two functions that differ where a pickle does not show it: told apart, or refused by a sentence, and never mixed."""
+
 from __future__ import annotations
 
 import contextlib
@@ -142,6 +143,7 @@ def structured(scale):
 
 def borrowed(scale):
     """Methods of C that a class takes from another."""
+
     class Model:
         act = str.upper if scale == 1.0 else str.lower
 
@@ -159,8 +161,24 @@ def made_by_another_class(scale):
     return Model
 
 
-MAKERS = [scaled, through_the_attribute, cached, Light, Remade, Registered, Slotted, Hidden, labelled,
-          lambda scale: labelled(scale, np.recarray), number, mapped, weight, structured, borrowed, made_by_another_class]
+MAKERS = [
+    scaled,
+    through_the_attribute,
+    cached,
+    Light,
+    Remade,
+    Registered,
+    Slotted,
+    Hidden,
+    labelled,
+    lambda scale: labelled(scale, np.recarray),
+    number,
+    mapped,
+    weight,
+    structured,
+    borrowed,
+    made_by_another_class,
+]
 
 
 def told(make, scale):
@@ -325,11 +343,14 @@ def test_what_cannot_be_compared_asks_for_a_key(tmp_path):
     assert json.loads((tmp_path / "J.bin.json").read_text())["facts"]["the key"][1] == repr(b"\x00\xff")
 
 
-@pytest.mark.parametrize(("ask", "error", "message"), [
-    ({"resume": True, "key": 3}, TypeError, r"key= takes a string or bytes that name the function; got 3"),
-    ({"resume": True, "key": ""}, TypeError, r"key= takes a string or bytes that name the function; got ''"),
-    ({"key": "a"}, ValueError, r"key= names the function of a run that goes on in another process: give resume=True"),
-])
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        ({"resume": True, "key": 3}, TypeError, r"key= takes a string or bytes that name the function; got 3"),
+        ({"resume": True, "key": ""}, TypeError, r"key= takes a string or bytes that name the function; got ''"),
+        ({"key": "a"}, ValueError, r"key= names the function of a run that goes on in another process: give resume=True"),
+    ],
+)
 def test_keys_that_are_none(tmp_path, ask, error, message):
     with pytest.raises(error, match=message):
         gl.jacobian(base, x_of(), out=a_file(tmp_path), **ask)

@@ -1,4 +1,5 @@
 """One Jacobian that several threads ask at once."""
+
 from __future__ import annotations
 
 import copy
@@ -17,9 +18,9 @@ WANTED = the_matrix()
 WAYS = [
     lambda J, i: (J[i], WANTED[i]),
     lambda J, i: (J[:, i], WANTED[:, i]),
-    lambda J, i: (J[i:i + 3], WANTED[i:i + 3]),
+    lambda J, i: (J[i : i + 3], WANTED[i : i + 3]),
     lambda J, i: (J @ WANTED[i], WANTED @ WANTED[i]),
-    lambda J, i: (WANTED[:, :i + 1].T @ J, WANTED[:, :i + 1].T @ WANTED),
+    lambda J, i: (WANTED[:, : i + 1].T @ J, WANTED[:, : i + 1].T @ WANTED),
     lambda J, i: (list(J.rows()), WANTED),
     lambda J, i: (J.sparse().toarray(), WANTED),
     lambda J, i: (np.asarray(J), WANTED),

@@ -1,4 +1,5 @@
 """Operations with two results, which are one node: how they are drawn, what their rules are, which lines they were."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -36,9 +37,9 @@ def test_each_result_reads_the_row_it_is_of(kept):
 def test_a_jacobian_by_either_direction():
     x, v, m = results("var_mean")
     by_hand = np.zeros((2, 6))
-    for row in range(2):                                          # d var / dx = 2 (x - mean) / (n - 1), d mean / dx = 1 / n
+    for row in range(2):  # d var / dx = 2 (x - mean) / (n - 1), d mean / dx = 1 / n
         values = x.detach().numpy()[row]
-        by_hand[row, 3 * row:3 * row + 3] = (values - values.mean()) + 3 / 3
+        by_hand[row, 3 * row : 3 * row + 3] = (values - values.mean()) + 3 / 3
     for method in ("rows", "columns"):
         J = gl.jacobian(lambda x: (lambda v, m: v + 3 * m)(*gl.var_mean(x, dim=1)), x.detach(), method=method)
         np.testing.assert_allclose(np.asarray(J), by_hand, rtol=1e-6)
@@ -65,12 +66,16 @@ def test_nan_is_traced_to_it():
     with mode:
         x = gl.tensor([1.0, float("nan")], requires_grad=True)
         v, m = gl.var_mean(x)
-        with pytest.warns(UserWarning, match="Error detected in MulBackward0"), pytest.raises(
-                RuntimeError, match="In the forward pass VarMeanBackward0 was given nan"):
+        with (
+            pytest.warns(UserWarning, match="Error detected in MulBackward0"),
+            pytest.raises(RuntimeError, match="In the forward pass VarMeanBackward0 was given nan"),
+        ):
             (v * m).backward()
 
 
 def test_what_it_holds_is_counted():
     x, s, m = results("std_mean")
     assert sorted(held([m.node])) == [
-        ("StdMeanBackward0, its argument x (2×3 float32)", 24), ("StdMeanBackward0, its result (2 float32)", 8)]
+        ("StdMeanBackward0, its argument x (2×3 float32)", 24),
+        ("StdMeanBackward0, its result (2 float32)", 8),
+    ]

@@ -39,7 +39,7 @@ class Drawn:
             where = (slice(None), k) if is_column else (k, slice(None))
             length = self.cells[0].shape[0 if is_column else 1]
             for cells, name in zip(self.cells, ("low", "high", "flags"), strict=True):
-                cells[where] = arrays[name][at:at + length]
+                cells[where] = arrays[name][at : at + length]
             at += length
         self.frame, self.arrays = frame, arrays
         return frame
@@ -163,7 +163,7 @@ def test_forgetting_to_zero_adds_up_and_forgetting_to_retain_raises():
     assert view.frame["filled"] == 0
     for i in range(3):
         view.ask("step")
-        np.testing.assert_array_equal(view.arrays["result"], MATRIX[:i + 1].sum(0))
+        np.testing.assert_array_equal(view.arrays["result"], MATRIX[: i + 1].sum(0))
     np.testing.assert_array_equal(view.values()[:3], MATRIX.cumsum(0)[:3])
     assert view.frame["trial"] == "row z[0] + row z[1] + row z[2]"
     names = {"gl": gl, "J": MATRIX}
@@ -215,7 +215,7 @@ def computed(matrix):
     """A Jacobian that is known to be this matrix."""
     x = gl.ones(matrix.shape[1], dtype=gl.float64)
     J = jacobian(lambda x: gl.zeros(len(matrix), dtype=gl.float64) + x[0], x, method="rows")
-    J.runner.values = lambda block: matrix[block.start:block.stop]
+    J.runner.values = lambda block: matrix[block.start : block.stop]
     J.runner.compute()
     return J
 
@@ -233,7 +233,7 @@ def test_cells_hold_the_true_extremes():
     for flag, bad in ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf)):
         (i,), (j,) = np.nonzero(cells.flags & flag)
         end = [*cells.rows, 700][i + 1], [*cells.columns, 500][j + 1]
-        assert bad(matrix[cells.rows[i]:end[0], cells.columns[j]:end[1]]).sum() == 1
+        assert bad(matrix[cells.rows[i] : end[0], cells.columns[j] : end[1]]).sum() == 1
     by_rows, by_columns = (Cells((0, 700, 0, 500), blocks, 160) for _ in range(2))
     for i in range(700):
         by_rows.put_row(i, matrix[i])

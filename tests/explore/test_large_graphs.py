@@ -1,4 +1,5 @@
 """Graphs of more nodes than anybody reads: bounded in time and memory, with a sentence that says so."""
+
 from __future__ import annotations
 
 import re
@@ -46,11 +47,12 @@ def test_what_is_kept_is_what_is_nearest():
     whole, part = gl.graph(out), gl.graph(out, most=20)
     assert not whole.cut and part.cut
     assert [node.label for node in part.nodes if node.kind == "operation"] == [
-        node.label for node in whole.nodes if node.kind == "operation"][-20:]
+        node.label for node in whole.nodes if node.kind == "operation"
+    ][-20:]
 
 
 def test_the_bound_is_exact():
-    _, out = chain(30)                                          # 31 operations and a leaf
+    _, out = chain(30)  # 31 operations and a leaf
     assert not gl.graph(out, most=32).cut and gl.graph(out, most=31).cut
     assert gl.graph(out, most=32).text() == gl.graph(out).text()
 

@@ -1,4 +1,5 @@
 """The layered layout: what must hold for every graph, and graphs whose best drawing is known."""
+
 from __future__ import annotations
 
 import random
@@ -20,8 +21,7 @@ def random_graph(seed, count=60, thin=True):
     for target in range(1, count):
         if rng.random() < 0.8:
             edges.append((target - 1, target))
-        edges += [(rng.randrange(max(0, target - 8) if thin else 0, target), target)
-                  for _ in range(rng.choice((0, 0, 1, 2)))]
+        edges += [(rng.randrange(max(0, target - 8) if thin else 0, target), target) for _ in range(rng.choice((0, 0, 1, 2)))]
     sizes = [(rng.choice((58.0, 80.0, 131.0)), rng.choice((34.0, 45.0))) for _ in range(count)]
     return sizes, edges
 
@@ -40,7 +40,7 @@ def test_what_holds_for_every_graph(graph):
         assert x - width / 2 >= -1e-6 and x + width / 2 <= layout.width + 1e-6
         assert y >= 0 and y + height <= layout.height + 1e-6
         rows.setdefault(layer, []).append((x - width / 2, x + width / 2, y, y + height))
-    for row in rows.values():                                              # boxes of a row stand side by side
+    for row in rows.values():  # boxes of a row stand side by side
         assert len({top for _, _, top, _ in row}) == 1
         for left, right in pairwise(sorted(row)):
             assert right[0] - left[1] >= GAP_X - 1e-6
@@ -108,9 +108,11 @@ def test_a_cycle_is_refused():
 # ------------------------------------------------------------------------------------------------------------ crossings
 def least_crossings(upper, lower, edges):
     """By trying all orders of both rows."""
+
     def crossed(order, other):
         a, b = ({node: i for i, node in enumerate(row)} for row in (order, other))
         return sum((a[p] - a[q]) * (b[r] - b[s]) < 0 for p, r in edges for q, s in edges) // 2
+
     return min(crossed(order, other) for order in permutations(upper) for other in permutations(lower))
 
 
@@ -197,7 +199,7 @@ def test_edges_from_one_box_share_their_lane():
     chain = [(i, i + 1) for i in range(9)]
     layout = layered([BOX] * 10, [*chain, (0, 4), (0, 9)])
     short, long = layout.routes[-2:]
-    assert short[:-1] == long[:len(short) - 1]
+    assert short[:-1] == long[: len(short) - 1]
 
 
 def test_small_graphs():
@@ -218,7 +220,8 @@ def test_time_grows_about_linearly():
             layered(*graph)
             best = min(best, time.process_time() - start)
         return best
-    assert seconds(800) < 8 * 3 * seconds(100)                             # eight times the size; quadratic would be 64
+
+    assert seconds(800) < 8 * 3 * seconds(100)  # eight times the size; quadratic would be 64
 
 
 def test_a_very_deep_graph_does_not_recurse():

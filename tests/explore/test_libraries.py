@@ -1,4 +1,5 @@
 """Other tensor libraries: how an adapter comes in, and that the explorers need no more than its answers."""
+
 from __future__ import annotations
 
 import subprocess
@@ -102,6 +103,8 @@ def test_an_adapter_is_what_makes_one():
 
 
 def test_no_library_is_imported():
-    code = ("import sys, gradlab as gl; gl.graph(gl.ones(1, requires_grad=True) * 2).text(); "
-            "from gradlab.explore.libraries import library_of; library_of(3); print('torch' in sys.modules)")
+    code = (
+        "import sys, gradlab as gl; gl.graph(gl.ones(1, requires_grad=True) * 2).text(); "
+        "from gradlab.explore.libraries import library_of; library_of(3); print('torch' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

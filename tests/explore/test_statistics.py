@@ -76,7 +76,9 @@ def test_all_zero():
     assert not statistics(np.array([0.0, np.nan])).all_zero
 
 
-@pytest.mark.parametrize(("values", "norm"), [
-    ([np.nan] * 3, np.nan), ([np.inf, -np.inf], np.inf), ([np.nan, np.inf], np.nan), ([], 0.0), ([3.0, np.nan, 4.0], 5.0)])
+@pytest.mark.parametrize(
+    ("values", "norm"),
+    [([np.nan] * 3, np.nan), ([np.inf, -np.inf], np.inf), ([np.nan, np.inf], np.nan), ([], 0.0), ([3.0, np.nan, 4.0], 5.0)],
+)
 def test_the_norm_where_nothing_is_finite(values, norm):
     np.testing.assert_equal(statistics(np.array(values)).norm, norm)

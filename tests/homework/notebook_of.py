@@ -1,4 +1,5 @@
 """The namespace of a notebook that has run some cells."""
+
 from __future__ import annotations
 
 import itertools

@@ -2,6 +2,7 @@
 
 Each is the student's version of the notebook with some of its answer cells filled in.
 """
+
 from __future__ import annotations
 
 import json
@@ -33,8 +34,11 @@ def submission(answers: dict[str, str], restored: dict[str, str] | None = None) 
 
 def solutions() -> dict[str, str]:
     """The right answers, by cell."""
-    return {cell["id"]: "".join(line for line in cell["source"] if "SOLUTION" not in line) for cell in source()["cells"]
-            if cell["id"].startswith("answer")}
+    return {
+        cell["id"]: "".join(line for line in cell["source"] if "SOLUTION" not in line)
+        for cell in source()["cells"]
+        if cell["id"].startswith("answer")
+    }
 
 
 FORGETS_TO_ZERO = """

@@ -1,5 +1,6 @@
 """The checks of homework 3 on the answers that students give: what each is worth, what it is told, and that it is not told the
 answer. The answers stand in `answers.py`."""
+
 from __future__ import annotations
 
 import threading
@@ -82,12 +83,14 @@ def test_the_same_cell_run_twice_says_the_same():
     drawn = gl.rand(2)
     gl.manual_seed(3)
     assert str(homework.check(1, space)) == first
-    assert gl.equal(gl.rand(2), drawn)                     # a check leaves the random numbers where they were
+    assert gl.equal(gl.rand(2), drawn)  # a check leaves the random numbers where they were
 
 
 def test_a_check_leaves_no_mode_and_no_name_behind():
-    space = cells("def jacobian_by_rows(f, x):\n    gl.set_grad_enabled(False)\n    gl.rand(3)\n    raise KeyError('x')\n"
-                  "def jacobian(f, x):\n    return jacobian_by_rows(f, x)\n")
+    space = cells(
+        "def jacobian_by_rows(f, x):\n    gl.set_grad_enabled(False)\n    gl.rand(3)\n    raise KeyError('x')\n"
+        "def jacobian(f, x):\n    return jacobian_by_rows(f, x)\n"
+    )
     before = gl.get_rng_state()
     own = space["jacobian_by_rows"]
     found = load(SOURCE).check(1, space)
@@ -135,8 +138,9 @@ def test_a_check_that_fails_says_so_and_the_others_go_on():
 
     found = [homework.check(n, {}) for n in (1, 2, 3)]
     assert found[0].points == 2
-    for one, words in zip(found, ("ZeroDivisionError: in the check", "are worth 6 points, it is worth 5", "it checked nothing"),
-                          strict=True):
+    for one, words in zip(
+        found, ("ZeroDivisionError: in the check", "are worth 6 points, it is worth 5", "it checked nothing"), strict=True
+    ):
         assert words in str(one) and "Tell your teacher" in str(one)
         assert not one.passed
 
@@ -200,9 +204,10 @@ def test_a_purse_gives_less_to_those_that_come_late():
 # ------------------------------------------------------------------------------------------------------------ what is expected
 def test_what_is_expected_is_right_without_the_library():
     """The checks compare with central differences; those of a function whose Jacobian is known by hand are that Jacobian."""
+
     def f(x):
         a, b, c = x
-        return gl.stack([a * b, b ** 2 + gl.sin(c)])
+        return gl.stack([a * b, b**2 + gl.sin(c)])
 
     J = central_differences(f, gl.tensor([2.0, 3.0, 0.0], dtype=gl.float64))
     np.testing.assert_allclose(J, [[3, 2, 0], [0, 6, 1]], atol=1e-8)

@@ -1,4 +1,5 @@
 """`gradlab course`: what it copies, and that it overwrites nothing; a class summed up."""
+
 from __future__ import annotations
 
 import json
@@ -18,7 +19,7 @@ def test_students_get_no_solutions_and_keep_their_work(tmp_path, capsys):
     assert "SOLUTION" not in text
     assert "HIDDEN" not in text
     assert "seed=" not in text
-    assert text.count("raise NotImplementedError()") == 7             # six functions, and the sentence that says to take it out
+    assert text.count("raise NotImplementedError()") == 7  # six functions, and the sentence that says to take it out
     assert (tmp_path / "homework" / NAME / "checks.py").is_file()
     assert (tmp_path / "lessons" / "05_jacobian.ipynb").is_file()
     path.write_text("mine")
@@ -63,7 +64,7 @@ def test_solutions_that_are_not_there_are_not_handed_out_as_a_teacher_s(tmp_path
     monkeypatch.setattr(cli, "notebooks", lambda: package)
     assert cli.main(["course", str(tmp_path / "c"), "--teacher"]) == 1
     assert "the solutions are not in the installed package" in capsys.readouterr().err
-    assert cli.main(["course", str(tmp_path / "c")]) == 0                      # what is a student's version already stays it
+    assert cli.main(["course", str(tmp_path / "c")]) == 0  # what is a student's version already stays it
     assert json.loads((tmp_path / "c" / "homework" / NAME / f"{NAME}.ipynb").read_text()) == made
 
 
@@ -99,11 +100,14 @@ def test_a_file_in_the_way_is_said(tmp_path, capsys):
     assert "is a file. Name a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("lines", "words"), [
-    (["### BEGIN SOLUTION", "x = 1"], "is not closed"),
-    (["### END SOLUTION"], "has no ### BEGIN SOLUTION before it"),
-    (["### BEGIN SOLUTION", "### BEGIN SOLUTION", "### END SOLUTION"], "stands inside another one"),
-])
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["### BEGIN SOLUTION", "x = 1"], "is not closed"),
+        (["### END SOLUTION"], "has no ### BEGIN SOLUTION before it"),
+        (["### BEGIN SOLUTION", "### BEGIN SOLUTION", "### END SOLUTION"], "stands inside another one"),
+    ],
+)
 def test_marks_that_do_not_match_are_refused(lines, words):
     cell = {"cell_type": "code", "metadata": {}, "source": "\n".join(lines), "outputs": []}
     with pytest.raises(ValueError, match=words):

@@ -1,4 +1,5 @@
 """Submissions graded in processes of their own: the same verdicts as in the notebook, and none that could be forged."""
+
 from __future__ import annotations
 
 import os
@@ -34,14 +35,14 @@ def test_a_submission_is_graded(tmp_path, who):
 @pytest.mark.filterwarnings("ignore")
 def test_the_verdict_is_the_one_in_the_notebook(tmp_path):
     homework = load(SOURCE)
-    for answer in [*TABLE, *ANSWERS[len(TABLE)::4]]:      # of the others a part: each is a process
+    for answer in [*TABLE, *ANSWERS[len(TABLE) :: 4]]:  # of the others a part: each is a process
         with Submission([START, *answer.cells], tmp_path) as submission:
             found = homework.check(answer.exercise, submission, 9)
         here = homework.check(answer.exercise, cells(*answer.cells), 9)
         assert found.points == answer.points, str(found)
         assert [one.good for one in found.findings] == [one.good for one in here.findings], answer.name
         said, says = [[one.words for one in each.findings if not one.words.startswith("raised")] for each in (found, here)]
-        assert said == says, answer.name                  # (an error's own text names the cell it was raised in)
+        assert said == says, answer.name  # (an error's own text names the cell it was raised in)
 
 
 # ---------------------------------------------------------------------------------------------------------------- forgeries
@@ -186,11 +187,15 @@ def jacobian_by_rows(f, x):
     sys.setprofile(None)
     return gl.func.jacrev(f, chunk_size=1)(x).reshape(-1, x.numel())
 """
-LIES_ABOUT_X = ROWS.replace("    x = x.detach()", "    given = x.detach()\n    x = x.detach()").replace(
-    "    return gl.stack", "    given[...] = 0\n    return gl.stack") + """
+LIES_ABOUT_X = (
+    ROWS.replace("    x = x.detach()", "    given = x.detach()\n    x = x.detach()").replace(
+        "    return gl.stack", "    given[...] = 0\n    return gl.stack"
+    )
+    + """
 import gradlab.homework.calling
 gradlab.homework.calling._changed = lambda *a: ""
 """
+)
 
 
 @pytest.mark.parametrize("text", [TURNS_THE_WATCH_OFF, LIES_ABOUT_X], ids=["borrowing", "overwriting"])
@@ -215,6 +220,7 @@ def test_an_endless_submission_costs_a_minute_and_a_gigabyte_at_most(tmp_path):
                 status = Path(f"/proc/{self._process.pid}/status").read_text()
                 most[0] = max(most[0], *[int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")])
             return made
+
         return exchange
 
     began = time.monotonic()
@@ -222,13 +228,16 @@ def test_an_endless_submission_costs_a_minute_and_a_gigabyte_at_most(tmp_path):
         patch.setattr(Submission, "_exchange", watched())
         verdicts = run(written(tmp_path, "endless"), seed=4, checks=SOURCE)
     assert time.monotonic() - began < 60
-    assert most[0] < 1_000_000                            # kB
+    assert most[0] < 1_000_000  # kB
     assert tuple(verdict.points for verdict in verdicts) == INTENDED["endless"][2]
     assert "did not end within 10 s" in str(verdicts[0])
 
 
-EVERY_ONE_ENDLESS = {key: text.replace("def ", "def ", 1).split(":\n")[0] + ":\n    while True:\n        try:\n            pass\n"
-                     "        except BaseException:\n            pass\n" for key, text in RIGHT.items()}
+EVERY_ONE_ENDLESS = {
+    key: text.replace("def ", "def ", 1).split(":\n")[0] + ":\n    while True:\n        try:\n            pass\n"
+    "        except BaseException:\n            pass\n"
+    for key, text in RIGHT.items()
+}
 
 
 @pytest.mark.slow
@@ -247,8 +256,9 @@ def test_memory_is_bounded(tmp_path):
 
 
 def test_nothing_is_left_running(tmp_path):
-    with Submission([START, "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid)"],
-                    tmp_path) as submission:
+    with Submission(
+        [START, "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid)"], tmp_path
+    ) as submission:
         submission.run()
         child, own = int(submission.outputs[1][0]["text"]), submission._process.pid
     for number in (child, own):
@@ -275,8 +285,15 @@ def test_a_submission_does_not_see_the_environment(tmp_path, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------------------ outputs
 def test_what_cells_put_out_is_kept(tmp_path):
-    texts = ["1 + 1", "print('a')\nraise ValueError('no')", "%load_ext gradlab\nimport gradlab as gl", "gl.ones(2)", "def f(:",
-             "print('x' * 100_000)", "from IPython.display import display\ndisplay(3)"]
+    texts = [
+        "1 + 1",
+        "print('a')\nraise ValueError('no')",
+        "%load_ext gradlab\nimport gradlab as gl",
+        "gl.ones(2)",
+        "def f(:",
+        "print('x' * 100_000)",
+        "from IPython.display import display\ndisplay(3)",
+    ]
     with Submission(texts, tmp_path) as submission:
         submission.run()
         made = ["".join(one.get("text", "") for one in cell) for cell in submission.outputs]

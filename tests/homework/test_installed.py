@@ -1,4 +1,5 @@
 """The course from an installed wheel, in an environment of its own: what students have, and how it is graded there."""
+
 from __future__ import annotations
 
 import json
@@ -27,9 +28,12 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "source"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(copy)], check=True,
-                   timeout=300,
-                   env=environment(folder))
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(copy)],
+        check=True,
+        timeout=300,
+        env=environment(folder),
+    )
     return next(folder.glob("gradlab-*.whl"))
 
 
@@ -37,8 +41,11 @@ def environment(folder: Path, python: Path | None = None) -> dict[str, str]:
     """No gradlab but the installed one, and nothing of this machine's own Jupyter."""
     private = {f"JUPYTER_{kind}_DIR": str(folder / ".jupyter" / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
     path = os.pathsep.join([*([str(python.parent)] if python else []), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | private | {
-        "IPYTHONDIR": str(folder / ".ipython"), "PATH": path}
+    return (
+        {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        | private
+        | {"IPYTHONDIR": str(folder / ".ipython"), "PATH": path}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +55,29 @@ def python(wheel, tmp_path_factory):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "v")], check=True, timeout=120)
     python = folder / "v" / "bin" / "python"
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "v"), "platbase": str(folder / "v")}))
-    subprocess.run([sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install", "--no-deps", str(wheel)],
-                   check=True,
-                   timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install", "--no-deps", str(wheel)],
+        check=True,
+        timeout=120,
+    )
     (packages / "shared.pth").write_text("\n".join(site.getsitepackages()) + "\n")
     (folder / "v" / "share").mkdir(exist_ok=True)
-    (folder / "v" / "share" / "jupyter").symlink_to(Path(sys.prefix) / "share" / "jupyter")      # nbconvert's templates
+    (folder / "v" / "share" / "jupyter").symlink_to(Path(sys.prefix) / "share" / "jupyter")  # nbconvert's templates
     where = run(folder, python, "-c", "import gradlab; print(gradlab.__file__)").stdout
     assert where.startswith(str(packages))
     return python
 
 
 def run(folder, python, *arguments, fails=False):
-    done = subprocess.run([str(python), *arguments], cwd=folder, env=environment(folder, python), text=True, capture_output=True,
-                          timeout=600, check=False)
+    done = subprocess.run(
+        [str(python), *arguments],
+        cwd=folder,
+        env=environment(folder, python),
+        text=True,
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     assert (done.returncode != 0) == fails, done.stdout[-1000:] + done.stderr[-3000:]
     return done
 
@@ -84,8 +100,10 @@ def test_the_course_is_copied_and_checked(python, tmp_path):
     assert f"{NAME}.ipynb" in said and "05_jacobian.ipynb" in said
     folder = tmp_path / "mine" / "homework" / NAME
     assert json.loads((folder / f"{NAME}.ipynb").read_text()) == json.loads(json.dumps(student_version(source())))
-    code = ("import sys; from pathlib import Path; from gradlab.homework import run\n"
-            f"print([one.points for one in run(Path({str(folder)!r}) / '{NAME}.ipynb')])")
+    code = (
+        "import sys; from pathlib import Path; from gradlab.homework import run\n"
+        f"print([one.points for one in run(Path({str(folder)!r}) / '{NAME}.ipynb')])"
+    )
     assert run(tmp_path, python, "-c", code).stdout == "[0, 0, 0, 0, 0]\n"
     assert run(tmp_path, python, "-m", "gradlab.cli", "course", "mine").stdout.count("kept yours") == 3
 
@@ -106,7 +124,8 @@ def test_it_is_graded_there(python, tmp_path):
     run(tmp_path, python, "-m", "nbgrader", "generate_feedback", NAME)
     scores = json.loads(run(tmp_path, python, "-c", SCORES).stdout)
     assert {who: total for who, (total, _) in scores.items()} == {
-        who: sum(INTENDED[who][2]) for who in ("right", "cheating", "broken")}
+        who: sum(INTENDED[who][2]) for who in ("right", "cheating", "broken")
+    }
     page = (tmp_path / "feedback" / "right" / NAME / f"{NAME}.html").read_text()
     assert "100 of 100 points" in page and "<script" not in page
     assert "right" in run(tmp_path, python, "-m", "gradlab.cli", "course", ".", "--summary").stdout

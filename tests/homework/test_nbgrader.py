@@ -1,6 +1,7 @@
 """nbgrader from end to end: the assignment is generated, submissions come back, are graded to the scores intended, and get
 feedback. Every step is nbgrader's own command in a folder that `gradlab course --teacher` made, once in this environment and
 once with gradlab installed from a wheel."""
+
 from __future__ import annotations
 
 import json
@@ -30,8 +31,15 @@ with Gradebook("sqlite:///gradebook.db") as book:
 
 
 def nbgrader(folder: Path, *arguments: str, fails: bool = False) -> str:
-    done = subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=folder, env=environment(folder), text=True,
-                          capture_output=True, timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=folder,
+        env=environment(folder),
+        text=True,
+        capture_output=True,
+        timeout=600,
+        check=False,
+    )
     assert (done.returncode != 0) == fails, done.stderr[-3000:]
     return done.stderr
 
@@ -39,8 +47,12 @@ def nbgrader(folder: Path, *arguments: str, fails: bool = False) -> str:
 def environment(folder: Path) -> dict[str, str]:
     """Nothing of this machine's own Jupyter; and nbgrader calls `alembic` by name."""
     private = {f"JUPYTER_{kind}_DIR": str(folder / ".jupyter" / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
-    return {**os.environ, **private, "IPYTHONDIR": str(folder / ".ipython"),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return {
+        **os.environ,
+        **private,
+        "IPYTHONDIR": str(folder / ".ipython"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +81,9 @@ def scores(course):
 
 
 def scores_in(folder):
-    done = subprocess.run([sys.executable, "-c", SCORES], cwd=folder, env=environment(folder), text=True, capture_output=True,
-                          check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SCORES], cwd=folder, env=environment(folder), text=True, capture_output=True, check=True
+    )
     return json.loads(done.stdout)
 
 
@@ -83,8 +96,14 @@ def test_the_scores_are_those_intended(scores, who):
     assert {name: most for name, _, most in cells} == {"check1": 30, "check2": 20, "check3": 20, "check4": 15, "check5": 15}
 
 
-SAID = {"right": "largest difference", "half": "9 sweeps", "empty": "not written yet", "cheating": "it uses",
-        "endless": "did not end within 10 s", "broken": "there is no such name in the notebook yet"}
+SAID = {
+    "right": "largest difference",
+    "half": "9 sweeps",
+    "empty": "not written yet",
+    "cheating": "it uses",
+    "endless": "did not end within 10 s",
+    "broken": "there is no such name in the notebook yet",
+}
 
 
 @pytest.mark.parametrize("who", INTENDED)
@@ -92,7 +111,7 @@ def test_there_is_feedback_in_words(course, who):
     page = (course / "feedback" / who / NAME / f"{NAME}.html").read_text()
     total = sum(INTENDED[who][2])
     assert f"{NAME}: {total:g} of 100 points" in page
-    assert len(re.findall(r"Exercise 1, The Jacobian by rows: [\d.]+ of 30 points", page)) == 1           # a verdict stands once
+    assert len(re.findall(r"Exercise 1, The Jacobian by rows: [\d.]+ of 30 points", page)) == 1  # a verdict stands once
     assert "The Jacobian by rows" in page.partition("</table>")[0]
     assert SAID[who] in re.sub(r"\d+ sweeps", "9 sweeps", page)
 

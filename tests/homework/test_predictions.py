@@ -1,4 +1,5 @@
 """`reveal`: nothing is shown before there is a guess."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -17,13 +18,30 @@ def test_without_a_guess_nothing_is_given_away(guess):
         assert "Say first what you expect" in text
 
 
-@pytest.mark.parametrize(("guess", "actual", "right"), [
-    ([1, 2], gl.tensor([1.0, 2.0]), True), ((1, 2.0005), gl.tensor([[1.0, 2.0]]), True), ([1, 2.1], [1, 2], False),
-    (3, 3, True), ("Rows", "rows", True), ("columns", "rows", False), (True, True, True), (False, True, False),
-    ("1, 2", [1, 2], True), ("(1.0, 2e0)", [1, 2], True), ("[1 2]", [1, 2], True), (["1", 2], [1, 2], True), ("3", 3, True),
-    (np.array([1, 2]), [1, 2], True), (gl.tensor([1, 2]), [1.0, 2.0], True), ("1; 3", [1, 2], False), ([[1, 2]], [1, 2], True),
-    (-1, -1, True), ("-1", 1, False),
-])
+@pytest.mark.parametrize(
+    ("guess", "actual", "right"),
+    [
+        ([1, 2], gl.tensor([1.0, 2.0]), True),
+        ((1, 2.0005), gl.tensor([[1.0, 2.0]]), True),
+        ([1, 2.1], [1, 2], False),
+        (3, 3, True),
+        ("Rows", "rows", True),
+        ("columns", "rows", False),
+        (True, True, True),
+        (False, True, False),
+        ("1, 2", [1, 2], True),
+        ("(1.0, 2e0)", [1, 2], True),
+        ("[1 2]", [1, 2], True),
+        (["1", 2], [1, 2], True),
+        ("3", 3, True),
+        (np.array([1, 2]), [1, 2], True),
+        (gl.tensor([1, 2]), [1.0, 2.0], True),
+        ("1; 3", [1, 2], False),
+        ([[1, 2]], [1, 2], True),
+        (-1, -1, True),
+        ("-1", 1, False),
+    ],
+)
 def test_a_guess_is_compared(guess, actual, right):
     shown = reveal(guess, actual)
     assert shown.right is right
@@ -31,12 +49,23 @@ def test_a_guess_is_compared(guess, actual, right):
     assert "<code>" in shown._repr_html_()
 
 
-@pytest.mark.parametrize(("guess", "words"), [
-    ([1, 2, 3], "You wrote three numbers. The question is for two numbers"), (7, "You wrote one number."), ("7", "You wrote one"),
-    ("row 1", "You wrote `row 1`"), ([[1, 2], [3]], "You wrote `[[1, 2], [3]]`"), ({"a": 1}, "You wrote"), ([], "You wrote"),
-    (float("nan"), "You wrote"), ([1, float("inf")], "two numbers"), (True, "You wrote `True`"), ("", "You wrote"), (print,
-                                                                                                                     "You wrote"),
-])
+@pytest.mark.parametrize(
+    ("guess", "words"),
+    [
+        ([1, 2, 3], "You wrote three numbers. The question is for two numbers"),
+        (7, "You wrote one number."),
+        ("7", "You wrote one"),
+        ("row 1", "You wrote `row 1`"),
+        ([[1, 2], [3]], "You wrote `[[1, 2], [3]]`"),
+        ({"a": 1}, "You wrote"),
+        ([], "You wrote"),
+        (float("nan"), "You wrote"),
+        ([1, float("inf")], "two numbers"),
+        (True, "You wrote `True`"),
+        ("", "You wrote"),
+        (print, "You wrote"),
+    ],
+)
 def test_a_guess_that_cannot_be_compared_gives_nothing_away(guess, words):
     shown = reveal(guess, [12.5, 7])
     assert shown.right is None

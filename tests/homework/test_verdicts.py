@@ -1,4 +1,5 @@
 """What a verdict says of numbers, and how it is shown."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,23 +12,29 @@ from gradlab.homework.verdicts import Finding, Verdict, compared
 RIGHT = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
 
 
-@pytest.mark.parametrize(("got", "good", "words"), [
-    (gl.tensor(RIGHT), True, "exact"),
-    (RIGHT, True, "exact"),
-    (RIGHT.tolist(), False, "a tensor was expected; what came is a list of 2: `gl.tensor` makes one of numbers"),
-    ([gl.tensor(row) for row in RIGHT], False, ("a tensor was expected; what came is a list of 2 tensors: put them together with "
-                                               "`gl.stack`")),
-    ((gl.tensor(RIGHT),), False, "a tensor was expected; what came is a tuple of 1 tensor: take its first element, `[0]`"),
-    ((gl.ones(2), gl.ones(3)), False, "a tensor was expected; what came is a tuple of 2 tensors of shapes (2,), (3,)"),
-    (gl.ones(2) > 0, False, "a tensor of real numbers was expected; what came is a tensor of bool"),
-    (RIGHT + 1e-8, True, "close (largest difference 1e-08)"),
-    (RIGHT + np.array([[0, 0, 0], [0, 0.25, 0]]), False, "1 of 6 entries are off; largest difference 0.25, at [1, 1]"),
-    (RIGHT.T, False, "shape (3, 2), expected (2, 3)"),
-    (np.full((2, 3), np.nan), False, "6 of 6 entries are not finite"),
-    (None, False, "the function returned None. Does it end with `return`?"),
-    ("text", False, "a tensor of real numbers was expected; what came is a str"),
-    ((1, [2, 3]), False, "a tensor was expected; what came is a tuple of 2"),
-])
+@pytest.mark.parametrize(
+    ("got", "good", "words"),
+    [
+        (gl.tensor(RIGHT), True, "exact"),
+        (RIGHT, True, "exact"),
+        (RIGHT.tolist(), False, "a tensor was expected; what came is a list of 2: `gl.tensor` makes one of numbers"),
+        (
+            [gl.tensor(row) for row in RIGHT],
+            False,
+            ("a tensor was expected; what came is a list of 2 tensors: put them together with `gl.stack`"),
+        ),
+        ((gl.tensor(RIGHT),), False, "a tensor was expected; what came is a tuple of 1 tensor: take its first element, `[0]`"),
+        ((gl.ones(2), gl.ones(3)), False, "a tensor was expected; what came is a tuple of 2 tensors of shapes (2,), (3,)"),
+        (gl.ones(2) > 0, False, "a tensor of real numbers was expected; what came is a tensor of bool"),
+        (RIGHT + 1e-8, True, "close (largest difference 1e-08)"),
+        (RIGHT + np.array([[0, 0, 0], [0, 0.25, 0]]), False, "1 of 6 entries are off; largest difference 0.25, at [1, 1]"),
+        (RIGHT.T, False, "shape (3, 2), expected (2, 3)"),
+        (np.full((2, 3), np.nan), False, "6 of 6 entries are not finite"),
+        (None, False, "the function returned None. Does it end with `return`?"),
+        ("text", False, "a tensor of real numbers was expected; what came is a str"),
+        ((1, [2, 3]), False, "a tensor was expected; what came is a tuple of 2"),
+    ],
+)
 def test_words(got, good, words):
     assert compared(got, RIGHT, 1e-5) == (good, words)
 
@@ -43,7 +50,7 @@ def rolled(A, by):
     return made
 
 
-MADE = {                                                                # each mistake, and what only its own sentence says
+MADE = {  # each mistake, and what only its own sentence says
     "the rows before": (lambda A: np.cumsum(A, 0), "sum of the rows 0 to i: either `x.grad` or v"),
     "the rows before, twice": (lambda A: np.cumsum(np.cumsum(A, 0), 0), "a sum of sums of the rows"),
     "the rows after": (lambda A: np.cumsum(A[::-1], 0)[::-1], "sum of the rows from i to the last"),
@@ -74,10 +81,14 @@ MADE = {                                                                # each m
     "an axis too many": (lambda A: A[:, :, None], "with an axis of length 1 too many"),
     "the columns, long": (lambda A: A.T.reshape(-1), "column after column"),
     "rows added up": (lambda A: A.sum(0), "these are the rows added up"),
-    "one row wrong": (lambda A: np.where(np.arange(3)[:, None] == 1, A + np.arange(A.shape[1]) ** 2 + 1, A),
-                      "rows 0 and 2 are right, row 1 is not"),
-    "one column wrong": (lambda A: np.where(np.arange(A.shape[1]) == 1, A + np.array([[1.0], [5], [2]]), A),
-                         "right, column 1 is not"),
+    "one row wrong": (
+        lambda A: np.where(np.arange(3)[:, None] == 1, A + np.arange(A.shape[1]) ** 2 + 1, A),
+        "rows 0 and 2 are right, row 1 is not",
+    ),
+    "one column wrong": (
+        lambda A: np.where(np.arange(A.shape[1]) == 1, A + np.array([[1.0], [5], [2]]), A),
+        "right, column 1 is not",
+    ),
 }
 
 
@@ -106,7 +117,7 @@ def test_no_diagnosis_fits_the_right_answer_or_noise(right):
 
 
 def test_a_diagnosis_is_not_given_where_the_right_answer_looks_the_same():
-    one_row = RIGHT[:1]                                              # its running sum is itself
+    one_row = RIGHT[:1]  # its running sum is itself
     assert "sum of the rows 0 to i" not in diagnosis(one_row + 1, one_row)
     symmetric = np.array([[1.0, 2.0], [2.0, 1.0]])
     assert "transpose" not in diagnosis(symmetric.T, symmetric)
@@ -114,8 +125,9 @@ def test_a_diagnosis_is_not_given_where_the_right_answer_looks_the_same():
 
 # --------------------------------------------------------------------------------------------------------------- verdicts
 def test_a_verdict_is_text_and_escaped_html():
-    verdict = Verdict(2, "A <b>", 10, [Finding("`x < 1`", True, "exact", points=4),
-                                       Finding("<script>", False, "off & out", "see `a<b`", 6)])
+    verdict = Verdict(
+        2, "A <b>", 10, [Finding("`x < 1`", True, "exact", points=4), Finding("<script>", False, "off & out", "see `a<b`", 6)]
+    )
     assert (verdict.points, verdict.passed) == (4, False)
     text, html = str(verdict), verdict._repr_html_()
     assert text.splitlines()[0] == "Exercise 2, A <b>: 4 of 10 points"

@@ -4,6 +4,7 @@ A line of `LAYERS` is a constructor and the arguments of a call, and `eval` if t
 training; or `still` if it is not recorded either. In arguments R draws normal numbers that require gradients, P positive
 ones, U numbers between 0 and 1, I indices below its first argument, S signs; T is `tensor`.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -385,14 +386,22 @@ ALIKE = {"MkldnnRnnLayerBackward0": "StackBackward0", "TransposeBackward1": "Tra
 
 def names(lib: Any) -> dict[str, Any]:
     """What the lines may name."""
+
     def drawn(*shape: int) -> Any:
         return lib.randn(*shape).requires_grad_()
 
     return {
-        **{name: getattr(lib.nn, name) for name in dir(lib.nn) if name[0].isupper()}, "torch": lib, "nn": lib.nn, "R": drawn,
-        "P": lambda *shape: (lib.rand(*shape) + 0.5).requires_grad_(), "U": lib.rand,
-        "I": lambda n, *shape: lib.randint(0, n, shape), "S": lambda *shape: lib.randint(0, 2, shape) * 2.0 - 1, "T": lib.tensor,
-        "CAUSAL": lib.triu(lib.full((3, 3), float("-inf")), 1), "PADDED": lib.tensor([[False, False, True], [False, True, True]]),
+        **{name: getattr(lib.nn, name) for name in dir(lib.nn) if name[0].isupper()},
+        "torch": lib,
+        "nn": lib.nn,
+        "R": drawn,
+        "P": lambda *shape: (lib.rand(*shape) + 0.5).requires_grad_(),
+        "U": lib.rand,
+        "I": lambda n, *shape: lib.randint(0, n, shape),
+        "S": lambda *shape: lib.randint(0, 2, shape) * 2.0 - 1,
+        "T": lib.tensor,
+        "CAUSAL": lib.triu(lib.full((3, 3), float("-inf")), 1),
+        "PADDED": lib.tensor([[False, False, True], [False, True, True]]),
         "HOLED": lib.tensor([[False, False, True], [False, True, False]]),
     }
 
@@ -410,7 +419,7 @@ def sketch(x: Any) -> Any:
     head = [list(x.shape), str(x.dtype).partition(".")[2]]
     if values.numel() <= 6:
         return [*head, values.tolist()]
-    return [*head, [values.mean().item(), (values * ramp(values)).mean().item(), *values[::values.numel() // 3].tolist()]]
+    return [*head, [values.mean().item(), (values * ramp(values)).mean().item(), *values[:: values.numel() // 3].tolist()]]
 
 
 def ramp(x: Any) -> Any:
@@ -462,5 +471,7 @@ def lines(table: str) -> list[str]:
     return table.strip().splitlines()
 
 
-TOPICS = {topic: {line: partial(case, line=line) for line in lines(table)}
-          for topic, case, table in (("layers", layer, LAYERS), ("layer_errors", error, ERRORS))}
+TOPICS = {
+    topic: {line: partial(case, line=line) for line in lines(table)}
+    for topic, case, table in (("layers", layer, LAYERS), ("layer_errors", error, ERRORS))
+}

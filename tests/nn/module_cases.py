@@ -2,6 +2,7 @@
 
 A case is a function of `lib`, the library, that returns plain data.
 """
+
 from __future__ import annotations
 
 import copy
@@ -30,6 +31,7 @@ def raised(do: Callable[[], Any]) -> Any:
 
 def layer(lib: Any, rows: int, columns: int, start: float = 0.0) -> Any:
     """An affine map with known numbers, as a user's own module."""
+
     class Affine(lib.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
@@ -42,11 +44,13 @@ def layer(lib: Any, rows: int, columns: int, start: float = 0.0) -> Any:
 
         def extra_repr(self) -> str:
             return f"{rows} -> {columns}"
+
     return Affine()
 
 
 def net(lib: Any) -> Any:
     """A module with everything in it: children, a buffer of each kind, a parameter of its own, a None."""
+
     class Net(lib.nn.Module):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
@@ -61,6 +65,7 @@ def net(lib: Any) -> Any:
 
         def forward(self, x: Any) -> Any:
             return self.second(self.first(x).relu()) * self.scale
+
     return Net()
 
 
@@ -80,6 +85,7 @@ def text_of_several_lines(lib: Any) -> Any:
     class Wordy(lib.nn.Module):  # type: ignore[name-defined,misc]
         def extra_repr(self) -> str:
             return "one\ntwo"
+
     wordy = Wordy()
     outer = lib.nn.Sequential(OrderedDict(inner=wordy, last=lib.nn.Module()))
     return [repr(wordy), repr(outer), repr(lib.nn.ModuleDict({"a": outer}))]
@@ -88,28 +94,48 @@ def text_of_several_lines(lib: Any) -> Any:
 @case
 def parameters(lib: Any) -> Any:
     model = net(lib)
-    return [named(model.named_parameters()), named(model.named_parameters("net")), named(model.named_parameters(recurse=False)),
-            [list(p.shape) for p in model.parameters()], named(model.named_buffers()), [b.tolist() for b in model.buffers()],
-            sum(p.numel() for p in model.parameters())]
+    return [
+        named(model.named_parameters()),
+        named(model.named_parameters("net")),
+        named(model.named_parameters(recurse=False)),
+        [list(p.shape) for p in model.parameters()],
+        named(model.named_buffers()),
+        [b.tolist() for b in model.buffers()],
+        sum(p.numel() for p in model.parameters()),
+    ]
 
 
 @case
 def modules(lib: Any) -> Any:
     model = net(lib)
-    return [[[name, type(m).__name__] for name, m in model.named_modules()],
-            [[name, type(m).__name__] for name, m in model.named_modules(prefix="net")],
-            [[name, type(m).__name__] for name, m in model.named_children()],
-            [type(m).__name__ for m in model.children()], len(list(model.modules()))]
+    return [
+        [[name, type(m).__name__] for name, m in model.named_modules()],
+        [[name, type(m).__name__] for name, m in model.named_modules(prefix="net")],
+        [[name, type(m).__name__] for name, m in model.named_children()],
+        [type(m).__name__ for m in model.children()],
+        len(list(model.modules())),
+    ]
 
 
 @case
 def by_path(lib: Any) -> Any:
     model = net(lib)
-    return [model.get_submodule("second.1") is model.second[1], model.get_submodule("") is model,
-            model.get_parameter("second.0.bias").tolist(), model.get_buffer("count").tolist(),
-            *(raised(lambda f=f, name=name: f(name)) for f, name in (
-                (model.get_submodule, "third"), (model.get_submodule, "scale"), (model.get_parameter, "second.0.none"),
-                (model.get_parameter, "count"), (model.get_buffer, "scale")))]
+    return [
+        model.get_submodule("second.1") is model.second[1],
+        model.get_submodule("") is model,
+        model.get_parameter("second.0.bias").tolist(),
+        model.get_buffer("count").tolist(),
+        *(
+            raised(lambda f=f, name=name: f(name))
+            for f, name in (
+                (model.get_submodule, "third"),
+                (model.get_submodule, "scale"),
+                (model.get_parameter, "second.0.none"),
+                (model.get_parameter, "count"),
+                (model.get_buffer, "scale"),
+            )
+        ),
+    ]
 
 
 @case
@@ -117,9 +143,13 @@ def shared_parameter(lib: Any) -> Any:
     model = net(lib)
     model.second[0].bias = model.first.bias
     model.again = model.first
-    return [[name for name, _ in model.named_parameters()],
-            [name for name, _ in model.named_parameters(remove_duplicate=False)], [name for name, _ in model.named_modules()],
-            [name for name, _ in model.named_modules(remove_duplicate=False)], list(model.state_dict())]
+    return [
+        [name for name, _ in model.named_parameters()],
+        [name for name, _ in model.named_parameters(remove_duplicate=False)],
+        [name for name, _ in model.named_modules()],
+        [name for name, _ in model.named_modules(remove_duplicate=False)],
+        list(model.state_dict()),
+    ]
 
 
 @case
@@ -132,12 +162,33 @@ def parameter(lib: Any) -> Any:
     grown = (p * 2).sum()
     grown.backward()
     twin, thawed = copy.deepcopy(p), pickle.loads(pickle.dumps(p))
-    return [repr(p), repr(still), str(p), repr(p * 2), repr(p.data), repr(p.detach()), repr(p.grad), view.tolist(), p.is_leaf,
-            isinstance(p, lib.nn.Parameter), isinstance(p, lib.Tensor), isinstance(p * 2, lib.nn.Parameter),
-            isinstance(p.data, lib.nn.Parameter), isinstance(lib.ones(1), lib.nn.Parameter), repr(twin), repr(twin.grad),
-            repr(thawed), isinstance(twin, lib.nn.Parameter), isinstance(thawed, lib.nn.Parameter), repr(lib.nn.Parameter()),
-            repr([p]), f"{p}", p.requires_grad_(False).requires_grad, isinstance(p, lib.nn.Parameter),
-            raised(lambda: lib.nn.Parameter(lib.tensor([1, 2])))]
+    return [
+        repr(p),
+        repr(still),
+        str(p),
+        repr(p * 2),
+        repr(p.data),
+        repr(p.detach()),
+        repr(p.grad),
+        view.tolist(),
+        p.is_leaf,
+        isinstance(p, lib.nn.Parameter),
+        isinstance(p, lib.Tensor),
+        isinstance(p * 2, lib.nn.Parameter),
+        isinstance(p.data, lib.nn.Parameter),
+        isinstance(lib.ones(1), lib.nn.Parameter),
+        repr(twin),
+        repr(twin.grad),
+        repr(thawed),
+        isinstance(twin, lib.nn.Parameter),
+        isinstance(thawed, lib.nn.Parameter),
+        repr(lib.nn.Parameter()),
+        repr([p]),
+        f"{p}",
+        p.requires_grad_(False).requires_grad,
+        isinstance(p, lib.nn.Parameter),
+        raised(lambda: lib.nn.Parameter(lib.tensor([1, 2]))),
+    ]
 
 
 @case
@@ -159,8 +210,15 @@ def assignment(lib: Any) -> Any:
     model.absent = layer(lib, 1, 1)
     del model.first
     del model.scratch
-    return [*before, list(model.state_dict()), [name for name, _ in model.named_buffers()], hasattr(model, "first"),
-            "weight" in dir(layer(lib, 1, 1)), "training" in dir(model), "0" in dir(model.second)]
+    return [
+        *before,
+        list(model.state_dict()),
+        [name for name, _ in model.named_buffers()],
+        hasattr(model, "first"),
+        "weight" in dir(layer(lib, 1, 1)),
+        "training" in dir(model),
+        "0" in dir(model.second),
+    ]
 
 
 @case
@@ -173,20 +231,44 @@ def assignment_errors(lib: Any) -> Any:
 
     class Idle(lib.nn.Module):  # type: ignore[name-defined,misc]
         pass
+
     leaf = lib.ones(2, requires_grad=True)
-    return [raised(do) for do in (
-        lambda: model.missing, lambda: setattr(model, "scale", lib.ones(1)), lambda: setattr(model, "scale", 3.0),
-        lambda: setattr(model, "first", 3), lambda: setattr(model, "count", 3),
-        lambda: Hasty(layer(lib, 1, 1)), lambda: Hasty(lib.nn.Parameter(lib.ones(1))), lambda: Hasty(3).part,
-        lambda: Hasty(3).register_buffer("b", None), lambda: Idle()(lib.ones(1)), lambda: Idle(3), lambda: Idle(width=3),
-        lambda: model.register_buffer("a.b", None), lambda: model.register_buffer("", None),
-        lambda: model.register_buffer("first", None), lambda: model.register_buffer("new", 3),
-        lambda: model.register_buffer(3, None), lambda: model.register_parameter("new", lib.ones(1)),
-        lambda: model.register_parameter("a.b", None), lambda: model.register_parameter("first", None),
-        lambda: model.register_parameter("new", leaf * 2), lambda: model.add_module("a.b", None),
-        lambda: model.add_module("", None), lambda: model.add_module("scale", None), lambda: model.add_module("new", lib.ones(1)),
-        lambda: model.add_module(3, None), lambda: model.train(3), lambda: delattr(model, "missing"),
-        lambda: model.to(lib.int64), lambda: lib.nn.Sequential(3), lambda: lib.nn.Sequential(lib.ones(1)))]
+    return [
+        raised(do)
+        for do in (
+            lambda: model.missing,
+            lambda: setattr(model, "scale", lib.ones(1)),
+            lambda: setattr(model, "scale", 3.0),
+            lambda: setattr(model, "first", 3),
+            lambda: setattr(model, "count", 3),
+            lambda: Hasty(layer(lib, 1, 1)),
+            lambda: Hasty(lib.nn.Parameter(lib.ones(1))),
+            lambda: Hasty(3).part,
+            lambda: Hasty(3).register_buffer("b", None),
+            lambda: Idle()(lib.ones(1)),
+            lambda: Idle(3),
+            lambda: Idle(width=3),
+            lambda: model.register_buffer("a.b", None),
+            lambda: model.register_buffer("", None),
+            lambda: model.register_buffer("first", None),
+            lambda: model.register_buffer("new", 3),
+            lambda: model.register_buffer(3, None),
+            lambda: model.register_parameter("new", lib.ones(1)),
+            lambda: model.register_parameter("a.b", None),
+            lambda: model.register_parameter("first", None),
+            lambda: model.register_parameter("new", leaf * 2),
+            lambda: model.add_module("a.b", None),
+            lambda: model.add_module("", None),
+            lambda: model.add_module("scale", None),
+            lambda: model.add_module("new", lib.ones(1)),
+            lambda: model.add_module(3, None),
+            lambda: model.train(3),
+            lambda: delattr(model, "missing"),
+            lambda: model.to(lib.int64),
+            lambda: lib.nn.Sequential(3),
+            lambda: lib.nn.Sequential(lib.ones(1)),
+        )
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- state_dict
@@ -197,9 +279,16 @@ def state(lib: Any) -> Any:
     kept = model.state_dict(keep_vars=True, prefix="net.")
     given: dict[str, Any] = {}
     model.state_dict(destination=given)
-    return [[[name, repr(value)] for name, value in found.items()], type(found).__name__, list(kept), list(given),
-            kept["net.scale"] is model.scale, found["scale"].data_ptr() == model.scale.data_ptr(),
-            list(found._metadata), [dict(m) for m in found._metadata.values()]]
+    return [
+        [[name, repr(value)] for name, value in found.items()],
+        type(found).__name__,
+        list(kept),
+        list(given),
+        kept["net.scale"] is model.scale,
+        found["scale"].data_ptr() == model.scale.data_ptr(),
+        list(found._metadata),
+        [dict(m) for m in found._metadata.values()],
+    ]
 
 
 @case
@@ -213,9 +302,15 @@ def load(lib: Any) -> Any:
     assigned = net(lib)
     source = other.state_dict()
     assigned.load_state_dict(source, assign=True)
-    return [repr(answer), str(answer), named(model.named_parameters()), model.first.weight is before,
-            assigned.first.weight.data_ptr() == source["first.weight"].data_ptr(), assigned.first.weight.requires_grad,
-            isinstance(assigned.first.weight, lib.nn.Parameter)]
+    return [
+        repr(answer),
+        str(answer),
+        named(model.named_parameters()),
+        model.first.weight is before,
+        assigned.first.weight.data_ptr() == source["first.weight"].data_ptr(),
+        assigned.first.weight.requires_grad,
+        isinstance(assigned.first.weight, lib.nn.Parameter),
+    ]
 
 
 @case
@@ -235,9 +330,14 @@ def load_wrong(lib: Any) -> Any:
     found = model.state_dict()
     found["first.bias"], found["scale"] = lib.ones(4), lib.ones(2, 1)
     listed = OrderedDict(model.state_dict(), scale=3)
-    return [raised(lambda: model.load_state_dict(found)), raised(lambda: model.load_state_dict({})),
-            raised(lambda: model.load_state_dict([1])), raised(lambda: lib.nn.Sequential(model).load_state_dict(found)),
-            raised(lambda: model.load_state_dict(found, strict=False)), raised(lambda: model.load_state_dict(listed))]
+    return [
+        raised(lambda: model.load_state_dict(found)),
+        raised(lambda: model.load_state_dict({})),
+        raised(lambda: model.load_state_dict([1])),
+        raised(lambda: lib.nn.Sequential(model).load_state_dict(found)),
+        raised(lambda: model.load_state_dict(found, strict=False)),
+        raised(lambda: model.load_state_dict(listed)),
+    ]
 
 
 @case
@@ -250,11 +350,16 @@ def extra_state(lib: Any) -> Any:
 
         def set_extra_state(self, state: Any) -> None:
             self.calls = state["calls"]
+
     one, other = Counting(), lib.nn.Sequential(Counting())
     one.calls = 5
     other.load_state_dict(lib.nn.Sequential(one).state_dict())
-    return [list(one.state_dict().items()), other[0].calls, raised(lambda: one.load_state_dict({})),
-            raised(lambda: layer(lib, 1, 1).load_state_dict({**layer(lib, 1, 1).state_dict(), "_extra_state": 1}))]
+    return [
+        list(one.state_dict().items()),
+        other[0].calls,
+        raised(lambda: one.load_state_dict({})),
+        raised(lambda: layer(lib, 1, 1).load_state_dict({**layer(lib, 1, 1).state_dict(), "_extra_state": 1})),
+    ]
 
 
 @case
@@ -307,10 +412,22 @@ def conversions(lib: Any) -> Any:
     dtypes = lambda: [str(v.dtype) for v in model.state_dict().values()]  # noqa: E731
     start, double = dtypes(), model.double() is model and dtypes()
     same = model.first.weight is weight
-    return [start, double, same, repr(weight.grad), [str(p.grad.dtype) for p in model.parameters()], model.half() and dtypes(),
-            model.float() and dtypes(), model.to(lib.float64) and dtypes(), model.to("cpu") and dtypes(),
-            model.to("cpu", lib.float32) and dtypes(), model.to(dtype=lib.float16) and dtypes(),
-            model.to(lib.ones(1)) and dtypes(), model.cpu() is model, model.type(lib.float64) and dtypes()]
+    return [
+        start,
+        double,
+        same,
+        repr(weight.grad),
+        [str(p.grad.dtype) for p in model.parameters()],
+        model.half() and dtypes(),
+        model.float() and dtypes(),
+        model.to(lib.float64) and dtypes(),
+        model.to("cpu") and dtypes(),
+        model.to("cpu", lib.float32) and dtypes(),
+        model.to(dtype=lib.float16) and dtypes(),
+        model.to(lib.ones(1)) and dtypes(),
+        model.cpu() is model,
+        model.type(lib.float64) and dtypes(),
+    ]
 
 
 @case
@@ -321,8 +438,14 @@ def copies(lib: Any) -> Any:
         model.scale.fill_(9)
     shared = lib.nn.Sequential(model.first, model.first)
     both = copy.deepcopy(shared)
-    return [twin.scale.tolist(), list(twin.state_dict()), repr(twin) == repr(model), both[0] is both[1],
-            len(list(both.parameters())), copy.copy(model).scale is model.scale]
+    return [
+        twin.scale.tolist(),
+        list(twin.state_dict()),
+        repr(twin) == repr(model),
+        both[0] is both[1],
+        len(list(both.parameters())),
+        copy.copy(model).scale is model.scale,
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------------- hooks
@@ -351,6 +474,7 @@ def hooks_with_kwargs(lib: Any) -> Any:
             if scale < 0:
                 raise ValueError("negative")
             return x * scale
+
     model, seen = Scaled(), []
     x = lib.ones(1)
     plain = model(x, scale=3.0).tolist()
@@ -388,6 +512,7 @@ def backward_hooks_of_several(lib: Any) -> Any:
     class Pair(lib.nn.Module):  # type: ignore[name-defined,misc]
         def forward(self, a: Any, b: Any, c: Any) -> Any:
             return a * b, a + c.sum()
+
     model, seen = Pair(), []
     show = lambda grads: [None if g is None else g.tolist() for g in grads]  # noqa: E731
     model.register_full_backward_hook(lambda m, gi, go: seen.append([show(gi), show(go)]))
@@ -418,11 +543,29 @@ def sequential(lib: Any) -> Any:
     joined = s + part
     s += part
     named = lib.nn.Sequential(OrderedDict(a=one, b=two))
-    return [repr(part), last is three, text, repr(s), popped is two, repr(joined), repr(joined * 2), len(s), [len(list(s))],
-            repr(named), repr(named[1:]), named.a is one, list(joined.state_dict()),
-            repr(s.extend([one])), raised(lambda: s[9]), raised(lambda: s["a"]), raised(lambda: s.__add__([one])),
-            raised(lambda: s * 0), raised(lambda: s.insert(77, one)), raised(lambda: s.insert(0, 3)),
-            raised(lambda: lib.nn.Sequential(one)(3, 4))]
+    return [
+        repr(part),
+        last is three,
+        text,
+        repr(s),
+        popped is two,
+        repr(joined),
+        repr(joined * 2),
+        len(s),
+        [len(list(s))],
+        repr(named),
+        repr(named[1:]),
+        named.a is one,
+        list(joined.state_dict()),
+        repr(s.extend([one])),
+        raised(lambda: s[9]),
+        raised(lambda: s["a"]),
+        raised(lambda: s.__add__([one])),
+        raised(lambda: s * 0),
+        raised(lambda: s.insert(77, one)),
+        raised(lambda: s.insert(0, 3)),
+        raised(lambda: lib.nn.Sequential(one)(3, 4)),
+    ]
 
 
 @case
@@ -442,10 +585,22 @@ def module_list(lib: Any) -> Any:
     items[1] = two
     del items[2:4]
     items += [one]
-    return [text, repr(items), repr(items[1:3]), items[-1] is one, len(items), [type(m).__name__ for m in items],
-            repr(items + iter([two])), items.pop(0) is two, list(items.state_dict()), repr(lib.nn.ModuleList()),
-            raised(lambda: items[17]), raised(lambda: items.extend(3)), raised(lambda: items.append(3)),
-            raised(lambda: items(lib.ones(1)))]
+    return [
+        text,
+        repr(items),
+        repr(items[1:3]),
+        items[-1] is one,
+        len(items),
+        [type(m).__name__ for m in items],
+        repr(items + iter([two])),
+        items.pop(0) is two,
+        list(items.state_dict()),
+        repr(lib.nn.ModuleList()),
+        raised(lambda: items[17]),
+        raised(lambda: items.extend(3)),
+        raised(lambda: items.append(3)),
+        raised(lambda: items(lib.ones(1))),
+    ]
 
 
 @case
@@ -456,9 +611,25 @@ def module_dict(lib: Any) -> Any:
     d.update([["four", layer(lib, 4, 4)]])
     text = repr(d)
     del d["three"]
-    return [text, list(d), list(d.keys()), [k for k, _ in d.items()], len(list(d.values())), "one" in d, "three" in d, len(d),
-            d["one"] is one, d.pop("two") is two, list(d.state_dict()), repr(lib.nn.ModuleDict()), raised(lambda: d["none"]),
-            raised(lambda: d.update(3)), raised(lambda: d.update([[1, 2, 3]])), d.clear(), len(d)]
+    return [
+        text,
+        list(d),
+        list(d.keys()),
+        [k for k, _ in d.items()],
+        len(list(d.values())),
+        "one" in d,
+        "three" in d,
+        len(d),
+        d["one"] is one,
+        d.pop("two") is two,
+        list(d.state_dict()),
+        repr(lib.nn.ModuleDict()),
+        raised(lambda: d["none"]),
+        raised(lambda: d.update(3)),
+        raised(lambda: d.update([[1, 2, 3]])),
+        d.clear(),
+        len(d),
+    ]
 
 
 @case
@@ -469,9 +640,19 @@ def parameter_list(lib: Any) -> Any:
     items += [lib.zeros(2)]
     items[0] = lib.zeros(4)
     items.append("word")
-    return [repr(items), len(items), list(items.state_dict()), items[-2].tolist(), [repr(p) for p in items], repr(items[1:3]),
-            isinstance(items[0], lib.nn.Parameter), raised(lambda: items[9]), raised(lambda: items.extend(3)),
-            repr(lib.nn.ParameterList()), raised(lambda: items(3))]
+    return [
+        repr(items),
+        len(items),
+        list(items.state_dict()),
+        items[-2].tolist(),
+        [repr(p) for p in items],
+        repr(items[1:3]),
+        isinstance(items[0], lib.nn.Parameter),
+        raised(lambda: items[9]),
+        raised(lambda: items.extend(3)),
+        repr(lib.nn.ParameterList()),
+        raised(lambda: items(3)),
+    ]
 
 
 @case
@@ -481,28 +662,52 @@ def parameter_dict(lib: Any) -> Any:
     d.update({"z": lib.ones(1)})
     text = repr(d)
     del d["z"]
-    return [text, list(d), [k for k, _ in d.items()], [p.tolist() for p in d.values()], "a" in d, len(d), d.get("q"),
-            list(d.state_dict()), d.pop("c").tolist(), d.popitem()[0], d.setdefault("s", lib.ones(1)).tolist(),
-            repr(d | lib.nn.ParameterDict({"y": lib.ones(1)})), isinstance(d["a"], lib.nn.Parameter),
-            raised(lambda: d["none"]), raised(lambda: d[3]), raised(lambda: d(3)),
-            list(reversed(d)), repr(d.copy()), d.clear(), len(d)]
+    return [
+        text,
+        list(d),
+        [k for k, _ in d.items()],
+        [p.tolist() for p in d.values()],
+        "a" in d,
+        len(d),
+        d.get("q"),
+        list(d.state_dict()),
+        d.pop("c").tolist(),
+        d.popitem()[0],
+        d.setdefault("s", lib.ones(1)).tolist(),
+        repr(d | lib.nn.ParameterDict({"y": lib.ones(1)})),
+        isinstance(d["a"], lib.nn.Parameter),
+        raised(lambda: d["none"]),
+        raised(lambda: d[3]),
+        raised(lambda: d(3)),
+        list(reversed(d)),
+        repr(d.copy()),
+        d.clear(),
+        len(d),
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------- initial values
 FILLS: dict[str, Callable[[Any, Any], Any]] = {
-    "uniform": lambda init, t: init.uniform_(t, -1, 2), "normal": lambda init, t: init.normal_(t, 1.0, 0.5),
-    "trunc": lambda init, t: init.trunc_normal_(t), "trunc narrow": lambda init, t: init.trunc_normal_(t, std=0.02),
+    "uniform": lambda init, t: init.uniform_(t, -1, 2),
+    "normal": lambda init, t: init.normal_(t, 1.0, 0.5),
+    "trunc": lambda init, t: init.trunc_normal_(t),
+    "trunc narrow": lambda init, t: init.trunc_normal_(t, std=0.02),
     "trunc tail": lambda init, t: init.trunc_normal_(t, 0.0, 1.0, 1.0, 2.0),
     "trunc cut": lambda init, t: init.trunc_normal_(t, 0.0, 1.0, -0.5, 1.5),
-    "constant": lambda init, t: init.constant_(t, 0.3), "ones": lambda init, t: init.ones_(t),
-    "zeros": lambda init, t: init.zeros_(t), "eye": lambda init, t: init.eye_(t),
-    "dirac": lambda init, t: init.dirac_(t), "dirac groups": lambda init, t: init.dirac_(t, 2),
-    "xavier_uniform": lambda init, t: init.xavier_uniform_(t, gain=1.5), "xavier_normal": lambda init, t: init.xavier_normal_(t),
+    "constant": lambda init, t: init.constant_(t, 0.3),
+    "ones": lambda init, t: init.ones_(t),
+    "zeros": lambda init, t: init.zeros_(t),
+    "eye": lambda init, t: init.eye_(t),
+    "dirac": lambda init, t: init.dirac_(t),
+    "dirac groups": lambda init, t: init.dirac_(t, 2),
+    "xavier_uniform": lambda init, t: init.xavier_uniform_(t, gain=1.5),
+    "xavier_normal": lambda init, t: init.xavier_normal_(t),
     "kaiming_uniform": lambda init, t: init.kaiming_uniform_(t, a=5**0.5),
     "kaiming_uniform relu": lambda init, t: init.kaiming_uniform_(t, mode="fan_out", nonlinearity="relu"),
     "kaiming_normal": lambda init, t: init.kaiming_normal_(t, nonlinearity="relu"),
     "kaiming_normal out": lambda init, t: init.kaiming_normal_(t, 0.2, "fan_out"),
-    "orthogonal": lambda init, t: init.orthogonal_(t, 2.0), "sparse": lambda init, t: init.sparse_(t, 0.4),
+    "orthogonal": lambda init, t: init.orthogonal_(t, 2.0),
+    "sparse": lambda init, t: init.sparse_(t, 0.4),
     "bad mode": lambda init, t: init.kaiming_normal_(t, mode="fan"),
     "bad nonlinearity": lambda init, t: init.kaiming_uniform_(t, nonlinearity="gelu"),
 }
@@ -516,8 +721,9 @@ def initial_values(lib: Any) -> Any:
         for shape in SHAPES:
             lib.manual_seed(3)
             made = raised(lambda shape=shape, fill=fill: fill(lib.nn.init, lib.nn.Parameter(lib.zeros(shape))))
-            found[f"{name} {shape}"] = made if isinstance(made, dict) else [made.tolist(), made.requires_grad, made.is_leaf,
-                                                                          lib.rand(1).item()]
+            found[f"{name} {shape}"] = (
+                made if isinstance(made, dict) else [made.tolist(), made.requires_grad, made.is_leaf, lib.rand(1).item()]
+            )
     return found
 
 
@@ -525,9 +731,13 @@ def initial_values(lib: Any) -> Any:
 def initial_values_of_a_generator(lib: Any) -> Any:
     own = lib.Generator().manual_seed(5)
     init, double = lib.nn.init, lib.empty(2, 3, dtype=lib.float64)
-    made = (init.normal_(lib.empty(3), generator=own), init.xavier_uniform_(lib.empty(2, 3), generator=own),
-            init.kaiming_uniform_(double, generator=own), init.trunc_normal_(lib.empty(4), generator=own),
-            init.uniform_(lib.empty(2), generator=own))
+    made = (
+        init.normal_(lib.empty(3), generator=own),
+        init.xavier_uniform_(lib.empty(2, 3), generator=own),
+        init.kaiming_uniform_(double, generator=own),
+        init.trunc_normal_(lib.empty(4), generator=own),
+        init.uniform_(lib.empty(2), generator=own),
+    )
     return [x.tolist() for x in made]
 
 
@@ -547,8 +757,12 @@ def older_names(lib: Any) -> Any:
 def gains(lib: Any) -> Any:
     gain = lib.nn.init.calculate_gain
     return [gain(n) for n in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu")] + [
-        gain("leaky_relu", 0.2), gain("leaky_relu", 1), raised(lambda: gain("gelu")), raised(lambda: gain("leaky_relu", "a")),
-        raised(lambda: gain("leaky_relu", True))]
+        gain("leaky_relu", 0.2),
+        gain("leaky_relu", 1),
+        raised(lambda: gain("gelu")),
+        raised(lambda: gain("leaky_relu", "a")),
+        raised(lambda: gain("leaky_relu", True)),
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------------- nn.utils
@@ -567,10 +781,14 @@ def clipped_norms(lib: Any) -> Any:
         found.append([repr(total), [p.grad.tolist() for p in model.parameters()]])
     model = with_gradients(lib)
     model.scale.grad = lib.tensor([float("inf")])
-    return [found, raised(lambda: lib.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)),
-            repr(lib.nn.utils.clip_grad_norm_([], 1.0)), repr(lib.nn.utils.clip_grad_norm_(lib.ones(2, requires_grad=True), 1.0)),
-            repr(lib.nn.utils.clip_grad_norm_(with_gradients(lib).scale, 1.0)),
-            repr(lib.nn.utils.get_total_norm([lib.ones(2), lib.ones(3)]))]
+    return [
+        found,
+        raised(lambda: lib.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)),
+        repr(lib.nn.utils.clip_grad_norm_([], 1.0)),
+        repr(lib.nn.utils.clip_grad_norm_(lib.ones(2, requires_grad=True), 1.0)),
+        repr(lib.nn.utils.clip_grad_norm_(with_gradients(lib).scale, 1.0)),
+        repr(lib.nn.utils.get_total_norm([lib.ones(2), lib.ones(3)])),
+    ]
 
 
 @case
@@ -584,8 +802,13 @@ def vectors(lib: Any) -> Any:
     model = net(lib)
     vector = lib.nn.utils.parameters_to_vector(model.parameters())
     lib.nn.utils.vector_to_parameters(vector.detach() + 1, model.parameters())
-    return [vector.tolist(), vector.requires_grad, named(model.named_parameters()), isinstance(model.scale, lib.nn.Parameter),
-            raised(lambda: lib.nn.utils.vector_to_parameters([1], model.parameters()))]
+    return [
+        vector.tolist(),
+        vector.requires_grad,
+        named(model.named_parameters()),
+        isinstance(model.scale, lib.nn.Parameter),
+        raised(lambda: lib.nn.utils.vector_to_parameters([1], model.parameters())),
+    ]
 
 
 @case
@@ -593,9 +816,15 @@ def padded_sequences(lib: Any) -> Any:
     pad = lib.nn.utils.rnn.pad_sequence
     parts = [lib.ones(2), lib.arange(3.0), lib.zeros(1)]
     wide = [lib.ones(2, 2), lib.zeros(1, 2)]
-    return [pad(parts).tolist(), pad(parts, batch_first=True).tolist(), pad(parts, True, -1.0).tolist(),
-            pad(parts, batch_first=True, padding_side="left").tolist(), pad(wide).tolist(), pad(wide, True).tolist(),
-            [x.tolist() for x in lib.nn.utils.rnn.unpad_sequence(pad(parts), lib.tensor([2, 3, 1]))]]
+    return [
+        pad(parts).tolist(),
+        pad(parts, batch_first=True).tolist(),
+        pad(parts, True, -1.0).tolist(),
+        pad(parts, batch_first=True, padding_side="left").tolist(),
+        pad(wide).tolist(),
+        pad(wide, True).tolist(),
+        [x.tolist() for x in lib.nn.utils.rnn.unpad_sequence(pad(parts), lib.tensor([2, 3, 1]))],
+    ]
 
 
 TOPICS = {"modules": CASES}

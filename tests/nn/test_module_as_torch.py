@@ -1,4 +1,5 @@
 """Modules, containers, initial values and nn.utils do what PyTorch was recorded to do."""
+
 from __future__ import annotations
 
 import json

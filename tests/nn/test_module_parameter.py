@@ -1,4 +1,5 @@
 """What is gradlab's own about parameters and modules: a mark instead of a subclass, and files."""
+
 from __future__ import annotations
 
 import io
@@ -62,11 +63,12 @@ def test_a_hook_that_was_removed_leaves_the_call_as_it_was() -> None:
 def test_backward_hooks_see_second_derivatives() -> None:
     class Cube(nn.Module):
         def forward(self, x):
-            return x ** 3
+            return x**3
+
     cube, seen = Cube(), []
     cube.register_full_backward_hook(lambda m, of_input, of_output: seen.append((of_input[0].item(), of_output[0].item())))
     x = gl.tensor(2.0, requires_grad=True)
-    slope, = gl.autograd.grad(cube(x), x, create_graph=True)
+    (slope,) = gl.autograd.grad(cube(x), x, create_graph=True)
     assert seen == [(12.0, 1.0)] and gl.autograd.grad(slope, x)[0].item() == 12.0
 
 

@@ -2,6 +2,7 @@
 
 The lines are in `layers_cases.py`, what torch made of them in `expected/`.
 """
+
 from __future__ import annotations
 
 import json
@@ -30,7 +31,10 @@ def agree(found: Any, expected: Any, at: str = "") -> None:
             agree(one, other, f"{at}[{i}]")
     elif isinstance(expected, float):
         assert math.isclose(found, expected, rel_tol=2e-5, abs_tol=4e-6) or (found != found and expected != expected), (
-            at, found, expected)
+            at,
+            found,
+            expected,
+        )
     else:
         assert found == (expected.replace("torch.", "gradlab.") if isinstance(expected, str) else expected), at
 
@@ -68,5 +72,8 @@ def test_the_recording_is_torchs(topic: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for line in recorded_by(f"nn/{topic}", torch):
-            agree(json.loads(json.dumps(TOPICS[topic][line](torch)).replace("torch.", "gradlab.")),
-                  json.loads(json.dumps(RECORDED[topic][line]).replace("torch.", "gradlab.")), line)
+            agree(
+                json.loads(json.dumps(TOPICS[topic][line](torch)).replace("torch.", "gradlab.")),
+                json.loads(json.dumps(RECORDED[topic][line]).replace("torch.", "gradlab.")),
+                line,
+            )

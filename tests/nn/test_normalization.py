@@ -1,4 +1,5 @@
 """What normalisation keeps, and how exact it is where the mean is large."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Inside `%%grad` an error about a gradient names the lines of the cell, and so does what the cell shows."""
+
 from __future__ import annotations
 
 import pytest
@@ -18,8 +19,11 @@ def cell(shell):
 def test_a_write_to_a_saved_tensor(cell):
     ran = cell.run("%%grad\ny = x.exp()\ny += 1\ny.sum().backward()")
     assert isinstance(ran.error, RuntimeError)
-    for said in ("saved    cell line 2: `y = x.exp()` (its result, at version 0)", "modified cell line 3: `y += 1`",
-                 "fix      write `y = y + 1` instead of `y += 1` on line 3"):
+    for said in (
+        "saved    cell line 2: `y = x.exp()` (its result, at version 0)",
+        "modified cell line 3: `y += 1`",
+        "fix      write `y = y + 1` instead of `y += 1` on line 3",
+    ):
         assert said in str(ran.error) and said in ran.stdout + ran.stderr
 
 

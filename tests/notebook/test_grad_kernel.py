@@ -172,8 +172,9 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
     )
     reply, outputs = kernel.run(slow, interrupt_after=0.4)
     assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
-    known = re.fullmatch(r"(\d+) of 100 rows of the Jacobian are known and kept\. Asking again, .* goes on with the others\.",
-                         reply["evalue"])
+    known = re.fullmatch(
+        r"(\d+) of 100 rows of the Jacobian are known and kept\. Asking again, .* goes on with the others\.", reply["evalue"]
+    )
     assert known and 0 < int(known[1]) < 100
     assert any(VIEW in content.get("data", {}) for _, content in outputs)
     reply, outputs = kernel.run("K.runner.values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)")

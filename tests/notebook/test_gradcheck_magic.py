@@ -30,8 +30,10 @@ def test_whatever_is_called(cell, line):
 
 def test_wrong_gradients(cell):
     said = cell.ok("%gradcheck cut(x, w)").stdout
-    assert said.startswith("cut(x, w): the gradients are NOT what differences give.\n"
-                           "The worst entry: output 0[2] by w[2]: analytical 0, numerical 2,")
+    assert said.startswith(
+        "cut(x, w): the gradients are NOT what differences give.\n"
+        "The worst entry: output 0[2] by w[2]: analytical 0, numerical 2,"
+    )
     assert "a step that the graph does not see: detach()" in said
 
 
@@ -47,11 +49,16 @@ def test_single_precision(cell):
     assert "are right" in cell.ok("%gradcheck f((s * 100).double(), s.double())").stdout
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ("", "takes a call of a function"), ("f(x", "is no Python expression"), ("x", "'x' calls nothing"),
-    ("f(*[x, w])", "write the arguments one by one"),
-    ("f(x.detach(), 2)", "none of the arguments of f(x.detach(), 2) requires grad"),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "takes a call of a function"),
+        ("f(x", "is no Python expression"),
+        ("x", "'x' calls nothing"),
+        ("f(*[x, w])", "write the arguments one by one"),
+        ("f(x.detach(), 2)", "none of the arguments of f(x.detach(), 2) requires grad"),
+    ],
+)
 def test_a_wrong_line_is_refused_in_a_sentence(cell, line, words):
     ran = cell.run(f"%gradcheck {line}")
     assert words in str(ran.error)

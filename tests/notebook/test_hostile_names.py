@@ -1,4 +1,5 @@
 """What else the user's namespace holds is never asked anything that can fail: no cell breaks because of it."""
+
 from __future__ import annotations
 
 import textwrap
@@ -70,9 +71,17 @@ HOSTILE = {
         """,
     "names that are none": "globals()[1] = 2; globals()[('a',)] = x",
 }
-CELLS = ["%%grad\n(x * 2).sum()", "%%grad x -o report\nloss = (x * 2).sum()\nloss.backward()", "%grad (x * 2).sum()",
-         "%%grad\nx.detach().sum()", "%jacobian x*2 x", "gl.explain((x * 2).sum())", "gl.graph((x * 2).sum())",
-         "gl.jacobian(x * 2, x)", "gl.jacobian(lambda v: v * v, x)[0]"]
+CELLS = [
+    "%%grad\n(x * 2).sum()",
+    "%%grad x -o report\nloss = (x * 2).sum()\nloss.backward()",
+    "%grad (x * 2).sum()",
+    "%%grad\nx.detach().sum()",
+    "%jacobian x*2 x",
+    "gl.explain((x * 2).sum())",
+    "gl.graph((x * 2).sum())",
+    "gl.jacobian(x * 2, x)",
+    "gl.jacobian(lambda v: v * v, x)[0]",
+]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -1,4 +1,5 @@
 """The stop button, wherever it strikes: what a `%%grad` cell watches with is gone when the next cell runs."""
+
 from __future__ import annotations
 
 import gc
@@ -8,15 +9,18 @@ import sys
 from interrupting import OURS, interrupted
 from leftovers import clear, left_behind
 
-FILES = tuple(os.path.join(OURS[0], *path.split("/")) for path in (
-    "notebook/magics.py", "core/engine.py", "core/watching.py", "diagnose/sites.py"))
+FILES = tuple(
+    os.path.join(OURS[0], *path.split("/"))
+    for path in ("notebook/magics.py", "core/engine.py", "core/watching.py", "diagnose/sites.py")
+)
 
 
 def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
-    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)   # in a destructor it is reported, not raised
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
 
     def cell():
         shell.ip.run_cell("%%grad\nx = gl.tensor([1., 2.], requires_grad=True)\n(x * x).sum().backward()")
+
     shell.ip.run_cell("import gradlab as gl")
     cell()
     places, found = interrupted(cell, 0, FILES).seen, []
@@ -26,7 +30,7 @@ def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
         if left_behind():
             gc.collect()
             shell.ip.run_cell("pass")
-        if (left := left_behind()):
+        if left := left_behind():
             found.append((*struck.where, left))
             clear()
     assert found == []

@@ -181,7 +181,7 @@ def test_the_static_picture_is_an_output_of_its_own_and_kept_up_to_date(widget, 
     ask(w, "step", swift=True)
     assert "rows known" not in notebook.updated[-1]["text/plain"]
     w.close()
-    type(w)._ipython_display_(w)                                  # ipywidgets 7 takes the instance's own away
+    type(w)._ipython_display_(w)  # ipywidgets 7 takes the instance's own away
     assert list(notebook.shown[-1]) == ["text/plain"] and len(notebook.shown) == 3, "a closed widget shows a text"
     assert all("data-gradlab-twin" in data["text/html"] for data in notebook.updated)
 

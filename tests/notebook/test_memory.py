@@ -1,4 +1,5 @@
 """The same cell, again and again in one kernel: a 50 MB graph, its report and a Jacobian's widget. Memory stays flat."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,5 @@
 """A notebook run twice, top to bottom, in one kernel."""
+
 from __future__ import annotations
 
 import time

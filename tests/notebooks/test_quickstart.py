@@ -57,12 +57,24 @@ def test_a_jacobian_is_a_picture_and_a_widget_beside_one(runs, again):
 def test_what_is_printed(runs, again):
     run = runs[0][again]
     assert cell(run, "chain").outputs[0].text.split() == [
-        "NegBackward0", "SumBackward0", "DiagonalBackward0", "DivBackward0", "MmBackward0", "PermuteBackward0", "DivBackward0",
-        "SubBackward0", "torch::autograd::AccumulateGrad"]
+        "NegBackward0",
+        "SumBackward0",
+        "DiagonalBackward0",
+        "DivBackward0",
+        "MmBackward0",
+        "PermuteBackward0",
+        "DivBackward0",
+        "SubBackward0",
+        "torch::autograd::AccumulateGrad",
+    ]
     assert cell(run, "cube-check").outputs[0].text == 2 * "tensor([ 0.,  3., 12., 27., 48.])\n"
     assert cell(run, "product").outputs[0].text.startswith("grad can be implicitly created only for scalar outputs")
     assert cell(run, "rows").outputs[0].text.splitlines() == [
-        "tensor([[2., 0., 0., 0.]])", "tensor([[0., 2., 0., 0.]])", "tensor([[0., 0., 2., 0.]])", "tensor([[0., 0., 0., 2.]])"]
+        "tensor([[2., 0., 0., 0.]])",
+        "tensor([[0., 2., 0., 0.]])",
+        "tensor([[0., 0., 2., 0.]])",
+        "tensor([[0., 0., 0., 2.]])",
+    ]
     first, *_, last = cell(run, "train").outputs[0].text.splitlines()
     loss = [float(line.split()[3]) for line in (first, last)]
     assert loss[1] < loss[0] / 4

@@ -1,4 +1,5 @@
 """training.ipynb: a module, an optimizer, a data loader and `%%grad` on one step; run twice in one kernel."""
+
 from __future__ import annotations
 
 import pytest

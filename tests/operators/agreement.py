@@ -1,4 +1,5 @@
 """When two sketches of an operator's results agree, and which rows in single precision need no record of their own."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -26,7 +27,8 @@ def assert_same(found: Any, expected: Any, where: str = "", share: float = 1.0) 
         magnitude = expected["sums"][0]
         bound = share * TOLERANCE[expected["dtype"]] * (magnitude + 1e-3 * max(1, len(expected["shape"])))
         assert all(abs(a - b) <= bound for a, b in zip(found["sums"], expected["sums"], strict=True)), (
-            f"{where}: {found['sums']} is not {expected['sums']}")
+            f"{where}: {found['sums']} is not {expected['sums']}"
+        )
     elif isinstance(expected, dict):
         assert list(found) == list(expected), f"{where}: {found} is not {expected}"
         for key, value in expected.items():

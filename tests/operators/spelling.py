@@ -17,6 +17,7 @@ float32, with gradients. What is kept of a result is a sketch, which is small an
 the places of what is not finite, the sum of magnitudes, and two projections on fixed weights. Errors and warnings are
 results too.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -64,8 +65,9 @@ def B(*shape: int) -> Input:  # noqa: N802
 
 def V(values: Any, dtype: Any = None) -> Input:  # noqa: N802
     """These very values; floats unless a NumPy dtype is given."""
-    return Input(f"V({values}{f', {np.dtype(dtype).name}' if dtype else ''})",
-                 lambda rng, default: np.asarray(values, dtype or default))
+    return Input(
+        f"V({values}{f', {np.dtype(dtype).name}' if dtype else ''})", lambda rng, default: np.asarray(values, dtype or default)
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Row:
         *before, last = (part.strip() for part in self.line.split(";"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")       # as gradlab itself does
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradlab\.")  # as gradlab itself does
             try:
                 exec("\n".join(before), space)
                 result = eval(last, space)
@@ -102,14 +104,17 @@ class Row:
                     found |= slopes(lib, outputs, leaves, 2 if self.dtype == "float64" else 1)
             except Exception as error:  # noqa: BLE001
                 found = {"raised": [type(error).__name__, str(error)]}
-        texts = [str(w.message) for w in warned if issubclass(w.category, (UserWarning, RuntimeWarning)) and (
-            "is in beta" not in str(w.message))]                                          # torch says it once in a process
+        texts = [
+            str(w.message)
+            for w in warned
+            if issubclass(w.category, (UserWarning, RuntimeWarning)) and ("is in beta" not in str(w.message))
+        ]  # torch says it once in a process
         return found | ({"warned": texts} if texts else {})
 
 
 def given(inputs: dict[str, Input] | list[dict[str, Input]], lines: str | Iterable[str]) -> Iterator[Row]:
     """A row for each line, each set of inputs and each precision."""
-    for line in (lines.splitlines() if isinstance(lines, str) else lines):
+    for line in lines.splitlines() if isinstance(lines, str) else lines:
         text = line.strip()
         if text and not text.startswith("#"):
             for one in inputs if isinstance(inputs, list) else [inputs]:
@@ -157,13 +162,23 @@ def sketch(lib: Any, result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         return [sketch(lib, part) for part in result]
     if not lib.is_tensor(result):
-        return float(result) if isinstance(result, float) else result if isinstance(
-            result, (bool, int, str, type(None))) else str(result)
-    array = result.numpy(force=True)                                      # (torch keeps some zeros as a mere promise of them)
+        return (
+            float(result)
+            if isinstance(result, float)
+            else result
+            if isinstance(result, (bool, int, str, type(None)))
+            else str(result)
+        )
+    array = result.numpy(force=True)  # (torch keeps some zeros as a mere promise of them)
     shape = list(array.shape)
     if array.dtype.kind != "f":
-        return {"dtype": str(array.dtype), "shape": shape, "values": array.tolist() if array.size <= 32 else hashlib.sha256(
-            np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}
+        return {
+            "dtype": str(array.dtype),
+            "shape": shape,
+            "values": array.tolist()
+            if array.size <= 32
+            else hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16],
+        }
     odd = np.where(np.isnan(array), 3, np.where(np.isposinf(array), 1, np.where(np.isneginf(array), 2, 0)))
     numbers = np.where(odd, 0, array).astype(np.float64)
     sums = np.abs(numbers).sum(), *((numbers * weights(array.shape, k)).sum() for k in (2, 3))

@@ -1,4 +1,5 @@
 """The tables of operators: a module of `rows` each."""
+
 from __future__ import annotations
 
 import importlib

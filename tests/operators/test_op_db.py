@@ -9,6 +9,7 @@ weighted sum of what does, and the gradients of a weighted sum of those.
 What is meant to differ stands in `DIFFERENCES`, with the reason and what the difference looks like. A row of it that no longer
 differs fails. Where two results are right (which of equal elements an index names), only the values are compared so.
 """
+
 from __future__ import annotations
 
 import functools
@@ -27,14 +28,14 @@ import pytest
 import gradlab
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("expecttest")                                         # torch's samples import it
+pytest.importorskip("expecttest")  # torch's samples import it
 samples = importlib.import_module("torch.testing._internal.common_methods_invocations")
 
 pytestmark = pytest.mark.oracle
 
 VARIANTS = {op.full_name: op for op in samples.op_db}
-TOLERANCES = {2: (2e-3, 1e-3), 4: (1e-4, 1e-5), 8: (1e-8, 1e-12)}         # by bytes: of the element, and of the largest one
-UNSET = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}    # any values
+TOLERANCES = {2: (2e-3, 1e-3), 4: (1e-4, 1e-5), 8: (1e-8, 1e-12)}  # by bytes: of the element, and of the largest one
+UNSET = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}  # any values
 
 
 @dataclass(frozen=True)
@@ -55,34 +56,71 @@ FORWARD, FIRST, SECOND = NAMES = "forward", "first derivative", "second derivati
 ANY = "float64 float32 int64 bool"
 DIFFERENCES = [
     # Torch's number is not the right one: `test_where_torch_is_wrong` says what is.
-    Difference("special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1", FORWARD, "float64", " is not ",
-               "torch's Bessel functions have seven digits, these sixteen"),
+    Difference(
+        "special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1",
+        FORWARD,
+        "float64",
+        " is not ",
+        "torch's Bessel functions have seven digits, these sixteen",
+    ),
     Difference("special.ndtr", FORWARD, "float32 int64", "is not 0.0", "torch rounds the lower tail of the normal to 0"),
     Difference("nn.functional.hardsigmoid", FIRST, "float64", " is not ", "torch has 1/6 in single precision"),
-    Difference("cholesky_inverse cholesky_solve", FIRST, "float64", "0.0 is not",
-               "torch has a gradient for the triangle that is not read"),
-    Difference("linalg.pinv.hermitian", FIRST, "float64", " is not ",
-               "of a matrix that is not symmetric torch mixes the triangle that is not read into the gradient"),
-    Difference("nn.functional.max_unpool1d nn.functional.max_unpool2d", FIRST, "float64", "0.0 is not",
-               "torch hands a cotangent to elements that were overwritten"),
+    Difference(
+        "cholesky_inverse cholesky_solve",
+        FIRST,
+        "float64",
+        "0.0 is not",
+        "torch has a gradient for the triangle that is not read",
+    ),
+    Difference(
+        "linalg.pinv.hermitian",
+        FIRST,
+        "float64",
+        " is not ",
+        "of a matrix that is not symmetric torch mixes the triangle that is not read into the gradient",
+    ),
+    Difference(
+        "nn.functional.max_unpool1d nn.functional.max_unpool2d",
+        FIRST,
+        "float64",
+        "0.0 is not",
+        "torch hands a cotangent to elements that were overwritten",
+    ),
     # Nothing, or zeros.
-    Difference("norm linalg.norm linalg.norm.subgradients_at_zero linalg.vector_norm", FIRST, "float64", "not None",
-               "the number of nonzeros has the gradient 0; torch gives none"),
-    Difference("cat", FIRST, "float64", r"None, not tensor\(\[\]",
-               "an empty vector among matrices is passed over; torch gives it an empty gradient"),
+    Difference(
+        "norm linalg.norm linalg.norm.subgradients_at_zero linalg.vector_norm",
+        FIRST,
+        "float64",
+        "not None",
+        "the number of nonzeros has the gradient 0; torch gives none",
+    ),
+    Difference(
+        "cat",
+        FIRST,
+        "float64",
+        r"None, not tensor\(\[\]",
+        "an empty vector among matrices is passed over; torch gives it an empty gradient",
+    ),
     # Both are right.
     Difference("kthvalue topk mode", FORWARD, "int64", r"^sample \d+: \[1\]", "which of equal elements it is"),
     Difference("mode sort", FORWARD, "bool", r"^sample \d+: \[1\]", "which of equal elements it is"),
     Difference("argsort", FORWARD, "bool", " is not ", "which of equal elements comes first, if not stable=True"),
     # Left out, and said so.
-    Difference("linalg.eig linalg.eigvals view_as_complex", FORWARD, "float64 float32", "complex tensors are not supported",
-               "no complex numbers"),
+    Difference(
+        "linalg.eig linalg.eigvals view_as_complex",
+        FORWARD,
+        "float64 float32",
+        "complex tensors are not supported",
+        "no complex numbers",
+    ),
     Difference("bfloat16", FORWARD, ANY, "bfloat16 is a dtype that NumPy does not have", "NumPy has no such dtype"),
     Difference("nn.functional.ctc_loss", FORWARD, "float64 float32", "not supported", "no such loss"),
-    Difference("nn.functional.embedding nn.functional.embedding_bag", FORWARD, "float32", "no sparse gradients",
-               "no sparse tensors"),
-    Difference("as_strided.partial_views", FORWARD, ANY, " is not |out of bounds",
-               "a view cannot reach its base's other elements"),
+    Difference(
+        "nn.functional.embedding nn.functional.embedding_bag", FORWARD, "float32", "no sparse gradients", "no sparse tensors"
+    ),
+    Difference(
+        "as_strided.partial_views", FORWARD, ANY, " is not |out of bounds", "a view cannot reach its base's other elements"
+    ),
 ]
 
 
@@ -188,7 +226,7 @@ def differences(found: Any, expected: Any, order: int, unset: bool = False) -> I
 
 
 def difference(one: Any, other: Any, order: int, unset: bool) -> str:
-    if order == 2 and (one is None or other is None):                     # what does not depend on a leaf: nothing, or zeros
+    if order == 2 and (one is None or other is None):  # what does not depend on a leaf: nothing, or zeros
         rest = one if other is None else other
         same = rest is None or np.allclose(rest.numpy(force=True), 0, atol=1e-12)
     elif isinstance(other, torch.Tensor) and isinstance(one, gradlab.Tensor):
@@ -215,8 +253,9 @@ def tensor_differences(one: Any, other: Any, order: int, unset: bool) -> Iterato
             yield f"{a[wrong][0]} is not {b[wrong][0]}"
 
 
-def run(lib: Any, call: Callable[..., Any], process: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-        orders: int) -> list[Any]:
+def run(
+    lib: Any, call: Callable[..., Any], process: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], orders: int
+) -> list[Any]:
     """The result; then its gradients, and theirs, up to `orders` and as far as there are any. An exception ends it."""
     leaves = [t for t in flat([*args, kwargs]) if isinstance(t, lib.Tensor) and t.requires_grad]
     steps: list[Any] = []
@@ -229,8 +268,9 @@ def run(lib: Any, call: Callable[..., Any], process: Callable[..., Any], args: t
                 break
             # Weights go by place: torch records some zeros that have no history here.
             seeds = [lib.from_numpy(np.array(weights(y.shape, k))).to(y.dtype) for k, y in recorded]
-            outputs = list(lib.autograd.grad([y for _, y in recorded], leaves, seeds, create_graph=order < orders,
-                                             allow_unused=True))
+            outputs = list(
+                lib.autograd.grad([y for _, y in recorded], leaves, seeds, create_graph=order < orders, allow_unused=True)
+            )
             steps.append(outputs)
     except Exception as error:  # noqa: BLE001
         steps.append(error)
@@ -245,10 +285,12 @@ def compared(op: Any, sample: Any, orders: int, wrapped: bool) -> tuple[str, str
         call, theirs = functools.partial(ours(op.gradcheck_wrapper), call), functools.partial(op.gradcheck_wrapper, theirs)
     args, kwargs, process = (sample.input, *sample.args), sample.kwargs, sample.output_process_fn_grad
     own_args, own_kwargs = translated(args), translated(kwargs)
-    found, expected = (run(lib, *rest, orders) for lib, *rest in (
-        (gradlab, call, ours(process), own_args, own_kwargs), (torch, theirs, process, args, kwargs)))
+    found, expected = (
+        run(lib, *rest, orders)
+        for lib, *rest in ((gradlab, call, ours(process), own_args, own_kwargs), (torch, theirs, process, args, kwargs))
+    )
     for step, other in enumerate(expected):
-        one = found[step] if step < len(found) else [None] * len(other)                     # nothing to derive stands for zeros
+        one = found[step] if step < len(found) else [None] * len(other)  # nothing to derive stands for zeros
         if isinstance(one, AttributeError) and "is not a name of torch's that gradlab has" in str(one):
             raise NotHereError
         if isinstance(other, Exception) or isinstance(one, Exception):
@@ -256,7 +298,7 @@ def compared(op: Any, sample: Any, orders: int, wrapped: bool) -> tuple[str, str
                 return None
             if isinstance(one, Exception):
                 return NAMES[step], f"raises {one!r}"
-            return (NAMES[step], f"torch raises {other!r}") if step == 0 else None          # a derivative more is welcome
+            return (NAMES[step], f"torch raises {other!r}") if step == 0 else None  # a derivative more is welcome
         if told := "; ".join(differences(one, other, step, op.name in UNSET)):
             return NAMES[step], told
     return None
@@ -282,8 +324,11 @@ def failures(op: Any, dtype: Any, wrapped: bool = False) -> tuple[int, list[tupl
 
 
 CASES = [(name, dtype) for name in CLAIMED for dtype in ANY.split() if getattr(torch, dtype) in VARIANTS[name].dtypes]
-WRAPPED = [name for name in CLAIMED if VARIANTS[name].gradcheck_wrapper.__name__.startswith("gradcheck_wrapper_")
-           and name != "nn.functional.ctc_loss"]
+WRAPPED = [
+    name
+    for name in CLAIMED
+    if VARIANTS[name].gradcheck_wrapper.__name__.startswith("gradcheck_wrapper_") and name != "nn.functional.ctc_loss"
+]
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,5 @@
 """Every operator does what PyTorch was recorded to do: values, dtypes, shapes, derivatives, node names, errors, warnings."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,10 +33,16 @@ def test_a_row_in_single_precision_is_recorded_where_it_does_not_follow() -> Non
     def sketched(dtype: str, number: float, **more: Any) -> Any:
         return {"result": {"dtype": dtype, "shape": [], "sums": [number]}, **more}
 
-    rows = {"a float64": sketched("float64", 1.0, **{"second derivatives": [1.0]}), "a float32": sketched("float32", 1.000005),
-            "b float64": sketched("float64", 1.0), "b float32": sketched("float32", 1.001),
-            "c float64": sketched("float64", 1.0), "c float32": sketched("float64", 1.0),
-            "d float64": sketched("float64", 1.0), "d float32": sketched("float32", 1.0, warned=["odd"])}
+    rows = {
+        "a float64": sketched("float64", 1.0, **{"second derivatives": [1.0]}),
+        "a float32": sketched("float32", 1.000005),
+        "b float64": sketched("float64", 1.0),
+        "b float32": sketched("float32", 1.001),
+        "c float64": sketched("float64", 1.0),
+        "c float32": sketched("float64", 1.0),
+        "d float64": sketched("float64", 1.0),
+        "d float32": sketched("float32", 1.0, warned=["odd"]),
+    }
     before = dict(rows)
     condense(rows)
     assert [title for title in rows if rows[title] == AS_DOUBLE] == ["a float32"]

@@ -1,4 +1,5 @@
 """Where torch's numbers are not the right ones: gradlab's, against differences, formulas and expansions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,8 +24,10 @@ def gradient(f: Callable[[gl.Tensor], gl.Tensor], x: np.ndarray, seed: np.ndarra
 
 def assert_slope(f: Callable[[gl.Tensor], gl.Tensor], x: np.ndarray) -> None:
     """The gradient of a weighted sum is the one by differences."""
+
     def run(x: np.ndarray) -> np.ndarray:
         return f(gl.from_numpy(x.copy())).numpy()
+
     seed = array(*run(x).shape, seed=7)
     np.testing.assert_allclose(gradient(f, x, seed).reshape(-1), seed.reshape(-1) @ by_differences(run, x), rtol=1e-5, atol=1e-7)
 
@@ -52,6 +55,7 @@ def test_pinv_of_the_lower_triangle() -> None:
 
     def pinv(x: Any) -> Any:
         return gl.linalg.pinv(x, hermitian=True)
+
     by_difference = (pinv(gl.from_numpy(x + h * step)) - pinv(gl.from_numpy(x - h * step))).numpy() / (2 * h)
     assert (gradient(pinv, x, seed) * step).sum() == pytest.approx((seed * by_difference).sum(), rel=1e-6)
     whole = np.tril(x) + np.tril(x, -1).T
@@ -102,14 +106,14 @@ def test_airy_ai() -> None:
 def test_the_tail_of_the_normal() -> None:
     """Φ(-x) = φ(x) / (x + 1/(x + 2/(x + …))), DLMF 7.9.1; and the derivatives of its logarithm, φ/Φ and -φ/Φ (x + φ/Φ)."""
     x = np.array([5.0, 8.0, 12.0, 20.0, 30.0])
-    rest = x.copy()                                                       # x + 2/(x + 3/(x + …))
+    rest = x.copy()  # x + 2/(x + 3/(x + …))
     for k in range(300, 1, -1):
         rest = x + k / rest
-    mills = x + 1 / rest                                                  # φ/Φ at -x
+    mills = x + 1 / rest  # φ/Φ at -x
     np.testing.assert_allclose(special("ndtr", -x), np.exp(-x * x / 2) / sqrt(2 * pi) / mills, rtol=1e-12)
     leaf = gl.from_numpy(-x).requires_grad_()
-    slope, = gl.autograd.grad(gl.special.log_ndtr(leaf).sum(), leaf, create_graph=True)
-    curve, = gl.autograd.grad(slope.sum(), leaf)
+    (slope,) = gl.autograd.grad(gl.special.log_ndtr(leaf).sum(), leaf, create_graph=True)
+    (curve,) = gl.autograd.grad(slope.sum(), leaf)
     np.testing.assert_allclose(slope.detach().numpy(), mills, rtol=1e-14)
     np.testing.assert_allclose(curve.numpy(), -mills / rest, rtol=3e-13)
 
@@ -124,4 +128,4 @@ def test_polygamma_of_many() -> None:
     """ψ″(∞) is 0; at 1/2 it is -14 ζ(3), here by its series (DLMF 5.15.1)."""
     x = gl.tensor([float("inf"), 0.5], dtype=gl.float64)
     k = np.arange(200_000) + 0.5
-    assert gl.polygamma(2, x).numpy() == pytest.approx([0, -factorial(2) * (k ** -3.0).sum()], rel=1e-10)
+    assert gl.polygamma(2, x).numpy() == pytest.approx([0, -factorial(2) * (k**-3.0).sum()], rel=1e-10)

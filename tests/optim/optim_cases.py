@@ -1,4 +1,5 @@
 """What a user writes with optimizers and schedules, run alike on torch (to record) and on gradlab (to compare)."""
+
 from __future__ import annotations
 
 import warnings
@@ -7,6 +8,7 @@ from typing import Any
 
 Case = Callable[[Any], Any]
 
+# fmt: off
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "SGD": [{"lr": 0.05}, {"lr": 0.02, "momentum": 0.9}, {"lr": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
             {"lr": 0.05, "momentum": 0.5, "dampening": 0.3, "weight_decay": 0.1}, {"lr": 1e-4, "maximize": True},
@@ -24,6 +26,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "LBFGS": [{"lr": 0.5, "max_iter": 3, "history_size": 2}, {"line_search_fn": "strong_wolfe", "max_iter": 4},
               {"lr": 0.1, "max_iter": 2}],
 }
+# fmt: on
 
 
 def leaf(lib: Any, *sizes: int, low: float = -1.0, dtype: str = "float32") -> Any:
@@ -39,13 +42,18 @@ def problem(lib: Any, dtype: str = "float32") -> tuple[list[Any], Callable[[], A
     kind = getattr(lib, dtype)
     x = leaf(lib, 12, 3, dtype=dtype).detach()
     y = lib.tensor([i % 3 for i in range(12)])
-    parameters = [leaf(lib, 5, 3, low=-0.6, dtype=dtype), lib.zeros(5, dtype=kind, requires_grad=True),
-                  leaf(lib, 3, 5, low=-0.4, dtype=dtype), lib.zeros(3, dtype=kind, requires_grad=True)]
+    parameters = [
+        leaf(lib, 5, 3, low=-0.6, dtype=dtype),
+        lib.zeros(5, dtype=kind, requires_grad=True),
+        leaf(lib, 3, 5, low=-0.4, dtype=dtype),
+        lib.zeros(3, dtype=kind, requires_grad=True),
+    ]
     w1, b1, w2, b2 = parameters
 
     def loss() -> Any:
         functional = lib.nn.functional
         return functional.cross_entropy(functional.linear(lib.tanh(functional.linear(x, w1, b1)), w2, b2), y)
+
     return parameters, loss
 
 
@@ -55,6 +63,7 @@ def closed(optimizer: Any, loss: Callable[[], Any]) -> Callable[[], Any]:
         value = loss()
         value.backward()
         return value
+
     return closure
 
 
@@ -63,11 +72,13 @@ def trained(name: str, settings: dict[str, Any], dtype: str = "float32", steps: 
         parameters, loss = problem(lib, dtype)
         optimizer = getattr(lib.optim, name)(parameters, **settings)
         return [optimizer.step(closed(optimizer, loss)).item() for _ in range(steps)]
+
     return case
 
 
 def raised(body: Callable[[Any], Any]) -> Case:
     """The type and text of an error, or the texts of the warnings."""
+
     def case(lib: Any) -> Any:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
@@ -76,6 +87,7 @@ def raised(body: Callable[[Any], Any]) -> Case:
             except Exception as error:  # noqa: BLE001
                 return {"raised": [type(error).__name__, str(error.args[0])]}
         return {"warned": [[w.category.__name__, str(w.message)] for w in seen]}
+
     return case
 
 
@@ -99,11 +111,13 @@ def states(name: str, settings: dict[str, Any]) -> Case:
         b1.grad = None
         optimizer.step()
         return [before, plain(optimizer.state_dict()), repr(optimizer)]
+
     return case
 
 
 def resumed(name: str, settings: dict[str, Any]) -> Case:
     """Fifteen steps, of which the last five with a new optimizer that loaded the state of the first."""
+
     def case(lib: Any) -> Any:
         parameters, loss = problem(lib, "float64")
         optimizer = getattr(lib.optim, name)(parameters, **settings)
@@ -112,6 +126,7 @@ def resumed(name: str, settings: dict[str, Any]) -> Case:
         other = getattr(lib.optim, name)(parameters, lr=7.0)
         other.load_state_dict(optimizer.state_dict())
         return [[other.step(closed(other, loss)).item() for _ in range(5)], repr(other)]
+
     return case
 
 
@@ -158,14 +173,20 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "fused and foreach": lambda lib: lib.optim.Adam([ones(lib)], fused=True, foreach=True),
     "a rate for each element": lambda lib: lib.optim.Adam([ones(lib)], lr=lib.tensor([0.1, 0.2])),
     "rho": lambda lib: lib.optim.Adadelta([ones(lib)], rho=2.0),
-    **{f"{name} {setting}": lambda lib, name=name, setting=setting: getattr(lib.optim, name)([ones(lib)], **setting)
-       for name, settings in {
-           "SGD": [{"lr": -1}, {"momentum": -1}, {"weight_decay": -1}],
-           "Adam": [{"lr": -0.1}, {"eps": -1}, {"weight_decay": -1}, {"betas": (1.0, 0.9)}, {"betas": (0.9, 2.0)}],
-           "RMSprop": [{"lr": -1}, {"eps": -1}, {"alpha": -1}, {"momentum": -1}, {"weight_decay": -1}],
-           "Adagrad": [{"lr": -1}, {"lr_decay": -1}, {"initial_accumulator_value": -1}, {"eps": -1}],
-           "Adadelta": [{"lr": -1}, {"eps": -1}], "Adamax": [{"lr": -1}, {"betas": (1.0, 0)}],
-           "NAdam": [{"momentum_decay": -1}, {"eps": -1}], "LBFGS": [{"lr": -1}]}.items() for setting in settings},
+    **{
+        f"{name} {setting}": lambda lib, name=name, setting=setting: getattr(lib.optim, name)([ones(lib)], **setting)
+        for name, settings in {
+            "SGD": [{"lr": -1}, {"momentum": -1}, {"weight_decay": -1}],
+            "Adam": [{"lr": -0.1}, {"eps": -1}, {"weight_decay": -1}, {"betas": (1.0, 0.9)}, {"betas": (0.9, 2.0)}],
+            "RMSprop": [{"lr": -1}, {"eps": -1}, {"alpha": -1}, {"momentum": -1}, {"weight_decay": -1}],
+            "Adagrad": [{"lr": -1}, {"lr_decay": -1}, {"initial_accumulator_value": -1}, {"eps": -1}],
+            "Adadelta": [{"lr": -1}, {"eps": -1}],
+            "Adamax": [{"lr": -1}, {"betas": (1.0, 0)}],
+            "NAdam": [{"momentum_decay": -1}, {"eps": -1}],
+            "LBFGS": [{"lr": -1}],
+        }.items()
+        for setting in settings
+    },
 }
 
 
@@ -251,16 +272,27 @@ def transposed(lib: Any) -> Any:
     return w.tolist()
 
 
-TRAINING = {f"{name} {settings}": trained(name, settings) for name, all_settings in SETTINGS.items() for settings in all_settings
-            if name != "LBFGS"}
+TRAINING = {
+    f"{name} {settings}": trained(name, settings)
+    for name, all_settings in SETTINGS.items()
+    for settings in all_settings
+    if name != "LBFGS"
+}
 TRAINING |= {f"{name} in double": trained(name, {"lr": 0.01}, "float64", 20) for name in SETTINGS if name != "LBFGS"}
 # Both libraries do the same, but differences of rounding grow a thousandfold in a few steps of this method.
 TRAINING |= {f"LBFGS {settings}": trained("LBFGS", settings, "float64", 10) for settings in SETTINGS["LBFGS"]}
-STATES = {f"{name} {settings}": states(name, settings) for name, all_settings in SETTINGS.items() for settings in all_settings
-          if name != "LBFGS"}
+STATES = {
+    f"{name} {settings}": states(name, settings)
+    for name, all_settings in SETTINGS.items()
+    for settings in all_settings
+    if name != "LBFGS"
+}
 RESUMED = {name: resumed(name, all_settings[-1]) for name, all_settings in SETTINGS.items()}
 OTHERS = {f.__name__: f for f in (tensor_rate, versions, zeroed, named, hooked, own_optimizer, transposed)}
 TOPICS: dict[str, dict[str, Case]] = {
-    "training": TRAINING, "states": STATES, "resumed": RESUMED, "others": OTHERS,
+    "training": TRAINING,
+    "states": STATES,
+    "resumed": RESUMED,
+    "others": OTHERS,
     "errors": {name: raised(body) for name, body in ERRORS.items()},
 }

@@ -1,4 +1,5 @@
 """Schedules of the learning rate, run alike on torch (to record) and on gradlab (to compare)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,16 +23,22 @@ SCHEDULES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "PolynomialLR": [((), {}), ((20, 2.0), {})],
     "CosineAnnealingLR": [((30,), {}), ((8,), {"eta_min": 0.005})],
     "CosineAnnealingWarmRestarts": [((7,), {}), ((4, 2), {"eta_min": 0.001})],
-    "OneCycleLR": [((0.5, 30), {}), (([0.5, 0.2],), {"epochs": 5, "steps_per_epoch": 6, "pct_start": 0.2, "three_phase": True}),
-                   ((0.4, 32), {"anneal_strategy": "linear", "cycle_momentum": False, "div_factor": 10.0})],
-    "CyclicLR": [((0.01, 0.1), {"step_size_up": 4}),
-                 ((0.01, 0.1), {"step_size_up": 3, "step_size_down": 5, "mode": "triangular2"}),
-                 ((0.01, [0.1, 0.3]), {"step_size_up": 6, "mode": "exp_range", "gamma": 0.95, "cycle_momentum": False})],
+    "OneCycleLR": [
+        ((0.5, 30), {}),
+        (([0.5, 0.2],), {"epochs": 5, "steps_per_epoch": 6, "pct_start": 0.2, "three_phase": True}),
+        ((0.4, 32), {"anneal_strategy": "linear", "cycle_momentum": False, "div_factor": 10.0}),
+    ],
+    "CyclicLR": [
+        ((0.01, 0.1), {"step_size_up": 4}),
+        ((0.01, 0.1), {"step_size_up": 3, "step_size_down": 5, "mode": "triangular2"}),
+        ((0.01, [0.1, 0.3]), {"step_size_up": 6, "mode": "exp_range", "gamma": 0.95, "cycle_momentum": False}),
+    ],
 }
 
 
 def followed(name: str, args: tuple[Any, ...], settings: dict[str, Any], optimizer: str = "SGD") -> Case:
     """The rates over 30 epochs, the momentum, the state at the end; and the rates of one that went on from the state."""
+
     def case(lib: Any) -> Any:
         optimizer_ = optimizer_of(lib, optimizer)
         make = getattr(lib.optim.lr_scheduler, name)
@@ -50,8 +57,17 @@ def followed(name: str, args: tuple[Any, ...], settings: dict[str, Any], optimiz
         other.load_state_dict(kept[1])
         resumed = make(other, *args, **settings)
         resumed.load_state_dict(schedule.state_dict())
-        return [rates, momenta, kept[0], schedule.get_last_lr(), schedule.last_epoch, resumed.last_epoch, resumed.get_last_lr(),
-                sorted(optimizer_.param_groups[0])]
+        return [
+            rates,
+            momenta,
+            kept[0],
+            schedule.get_last_lr(),
+            schedule.last_epoch,
+            resumed.last_epoch,
+            resumed.get_last_lr(),
+            sorted(optimizer_.param_groups[0]),
+        ]
+
     return case
 
 
@@ -59,7 +75,7 @@ def by_functions(lib: Any) -> Any:
     found = []
     for name in ("LambdaLR", "MultiplicativeLR"):
         optimizer = optimizer_of(lib)
-        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, [lambda epoch: 0.95 ** epoch, lambda epoch: 1 / (epoch + 1)])
+        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, [lambda epoch: 0.95**epoch, lambda epoch: 1 / (epoch + 1)])
         rates = []
         for _ in range(30):
             optimizer.step()
@@ -79,14 +95,21 @@ def plateau(**settings: Any) -> Case:
             schedule.step(lib.tensor(metric) if metric == 3.0 else metric)
             rates.append([schedule.get_last_lr(), schedule.num_bad_epochs, schedule.cooldown_counter, schedule.best])
         return [rates, {k: v for k, v in schedule.state_dict().items() if v not in (float("inf"), -float("inf"))}]
+
     return case
 
 
 def sequence(lib: Any) -> Any:
     module, optimizer = lib.optim.lr_scheduler, optimizer_of(lib)
-    schedule = module.SequentialLR(optimizer, [module.LinearLR(optimizer, 0.1, total_iters=5),
-                                               module.ConstantLR(optimizer, 0.5, 4),
-                                               module.CosineAnnealingLR(optimizer, 20)], [5, 12])
+    schedule = module.SequentialLR(
+        optimizer,
+        [
+            module.LinearLR(optimizer, 0.1, total_iters=5),
+            module.ConstantLR(optimizer, 0.5, 4),
+            module.CosineAnnealingLR(optimizer, 20),
+        ],
+        [5, 12],
+    )
     rates = [schedule.get_last_lr()]
     for _ in range(30):
         optimizer.step()
@@ -114,8 +137,10 @@ def continued(lib: Any) -> Any:
     for group in optimizer.param_groups:
         group["initial_lr"] = 0.3
     rates = []
-    for schedule in (lib.optim.lr_scheduler.StepLR(optimizer, 3, last_epoch=4),
-                     lib.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=4)):
+    for schedule in (
+        lib.optim.lr_scheduler.StepLR(optimizer, 3, last_epoch=4),
+        lib.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10, last_epoch=4),
+    ):
         for _ in range(5):
             optimizer.step()
             schedule.step()
@@ -138,8 +163,15 @@ def fractions(lib: Any) -> Any:
 
 def jumped(lib: Any) -> Any:
     module, rates = lib.optim.lr_scheduler, []
-    for name, args in (("StepLR", (2,)), ("MultiStepLR", ([2, 5],)), ("ConstantLR", ()), ("LinearLR", ()),
-                       ("ExponentialLR", (0.9,)), ("PolynomialLR", ()), ("CosineAnnealingLR", (10,))):
+    for name, args in (
+        ("StepLR", (2,)),
+        ("MultiStepLR", ([2, 5],)),
+        ("ConstantLR", ()),
+        ("LinearLR", ()),
+        ("ExponentialLR", (0.9,)),
+        ("PolynomialLR", ()),
+        ("CosineAnnealingLR", (10,)),
+    ):
         optimizer = optimizer_of(lib)
         schedule = getattr(module, name)(optimizer, *args)
         optimizer.step()
@@ -167,26 +199,42 @@ ERRORS: dict[str, Callable[[Any], Any]] = {
     "no optimizer, plateau": lambda lib: lib.optim.lr_scheduler.ReduceLROnPlateau(1),
     "no initial_lr": of("StepLR", 2, last_epoch=3),
     "three functions": of("LambdaLR", [abs, abs, abs]),
-    "no steps": of("OneCycleLR", 0.1), "epochs alone": of("OneCycleLR", 0.1, epochs=2), "minus steps": of("OneCycleLR", 0.1, -1),
-    "no epochs": of("OneCycleLR", 0.1, epochs=0, steps_per_epoch=3), "pct_start": of("OneCycleLR", 0.1, 10, pct_start=2),
-    "strategy": of("OneCycleLR", 0.1, 10, anneal_strategy="x"), "no momentum": of("OneCycleLR", 0.1, 10, optimizer="Adagrad"),
-    "three peaks": of("OneCycleLR", [0.1, 0.2, 0.3], 10), "too many steps": too_many,
-    "no momentum to cycle": of("CyclicLR", 0.1, 0.2, optimizer="Adagrad"), "cyclic mode": of("CyclicLR", 0.1, 0.2, mode="x"),
-    "linear from": of("LinearLR", 2.0), "linear to": of("LinearLR", 0.5, 2.0), "constant": of("ConstantLR", 2.0),
-    "plateau mode": of("ReduceLROnPlateau", "x"), "plateau factor": of("ReduceLROnPlateau", factor=1.0),
-    "plateau threshold": of("ReduceLROnPlateau", threshold_mode="x"), "plateau rates": of("ReduceLROnPlateau", min_lr=[1, 2, 3]),
+    "no steps": of("OneCycleLR", 0.1),
+    "epochs alone": of("OneCycleLR", 0.1, epochs=2),
+    "minus steps": of("OneCycleLR", 0.1, -1),
+    "no epochs": of("OneCycleLR", 0.1, epochs=0, steps_per_epoch=3),
+    "pct_start": of("OneCycleLR", 0.1, 10, pct_start=2),
+    "strategy": of("OneCycleLR", 0.1, 10, anneal_strategy="x"),
+    "no momentum": of("OneCycleLR", 0.1, 10, optimizer="Adagrad"),
+    "three peaks": of("OneCycleLR", [0.1, 0.2, 0.3], 10),
+    "too many steps": too_many,
+    "no momentum to cycle": of("CyclicLR", 0.1, 0.2, optimizer="Adagrad"),
+    "cyclic mode": of("CyclicLR", 0.1, 0.2, mode="x"),
+    "linear from": of("LinearLR", 2.0),
+    "linear to": of("LinearLR", 0.5, 2.0),
+    "constant": of("ConstantLR", 2.0),
+    "plateau mode": of("ReduceLROnPlateau", "x"),
+    "plateau factor": of("ReduceLROnPlateau", factor=1.0),
+    "plateau threshold": of("ReduceLROnPlateau", threshold_mode="x"),
+    "plateau rates": of("ReduceLROnPlateau", min_lr=[1, 2, 3]),
     "plateau without metric": lambda lib: of("ReduceLROnPlateau")(lib).step(),
-    "T_0": of("CosineAnnealingWarmRestarts", 0), "T_mult": of("CosineAnnealingWarmRestarts", 1, 0),
+    "T_0": of("CosineAnnealingWarmRestarts", 0),
+    "T_mult": of("CosineAnnealingWarmRestarts", 1, 0),
     "epoch": lambda lib: of("CosineAnnealingWarmRestarts", 1)(lib).step(-1),
     "no schedule": lambda lib: lib.optim.lr_scheduler.SequentialLR(optimizer_of(lib), [], [1]),
 }
 TOPICS: dict[str, dict[str, Case]] = {
     "rates": {
-        **{f"{name} {args} {settings}": followed(name, args, settings) for name, all_settings in SCHEDULES.items()
-           for args, settings in all_settings},
+        **{
+            f"{name} {args} {settings}": followed(name, args, settings)
+            for name, all_settings in SCHEDULES.items()
+            for args, settings in all_settings
+        },
         **{f"{name} of Adam": followed(name, *SCHEDULES[name][0], "Adam") for name in ("OneCycleLR", "CyclicLR")},
-        "plateau": plateau(patience=2), "plateau, max": plateau(mode="max", patience=1, factor=0.5, min_lr=[0.01, 0.005]),
+        "plateau": plateau(patience=2),
+        "plateau, max": plateau(mode="max", patience=1, factor=0.5, min_lr=[0.01, 0.005]),
         "plateau, absolute": plateau(threshold_mode="abs", threshold=0.2, patience=1, cooldown=3, factor=0.3),
-        **{f.__name__: f for f in (by_functions, sequence, composed, continued, fractions, jumped)}},
+        **{f.__name__: f for f in (by_functions, sequence, composed, continued, fractions, jumped)},
+    },
     "schedule_errors": {name: raised(body) for name, body in ERRORS.items()},
 }

@@ -2,6 +2,7 @@
 
 The cases are in `optim_cases.py` and `schedule_cases.py`, what torch made of them in `expected/`.
 """
+
 from __future__ import annotations
 
 import copy
@@ -88,7 +89,7 @@ def test_cut_into_pieces_is_the_whole(shape: tuple[int, ...], order: str, monkey
         optimizer.step()
         g = gradient + 0.5 * x
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        x = x - 0.1 * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.999 ** t)) + 1e-8)
+        x = x - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
     assert p.array is array
     np.testing.assert_allclose(p.array, x, rtol=2e-4, atol=2e-5)
 
@@ -96,7 +97,7 @@ def test_cut_into_pieces_is_the_whole(shape: tuple[int, ...], order: str, monkey
 @pytest.mark.parametrize("name", [name for name in optim_cases.SETTINGS if name != "LBFGS"])
 def test_gradients_stay_as_they_are(name: str) -> None:
     w = gradlab.linspace(-1, 1, 8).requires_grad_()
-    (w ** 3).sum().backward()
+    (w**3).sum().backward()
     before = w.grad.tolist()
     for settings in optim_cases.SETTINGS[name]:
         getattr(gradlab.optim, name)([w], **settings).step()
@@ -106,6 +107,7 @@ def test_gradients_stay_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", optim_cases.SETTINGS)
 def test_on_every_backend(name: str, backend: Any) -> None:
     """Three steps down a parabola give what they give on NumPy."""
+
     def stepped(asarray: Any, settings: dict[str, Any]) -> Any:
         w = gradlab.core.tensor.constant(asarray(np.array([[1.0, -2.0], [0.5, 3.0]]))).requires_grad_()
         optimizer = getattr(gradlab.optim, name)([w], **settings)
@@ -115,6 +117,7 @@ def test_on_every_backend(name: str, backend: Any) -> None:
             loss = ((w - 1) ** 2).sum()
             loss.backward()
             return loss
+
         for _ in range(3):
             optimizer.step(closure)
         return w.tolist()

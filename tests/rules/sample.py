@@ -4,6 +4,7 @@ Inputs are drawn from (0.5, 1.5), so that every function is smooth at them. `coi
 be zero by value where it is not by structure (a comparison chose it), for which the sparsity pattern is only required to
 cover the nonzeros.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """The table: for each primitive, samples that exercise it. Everything else about it is checked by test_table.py."""
+
 from __future__ import annotations
 
 import importlib
@@ -6,5 +7,8 @@ from pathlib import Path
 
 from rules.sample import Case
 
-CASES: list[Case] = [case for path in sorted(Path(__file__).with_name("rows").glob("[a-z]*.py"))
-                     for case in importlib.import_module(f"rules.rows.{path.stem}").CASES]
+CASES: list[Case] = [
+    case
+    for path in sorted(Path(__file__).with_name("rows").glob("[a-z]*.py"))
+    for case in importlib.import_module(f"rules.rows.{path.stem}").CASES
+]

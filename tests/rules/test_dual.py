@@ -1,4 +1,5 @@
 """Forward mode, step by step, for every primitive: against the forward sweep over the recorded graph and finite differences."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_the_gradient_of_a_tangent_is_that_of_the_sweep(sample):
         stepped = sample.tangent(xs, ts)
         np.testing.assert_allclose(host(stepped), host(swept), atol=1e-12)
         w = sample.tensors([sample.rng.standard_normal(y.shape).astype(y.array.dtype)])[0]
-        zeros = sample.tensors([np.zeros(x.shape) for x in (*xs, *ts)])                                   # of a constant tangent
+        zeros = sample.tensors([np.zeros(x.shape) for x in (*xs, *ts)])  # of a constant tangent
         found, expected = (grad(t, [*xs, *ts], w, materialize_grads=True) if t.requires_grad else zeros for t in (stepped, swept))
     for f, e in zip(found, expected, strict=True):
         np.testing.assert_allclose(host(f), host(e), atol=1e-9, rtol=1e-9)

@@ -3,6 +3,7 @@
 Jacobians of Jacobians need this of every primitive: a rule that is run on a batch is recorded with other metadata than the call
 it belongs to. What is compared with are sweeps that are not recorded, and sweeps of one row.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,7 +14,7 @@ from gradlab.autograd import grad, jvp_of_graph
 from gradlab.core.tensor import constant
 
 ROWS = 3
-SMOOTH = [case for case in CASES if case.primitive != "astype"]                # the sample of that goes through float32
+SMOOTH = [case for case in CASES if case.primitive != "astype"]  # the sample of that goes through float32
 
 
 def close(found, want):
@@ -70,22 +71,25 @@ def test_recorded_rows_are_linear_in_their_cotangents(batch):
             close(tangent, np.stack([batch.rows(constant(one))[i].array for one in directions.array]))
         v = batch.drawn(2, *row.shape)
         (pulled,) = grad(row, batch.g, v, retain_graph=True, is_grads_batched=True, materialize_grads=True)
-        close(pulled, np.stack([grad(row, batch.g, constant(one), retain_graph=True, materialize_grads=True)[0].array
-                                for one in v.array]))
+        close(
+            pulled,
+            np.stack([grad(row, batch.g, constant(one), retain_graph=True, materialize_grads=True)[0].array for one in v.array]),
+        )
 
 
 def test_recorded_columns_are_linear_in_their_tangents(batch):
     (t,) = jvp_of_graph(batch.y, batch.xs, batch.us, is_batched=True, create_graph=True)
     if t.node is None:
-        return                                                                 # the derivative is 0 everywhere
+        return  # the derivative is 0 everywhere
     g = batch.g.detach()
     for found, want in zip(grad(t, batch.us, g, retain_graph=True, materialize_grads=True), batch.rows(g), strict=True):
         close(found, want.array)
     v = batch.drawn(2, *t.shape)
     for u in batch.us:
         (pulled,) = grad(t, u, v, retain_graph=True, is_grads_batched=True, materialize_grads=True)
-        close(pulled, np.stack([grad(t, u, constant(one), retain_graph=True, materialize_grads=True)[0].array
-                                for one in v.array]))
+        close(
+            pulled, np.stack([grad(t, u, constant(one), retain_graph=True, materialize_grads=True)[0].array for one in v.array])
+        )
 
 
 def test_recorded_batches_have_second_derivatives(batch):

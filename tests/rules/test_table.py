@@ -2,6 +2,7 @@
 
 Independent of the rules are: finite differences of the forward, ⟨g, Ju⟩ = ⟨vᵀJ, u⟩, rows one by one, second differences.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -46,7 +47,7 @@ def sample(request, backend):
 
 
 def tolerance(case):
-    return 2e-1 if case.primitive == "astype" else 1e-6                       # the sample goes through float32
+    return 2e-1 if case.primitive == "astype" else 1e-6  # the sample goes through float32
 
 
 def test_every_primitive_has_a_row():
@@ -109,7 +110,7 @@ def test_second_order(sample):
     seconds = grad(slope(xs, True), xs, materialize_grads=True)
     found = sum((host(s) * u).sum() for s, u in zip(seconds, us, strict=True))
     up, down = (host(slope([sample.leaf(host(x) + s * STEP * u) for x, u in zip(xs, us, strict=True)], False)) for s in (1, -1))
-    if sample.case.primitive == "astype":                                      # a difference of 1e-6 drowns in float32
+    if sample.case.primitive == "astype":  # a difference of 1e-6 drowns in float32
         pytest.skip("its sample is a cast")
     np.testing.assert_allclose(found, (up - down) / (2 * STEP), rtol=1e-4, atol=1e-3)
 
@@ -138,7 +139,7 @@ def test_reads_are_the_nonzeros(sample):
             for sign in (1, -1):
                 array = host(x).copy()
                 array.flat[k] += sign * 1e-3
-                moved.append(host(sample(*xs[:i], sample.leaf(array), *xs[i + 1:])).ravel())
+                moved.append(host(sample(*xs[:i], sample.leaf(array), *xs[i + 1 :])).ravel())
             differences[:, k] = np.abs(moved[0] - moved[1]) > 1e-9
         assert not (differences * (1 - found)).any(), "an entry that is not in the pattern moved the output"
         if not case.coincidence:

@@ -4,6 +4,7 @@ The strict stand-in notes each operation for which CuPy copies a value to the ho
 (`item`, `bool`, printing), and to the samples listed here, each with its reason. (What CuPy's solvers wait for by themselves is
 not seen here: `rules.linalg.raising` asks them to look whether a matrix is singular.)
 """
+
 from __future__ import annotations
 
 import warnings
@@ -22,8 +23,11 @@ from gradlab.core.tensor import constant
 FORWARD, SWEEPS = ("forward",), ("vjp", "jvp", "traced vjp", "traced jvp")
 WAITS = {
     "getitem": ((*FORWARD, *SWEEPS), {"mask"}, "a mask: how many elements it picks"),
-    "overwrite": ((*FORWARD, *SWEEPS), {"mask", "__int__", "ravel_multi_index", "flatnonzero", "unravel_index"},
-                  "a mask; reducing at places that come up twice: how often"),
+    "overwrite": (
+        (*FORWARD, *SWEEPS),
+        {"mask", "__int__", "ravel_multi_index", "flatnonzero", "unravel_index"},
+        "a mask; reducing at places that come up twice: how often",
+    ),
     "lu": (FORWARD, {"get"}, "SciPy factors on the host"),
     "det": (SWEEPS, {"__bool__", "item"}, "whether the inverse exists"),
     "slogdet": (SWEEPS, {"__bool__", "item"}, "whether the inverse exists"),
@@ -52,7 +56,7 @@ def passes(case, make):
 def waits(case):
     """What each pass over the sample reads: {pass: reads}."""
     install()
-    case.function(*inputs(case, StrictArray))                                 # what is known of a shape is found out once
+    case.function(*inputs(case, StrictArray))  # what is known of a shape is found out once
     found = {}
     for name, run in passes(case, StrictArray):
         READS.clear()
@@ -81,11 +85,11 @@ def test_cupy_notes_no_copy_to_the_host(case):
     import cupy
     import cupyx
 
-    for _, run in passes(case, cupy.asarray):                                 # kernels are compiled
+    for _, run in passes(case, cupy.asarray):  # kernels are compiled
         run()
     for _, run in passes(case, cupy.asarray):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")                                   # the guard says that it does not see everything
+            warnings.simplefilter("ignore")  # the guard says that it does not see everything
             with cupyx.allow_synchronize(False):
                 run()
     settle()

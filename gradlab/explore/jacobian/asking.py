@@ -2,6 +2,7 @@
 
 A Hessian is the Jacobian of the recorded gradient: one backward sweep with create_graph, then sweeps over what it recorded.
 """
+
 from __future__ import annotations
 
 import math
@@ -19,9 +20,20 @@ from gradlab.explore.jacobian.store import Store
 from gradlab.explore.libraries import Library, library_of
 
 
-def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_size: int | str | None = None,
-             sparsity: Any = None, plan: Plan | None = None, out: Any = None, progress: Any = None, resume: bool = False,
-             key: str | bytes | None = None, names: Mapping[str, Any] | None = None) -> Jacobian:
+def jacobian(
+    func_or_output: Any,
+    inputs: Any,
+    *,
+    method: str = "auto",
+    chunk_size: int | str | None = None,
+    sparsity: Any = None,
+    plan: Plan | None = None,
+    out: Any = None,
+    progress: Any = None,
+    resume: bool = False,
+    key: str | bytes | None = None,
+    names: Mapping[str, Any] | None = None,
+) -> Jacobian:
     """The Jacobian of a tensor, or of a function, by one or several input tensors.
 
     Parameters
@@ -96,9 +108,20 @@ def jacobian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_si
     return _asked("jacobian", func_or_output, inputs, names, request, long, sys._getframe(1))
 
 
-def hessian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_size: int | str | None = None,
-            sparsity: Any = None, plan: Plan | None = None, out: Any = None, progress: Any = None, resume: bool = False,
-            key: str | bytes | None = None, names: Mapping[str, Any] | None = None) -> Hessian:
+def hessian(
+    func_or_output: Any,
+    inputs: Any,
+    *,
+    method: str = "auto",
+    chunk_size: int | str | None = None,
+    sparsity: Any = None,
+    plan: Plan | None = None,
+    out: Any = None,
+    progress: Any = None,
+    resume: bool = False,
+    key: str | bytes | None = None,
+    names: Mapping[str, Any] | None = None,
+) -> Hessian:
     """The Hessian of a scalar, or of a function that returns one, by one or several input tensors.
 
     Parameters
@@ -132,13 +155,19 @@ def hessian(func_or_output: Any, inputs: Any, *, method: str = "auto", chunk_siz
     return made
 
 
-def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None, request: dict[str, Any], long: dict[str, Any],
-           frame: Any) -> Jacobian:
+def _asked(
+    verb: str,
+    target: Any,
+    inputs: Any,
+    names: Mapping[str, Any] | None,
+    request: dict[str, Any],
+    long: dict[str, Any],
+    frame: Any,
+) -> Jacobian:
     single = library_of(inputs) is not None
     if not single and (isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence)):
         raise TypeError(
-            f"{verb}(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is "
-            f"{_kind(inputs)}"
+            f"{verb}(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is {_kind(inputs)}"
         )
     given = (inputs,) if single else tuple(inputs)
     library = _one_library(verb, given)
@@ -167,7 +196,10 @@ def _asked(verb: str, target: Any, inputs: Any, names: Mapping[str, Any] | None,
         leaves=all(value.is_leaf for value in graph.inputs),
         plain=all(library.dtype_name(y) == "float32" for y in graph.outputs),
         forward=library.has_forward,
-        remark=called.remark, opening=opening, spare=spare)
+        remark=called.remark,
+        opening=opening,
+        spare=spare,
+    )
     made = (Hessian if verb == "hessian" else Jacobian)(runner, code, library, [Like(x) for x in graph.inputs], (alone, single))
     if asked is not None:
         named = [("input", zip(called.inputs, given, strict=True)), ("output", zip(outputs_called, graph.outputs, strict=True))]
@@ -179,9 +211,11 @@ def _gradient(library: Library, outputs: Sequence[Any], leaves: Sequence[Any], c
     """The recorded gradient of a scalar by each input, zeros for one that it does not depend on."""
     if len(outputs) != 1 or math.prod(outputs[0].shape) != 1:
         shapes = [tuple(y.shape) for y in outputs]
-        raise RuntimeError("grad can be implicitly created only for scalar outputs: a Hessian is of one number; "
-                           f"{called.output} has shape {shapes[0] if len(shapes) == 1 else shapes}. Differentiate its .sum(), or "
-                           "one of its elements")
+        raise RuntimeError(
+            "grad can be implicitly created only for scalar outputs: a Hessian is of one number; "
+            f"{called.output} has shape {shapes[0] if len(shapes) == 1 else shapes}. Differentiate its .sum(), or "
+            "one of its elements"
+        )
     parts = recorded_gradient(library, outputs[0], list(leaves))
     return [x.detach() * 0 if g is None else g for g, x in zip(parts, leaves, strict=True)]
 
@@ -199,8 +233,10 @@ def _outputs(verb: str, target: Any, given: tuple[Any, ...], library: Library, c
         with recording(library):
             made = target(*leaves)
         if not _tensors(made) or any(library_of(y) is not library for y in _several(made)):
-            raise TypeError(f"the function given to {verb} must return one {library.name} tensor, or a tuple of them; it "
-                            f"returned {_kind(made)}")
+            raise TypeError(
+                f"the function given to {verb} must return one {library.name} tensor, or a tuple of them; it "
+                f"returned {_kind(made)}"
+            )
     else:
         made, leaves = target, given
         for y in _several(made):
@@ -222,8 +258,7 @@ def _outputs(verb: str, target: Any, given: tuple[Any, ...], library: Library, c
             "element 0 of tensors does not require grad and does not have a grad_fn: the output "
             f"{called.output}, {_describe(library, outputs[0])}, was not computed from a tensor that requires grad. "
             + (
-                "The function must compute it from its arguments by differentiable operations, without detach() or "
-                "no_grad()"
+                "The function must compute it from its arguments by differentiable operations, without detach() or no_grad()"
                 if is_function
                 else f"Call requires_grad_() on the inputs first, or check for detach() and no_grad() on the way to "
                 f"{called.output}"
@@ -231,15 +266,18 @@ def _outputs(verb: str, target: Any, given: tuple[Any, ...], library: Library, c
         )
     for y in outputs:
         if library.dtype_name(y).startswith("complex"):
-            raise RuntimeError(f"the output {called.output} is {library.dtype_name(y)}; {verb} handles real outputs. "
-                               "Differentiate its .real and .imag")
+            raise RuntimeError(
+                f"the output {called.output} is {library.dtype_name(y)}; {verb} handles real outputs. "
+                "Differentiate its .real and .imag"
+            )
     return outputs, leaves, library_of(made) is not None
 
 
 def _tensors(value: Any) -> bool:
     """Whether `value` is a tensor, or a tuple or list of them."""
     return library_of(value) is not None or (
-        isinstance(value, (tuple, list)) and bool(value) and all(library_of(part) is not None for part in value))
+        isinstance(value, (tuple, list)) and bool(value) and all(library_of(part) is not None for part in value)
+    )
 
 
 def _several(value: Any) -> tuple[Any, ...]:

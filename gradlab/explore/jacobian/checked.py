@@ -5,6 +5,7 @@ in this direction: a large or infinite entry elsewhere hides nothing. A sweep th
 matrix does not show how much. So a line that differs by more than rounding of its own sum is looked at again: sweeps are
 linear, and by how much those of v, a and v − a fail to be is what rounding does to this line.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-ROUNDING = 16                                       # eps, of the sum of a line's absolute values: what is rounding for sure
-NOISE = 32                                          # times the inexactness of its sweeps, which a line that is wrong differs by
-AGAIN = 8                                           # directions in which a line that differs is looked at again
+ROUNDING = 16  # eps, of the sum of a line's absolute values: what is rounding for sure
+NOISE = 32  # times the inexactness of its sweeps, which a line that is wrong differs by
+AGAIN = 8  # directions in which a line that differs is looked at again
 
 
 def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dtype, chunk: int) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +41,7 @@ def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dty
         return np.asarray(draw.uniform(0.5, 1.0, shape) * draw.choice([-1.0, 1.0], shape), dtype)
 
     def swept(given: np.ndarray) -> np.ndarray:
-        return np.concatenate([sweep(given[k:k + chunk]) for k in range(0, len(given), chunk)]).astype(np.float64)
+        return np.concatenate([sweep(given[k : k + chunk]) for k in range(0, len(given), chunk)]).astype(np.float64)
 
     def apart(given: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the sweeps are from the matrix, NaN where nobody can tell, and how far rounding of the sums brings them."""
@@ -48,17 +49,17 @@ def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dty
         made, sums = (made_of @ given).T, (sizes @ abs(given)).T
         finite = np.isfinite(sums)
         distance = np.where(np.isfinite(found) == finite, np.abs(found - made), np.inf)
-        distance[~np.isfinite(found) & ~(sums <= 0.1 * limits.max)] = np.nan       # both are infinite, or the sum overflows
+        distance[~np.isfinite(found) & ~(sums <= 0.1 * limits.max)] = np.nan  # both are infinite, or the sum overflows
         return distance, ROUNDING * (float(limits.eps) * (sums + np.abs(found)) + float(limits.tiny))
 
     with np.errstate(all="ignore"):
-        first = vectors(1 if limits.eps < 1e-10 else 2)         # of few digits, two weights may be as good as alike
+        first = vectors(1 if limits.eps < 1e-10 else 2)  # of few digits, two weights may be as good as alike
         distance, rounding = apart(first, swept(first))
         unknown: Any = np.isnan(distance).any(0)
         wrong: Any = (distance > rounding).any(0)
         if wrong.any():
             v = vectors(AGAIN)
-            a = (v * draw.uniform(0.5, 0.9, v.shape).astype(dtype)).astype(dtype)      # so v − a is exact
+            a = (v * draw.uniform(0.5, 0.9, v.shape).astype(dtype)).astype(dtype)  # so v − a is exact
             whole_v, some, rest = np.split(swept(np.concatenate([v, a, v - a])), 3)
             distance, rounding = (part.mean(0) for part in apart(v, whole_v))
             wrong = wrong & ~(distance <= NOISE * np.abs(whole_v - some - rest).mean(0) + rounding)

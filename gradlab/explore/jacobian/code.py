@@ -3,6 +3,7 @@
 A row is a weighted backward. For a column gradlab pushes a tangent forward through the recorded graph. PyTorch records no forward
 sweep; there vᵀJ is recorded as a function of v, and since it is linear in v, its derivative weighted with u is Ju.
 """
+
 from __future__ import annotations
 
 import math
@@ -18,7 +19,7 @@ from gradlab.explore.by_hand import is_code
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 
-SPELLED_OUT = 12                                    # weights are written out in code up to this many
+SPELLED_OUT = 12  # weights are written out in code up to this many
 
 Shape = tuple[int, ...]
 
@@ -107,15 +108,15 @@ class Called:
 class HandCode:
     """The names of one Jacobian's rows and columns, and code for them, in its library's spelling and with the user's names."""
 
-    alias: str                                      # of the library: "gl", "torch"
+    alias: str  # of the library: "gl", "torch"
     outputs: Sequence[tuple[str, Shape]]
     inputs: Sequence[tuple[str, Shape]]
-    leaves: bool                                    # whether all inputs are leaves: others have no `.grad`
-    plain: bool                                     # whether the output has the default dtype
-    forward: bool                                   # whether a recorded graph is swept forward, as gradlab's is
+    leaves: bool  # whether all inputs are leaves: others have no `.grad`
+    plain: bool  # whether the output has the default dtype
+    forward: bool  # whether a recorded graph is swept forward, as gradlab's is
     remark: str = ""
     opening: str = ""
-    spare: str = "y"                                # what an output is called whose name cannot stand in code
+    spare: str = "y"  # what an output is called whose name cannot stand in code
 
     def row_labels(self) -> Labels:
         """What each row differentiates: `z[0,2]`."""
@@ -142,18 +143,24 @@ class HandCode:
             if len(used) == 1:
                 lines.append(f"{used[0][0]}.backward({made[0]}{', ' if made[0] else ''}retain_graph=True)")
             else:
-                lines.append(f"{gl}.autograd.backward([{', '.join(z for z, *_ in used)}], "
-                             f"[{', '.join(w or 'None' for w in made)}], retain_graph=True)")
+                lines.append(
+                    f"{gl}.autograd.backward([{', '.join(z for z, *_ in used)}], "
+                    f"[{', '.join(w or 'None' for w in made)}], retain_graph=True)"
+                )
             parts = [f"{x}.grad" for x in xs]
         else:
             parts = [f"g{k}" for k in range(len(xs))] if len(xs) > 1 else ["g"]
             outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
             weights_made = f"[{', '.join(w or 'None' for w in made)}]" if any(made) else "None"
-            lines.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad("
-                         f"{outputs}, [{', '.join(xs)}], {weights_made}, retain_graph=True"
-                         f"{', allow_unused=True' if any(unused) else ''})")
-        parts = [f"{gl}.zeros({math.prod(size)})" if missing else f"{part}.flatten()"
-                 for part, (_, size), missing in zip(parts, self.inputs, unused, strict=True)]
+            lines.append(
+                f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad("
+                f"{outputs}, [{', '.join(xs)}], {weights_made}, retain_graph=True"
+                f"{', allow_unused=True' if any(unused) else ''})"
+            )
+        parts = [
+            f"{gl}.zeros({math.prod(size)})" if missing else f"{part}.flatten()"
+            for part, (_, size), missing in zip(parts, self.inputs, unused, strict=True)
+        ]
         result = parts[0] if len(parts) == 1 else f"{gl}.cat([{', '.join(parts)}])"
         return "\n".join(filter(None, [*lines, f"row = {result}{end}"]))
 
@@ -174,15 +181,19 @@ class HandCode:
         else:
             vs = ["v"] if len(zs) == 1 else [f"v{k}" for k in range(len(zs))]
             lines += [f"{v} = {gl}.zeros_like({y}, requires_grad=True)" for v, y in zip(vs, zs, strict=True)]
-            lines += [f"rows = {gl}.autograd.grad([{z}], [{x}], [{', '.join(vs)}], create_graph=True)  # vᵀJ, recorded",
-                      f"parts = {gl}.autograd.grad(rows, [{', '.join(vs)}], [{u_}])  # its derivative by v, along u"]
+            lines += [
+                f"rows = {gl}.autograd.grad([{z}], [{x}], [{', '.join(vs)}], create_graph=True)  # vᵀJ, recorded",
+                f"parts = {gl}.autograd.grad(rows, [{', '.join(vs)}], [{u_}])  # its derivative by v, along u",
+            ]
         result = "parts[0].flatten()" if len(zs) == 1 else f"{gl}.cat([part.flatten() for part in parts])"
         return "\n".join(filter(None, [*lines, f"column = {result}{end}"]))
 
     def _names(self) -> tuple[list[str], list[str]]:
         """What the outputs and the inputs are called in code."""
-        zs, xs = ([as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
-                  for side, letter in ((self.outputs, self.spare), (self.inputs, "x")))
+        zs, xs = (
+            [as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
+            for side, letter in ((self.outputs, self.spare), (self.inputs, "x"))
+        )
         return zs, xs
 
     def _opening(self) -> list[str]:
@@ -249,8 +260,10 @@ def _vector(weights: int | Sequence[float] | np.ndarray, labels: Labels, what: s
 
 def _entry_by_entry(gl: str, name: str, like: str, v: np.ndarray, shape: Shape) -> list[str]:
     """Lines that make a large array with few entries."""
-    return [f"{name} = {gl}.zeros_like({like})",
-            *(f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v))]
+    return [
+        f"{name} = {gl}.zeros_like({like})",
+        *(f"{name}[{_index(int(i), shape, ', ')}] = {_number(float(v[i]))}" for i in np.flatnonzero(v)),
+    ]
 
 
 def _index(i: int, shape: Shape, comma: str) -> str:

@@ -13,6 +13,7 @@ A symmetric matrix needs fewer: of the entries (i, j) and (j, i) one is enough. 
 path over four vertices has three colours; then of each edge one end is the only neighbour of its colour that the other end has
 (`one_of_two`). (T. F. Coleman and J. J. Moré, Math. Programming 28, 1984.)
 """
+
 from __future__ import annotations
 
 import heapq
@@ -20,7 +21,7 @@ import heapq
 import numpy as np
 
 ORDERINGS = ("natural", "largest_first", "smallest_last")
-THOROUGH = 100_000                                  # entries up to which a second ordering is tried
+THOROUGH = 100_000  # entries up to which a second ordering is tried
 
 Ints = np.ndarray
 
@@ -70,10 +71,10 @@ def listed(items: Ints, groups: Ints, count: int) -> tuple[list[int], list[int]]
 def greedy(items: Ints, groups: Ints, shape: tuple[int, int], ordering: str) -> Ints:
     """Each item in turn gets the first colour that none of its groups has."""
     starts, flat = listed(items, groups, shape[0])
-    taken = [0] * shape[1]                                      # a group's colours as the bits of an integer
+    taken = [0] * shape[1]  # a group's colours as the bits of an integer
     colours = [0] * shape[0]
     for item in ordered(items, groups, shape, ordering):
-        own = flat[starts[item]:starts[item + 1]]
+        own = flat[starts[item] : starts[item + 1]]
         mask = 0
         for group in own:
             mask |= taken[group]
@@ -110,8 +111,8 @@ def _smallest_last(items: Ints, groups: Ints, shape: tuple[int, int], meets: Int
         gone[item] = 1
         backwards.append(item)
         lost: dict[int, int] = {}
-        for group in flat[starts[item]:starts[item + 1]]:
-            for other in members[group_starts[group]:group_starts[group + 1]]:
+        for group in flat[starts[item] : starts[item + 1]]:
+            for other in members[group_starts[group] : group_starts[group + 1]]:
                 if not gone[other]:
                     lost[other] = lost.get(other, 0) + 1
         for other, count in lost.items():
@@ -132,10 +133,10 @@ def star(rows: Ints, columns: Ints, n: int) -> Ints:
     colours = [-1] * n
     for v in np.argsort(-degree, kind="stable").tolist():
         taken = 0
-        for w in flat[starts[v]:starts[v + 1]]:
+        for w in flat[starts[v] : starts[v + 1]]:
             c = colours[w]
-            around = flat[starts[w]:starts[w + 1]]
-            if c < 0:                                           # v and x would be two ends of a path over w, whose colour is open
+            around = flat[starts[w] : starts[w + 1]]
+            if c < 0:  # v and x would be two ends of a path over w, whose colour is open
                 for x in around:
                     if x != v and colours[x] >= 0:
                         taken |= 1 << colours[x]
@@ -145,7 +146,7 @@ def star(rows: Ints, columns: Ints, n: int) -> Ints:
                 d = colours[x]
                 if d < 0 or x == v:
                     continue
-                for y in flat[starts[x]:starts[x + 1]]:
+                for y in flat[starts[x] : starts[x + 1]]:
                     if y != w and colours[y] == c:
                         taken |= 1 << d
                         break
@@ -166,8 +167,8 @@ def one_of_two(rows: Ints, columns: Ints, colours: Ints) -> Ints | None:
     """For each entry of a symmetric pattern, row-major, whether it is read at its own place in the compressed columns; else its
     mirror image is. None if some entry can be read at neither."""
     count = int(colours.max(initial=0)) + 1
-    keys = rows * count + colours[columns]                      # a row's entries of one colour add up
+    keys = rows * count + colours[columns]  # a row's entries of one colour add up
     _, inverse, times = np.unique(keys, return_inverse=True, return_counts=True)
     own = times[inverse] == 1
-    mirror = np.lexsort((rows, columns))                        # entry k's mirror image is entry mirror[k]
+    mirror = np.lexsort((rows, columns))  # entry k's mirror image is entry mirror[k]
     return own if bool((own | own[mirror]).all()) else None

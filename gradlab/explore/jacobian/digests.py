@@ -346,8 +346,10 @@ class _Taking:
         for base in kind.__mro__:
             if self._by_name(base) is None:
                 slots = vars(base).get("__slots__", ())
-                found += [f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
-                          for name in ([slots] if isinstance(slots, str) else slots)]
+                found += [
+                    f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+                    for name in ([slots] if isinstance(slots, str) else slots)
+                ]
         held = {}
         for name in found:
             with contextlib.suppress(AttributeError):  # never set

@@ -1,4 +1,5 @@
 """How a Jacobian is shown: as a sentence, as a heat map, on matplotlib axes."""
+
 from __future__ import annotations
 
 import math
@@ -16,9 +17,9 @@ from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.jacobian.memory import SMALL
 from gradlab.explore.jacobian.runner import Runner
 
-CHEAP_SECONDS = 1.0                                             # a display computes what is missing if it takes no longer
-DRAWABLE_CELLS = 1_000_000                                      # beyond, a display pools the matrix first
-PLOTTED = 512                                                   # cells a side of a pooled matrix on matplotlib axes
+CHEAP_SECONDS = 1.0  # a display computes what is missing if it takes no longer
+DRAWABLE_CELLS = 1_000_000  # beyond, a display pools the matrix first
+PLOTTED = 512  # cells a side of a pooled matrix on matplotlib axes
 
 
 class Display:
@@ -67,8 +68,15 @@ class Display:
             remarks.append(f"{', '.join(name for name, _ in code.outputs)} does not depend on {', '.join(unused)}: zero")
         if math.prod(store.shape) <= DRAWABLE_CELLS and store.by_rows:
             values, filled = self._values_to_draw()
-            return heatmap(values, title=heading, rows=code.row_labels(), columns=code.column_labels(), filled=filled,
-                           blocks=blocks if len(blocks) > 1 else None, remark="; ".join(remarks))
+            return heatmap(
+                values,
+                title=heading,
+                rows=code.row_labels(),
+                columns=code.column_labels(),
+                filled=filled,
+                blocks=blocks if len(blocks) > 1 else None,
+                remark="; ".join(remarks),
+            )
         part = self.reduced()
         if not part.known.any():
             return note(heading, "; ".join(remarks))
@@ -77,17 +85,28 @@ class Display:
             remarks.insert(0, f"{m} × {n} pooled to {h} × {w} cells by largest |value|")
         rows, columns = self._pooled_labels(part)
         edges = np.searchsorted(part.columns, np.cumsum([0, *(size for _, size in blocks)]))
-        return heatmap(part.values, title=heading, rows=rows, columns=columns, filled=part.known, truth=part.truth(),
-                       blocks=[(name, int(width)) for (name, _), width in zip(blocks, np.diff(edges), strict=True)]
-                       if len(blocks) > 1 else None, remark="; ".join(remarks))
+        return heatmap(
+            part.values,
+            title=heading,
+            rows=rows,
+            columns=columns,
+            filled=part.known,
+            truth=part.truth(),
+            blocks=[(name, int(width)) for (name, _), width in zip(blocks, np.diff(edges), strict=True)]
+            if len(blocks) > 1
+            else None,
+            remark="; ".join(remarks),
+        )
 
     def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
         """What is known of a part of the matrix, in `cells` along its sides at most."""
         (first, end, step), (left, right, across) = (
-            some.indices(size) for some, size in zip((rows, columns), self._store.shape, strict=True))
+            some.indices(size) for some, size in zip((rows, columns), self._store.shape, strict=True)
+        )
         if (step, across) != (1, 1):
-            raise ValueError("reduced() takes ranges of neighbouring rows and columns; got a step of "
-                             f"{step if step != 1 else across}")
+            raise ValueError(
+                f"reduced() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
+            )
         made = Cells((first, max(first, end), left, max(left, right)), self._blocks, cells)
         made.put_known(self._store)
         return made
@@ -110,8 +129,10 @@ class Display:
 
     def _pooled_labels(self, part: Cells) -> Iterator[list[str]]:
         """What the rows and the columns of cells begin with: "y[0]…", or "y[0]" where that is all."""
-        for labels, starts, end in ((self._code.row_labels(), part.rows, part.window[1]),
-                                    (self._code.column_labels(), part.columns, part.window[3])):
+        for labels, starts, end in (
+            (self._code.row_labels(), part.rows, part.window[1]),
+            (self._code.column_labels(), part.columns, part.window[3]),
+        ):
             yield [labels[int(i)] + ("…" if size > 1 else "") for i, size in zip(starts, np.diff([*starts, end]), strict=True)]
 
     def _values_to_draw(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -131,7 +152,7 @@ class Display:
             return
         start = time.perf_counter()
         if runner.plan.bytes > SMALL and not self._store.known_rows.any():
-            runner.row(0)                                       # a batch is up to some ten times quicker than its rows
+            runner.row(0)  # a batch is up to some ten times quicker than its rows
             if (time.perf_counter() - start) * runner.plan.chunk > 10 * CHEAP_SECONDS:
                 return
         todo = runner.missing()

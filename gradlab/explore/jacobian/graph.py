@@ -6,6 +6,7 @@ are the outputs' elements in C order, one output after the other; columns the in
 gradlab has both sweeps over the recorded graph, and hooks of the user's stay out of them. torch records no forward sweep:
 vᵀJ is linear in v, so its derivative by v, weighted with u, is Ju: a backward through the recorded backward.
 """
+
 from __future__ import annotations
 
 import sys
@@ -30,7 +31,7 @@ class Graph:
     operations read."""
 
     forward_cost, tells_pattern, symmetric = 1.0, False, False
-    unused: tuple[bool, ...] | None = None                      # which inputs the outputs do not depend on; None: not known yet
+    unused: tuple[bool, ...] | None = None  # which inputs the outputs do not depend on; None: not known yet
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         self.library, self.outputs, self.inputs = library, tuple(outputs), tuple(inputs)
@@ -50,7 +51,7 @@ class Graph:
     def jvp(self, u: np.ndarray) -> np.ndarray:
         """Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
         made = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
-        return made.copy() if np.may_share_memory(made, u) else made            # the tangent of a view is a view of u
+        return made.copy() if np.may_share_memory(made, u) else made  # the tangent of a view is a view of u
 
     def fingerprint(self) -> int:
         """A number that graphs of the same operations on the same shapes, indices and axes share; 0 if the library does not
@@ -74,8 +75,10 @@ class Graph:
         raise NotImplementedError
 
     def _joined(self, parts: Sequence[Any], shapes: Sequence[Shape], lead: Shape) -> np.ndarray:
-        flat = [np.zeros((*lead, prod(shape)), self.dtype) if part is None else np.reshape(part, (*lead, prod(shape)))
-                for part, shape in zip(parts, shapes, strict=True)]
+        flat = [
+            np.zeros((*lead, prod(shape)), self.dtype) if part is None else np.reshape(part, (*lead, prod(shape)))
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
         whole = flat[0] if len(flat) == 1 else np.concatenate(flat, -1)
         return whole if whole.dtype == self.dtype else whole.astype(self.dtype)
 
@@ -95,7 +98,7 @@ class GradlabGraph(Graph):
         super().__init__(library, outputs, inputs)
         from gradlab.core.engine import reachable
 
-        self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]        # a write would give them others
+        self.ends, self.starts = [y.node for y in outputs], [x.node for x in inputs]  # a write would give them others
         self._number = {node: k for k, node in enumerate(reachable(filter(None, self.ends)))}
         self.unused = tuple(node not in self._number for node in self.starts)
         nodes = set(self.starts)
@@ -124,8 +127,10 @@ class GradlabGraph(Graph):
     def fingerprint(self) -> int:
         number: dict[Any, int] = self._number
         ends = [[number.get(node, -1) for node in side] for side in (self.ends, self.starts)]
-        told = [(type(node).__name__, node.shape, [number.get(edge, -1) for edge in node.edges], _told(getattr(node, "meta", ())))
-                for node in number]                             # all that a pattern is made of: see core.sparsity
+        told = [
+            (type(node).__name__, node.shape, [number.get(edge, -1) for edge in node.edges], _told(getattr(node, "meta", ())))
+            for node in number
+        ]  # all that a pattern is made of: see core.sparsity
         return crc32(repr((ends, told)).encode())
 
     def _peaks(self) -> tuple[int, int]:
@@ -136,7 +141,7 @@ class GradlabGraph(Graph):
         needed = leading_to(wanted, ends)
         waiting = {node: prod(node.shape) for node in ends}
         live = peak = sum(waiting.values())
-        for node in reachable(ends):                            # a cotangent waits from the first that brings it to its node
+        for node in reachable(ends):  # a cotangent waits from the first that brings it to its node
             if node not in needed:
                 continue
             own = waiting.get(node, 0)
@@ -155,7 +160,7 @@ class GradlabGraph(Graph):
         for node in reversed(nodes):
             own = prod(node.shape) if node in needed else 0
             live += own
-            peak = max(peak, live + own)                        # twice its own: two arguments bring a part each
+            peak = max(peak, live + own)  # twice its own: two arguments bring a part each
             for edge in node.edges:
                 readers[edge] -= 1
                 if edge in needed and not readers[edge]:
@@ -189,18 +194,21 @@ class TorchGraph(Graph):
 
     forward_cost = 2.0
 
-    twice: tuple[list[Any], list[Any]] | None = None            # (weights, vᵀJ recorded as a function of them)
+    twice: tuple[list[Any], list[Any]] | None = None  # (weights, vᵀJ recorded as a function of them)
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         super().__init__(library, outputs, inputs)
-        edge = sys.modules["torch"].autograd.graph.get_gradient_edge                # a write would give a tensor another
+        edge = sys.modules["torch"].autograd.graph.get_gradient_edge  # a write would give a tensor another
         self.ends = [edge(y) if y.requires_grad else None for y in outputs]
         self.starts = [edge(x) for x in inputs]
 
     def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:
-        kept = [(end, self.library.tensor(v, y)) for end, y, v in zip(self.ends, self.outputs, weights, strict=True)
-                if end is not None]
-        if not kept:                                            # the gradient of a linear function is a constant
+        kept = [
+            (end, self.library.tensor(v, y))
+            for end, y, v in zip(self.ends, self.outputs, weights, strict=True)
+            if end is not None
+        ]
+        if not kept:  # the gradient of a linear function is a constant
             return [None] * len(self.inputs)
         found = self._grad([end for end, _ in kept], self.starts, [v for _, v in kept], lead)
         return [None if part is None else self.library.array(part) for part in found]
@@ -211,14 +219,18 @@ class TorchGraph(Graph):
             kept = [end for end in self.ends if end is not None]
             if not kept:
                 return [None] * len(self.outputs)
-            weights = [torch.zeros_like(y, requires_grad=True) for y, end in zip(self.outputs, self.ends, strict=True)
-                       if end is not None]
+            weights = [
+                torch.zeros_like(y, requires_grad=True) for y, end in zip(self.outputs, self.ends, strict=True) if end is not None
+            ]
             with torch.enable_grad():
                 rows = torch.autograd.grad(kept, self.starts, weights, create_graph=True, allow_unused=True)
             self.twice, self.unused = (weights, list(rows)), tuple(part is None for part in rows)
         weights, rows = self.twice
-        used = [(g, self.library.tensor(u, x)) for g, u, x in zip(rows, tangents, self.inputs, strict=True)
-                if g is not None and g.requires_grad]
+        used = [
+            (g, self.library.tensor(u, x))
+            for g, u, x in zip(rows, tangents, self.inputs, strict=True)
+            if g is not None and g.requires_grad
+        ]
         found = iter(self._grad([g for g, _ in used], weights, [u for _, u in used], lead) if used else [None] * len(weights))
         made = [next(found) if end is not None else None for end in self.ends]
         return [None if part is None else self.library.array(part) for part in made]
@@ -232,7 +244,7 @@ class TorchGraph(Graph):
             new = [edge for edge in self.library.inputs(node) if edge is not None and edge not in seen]
             seen.update(new)
             stack += new
-        return 3 * most, 6 * most                               # about: torch does not tell which cotangents wait at a time
+        return 3 * most, 6 * most  # about: torch does not tell which cotangents wait at a time
 
     def _grad(self, outputs: list[Any], inputs: list[Any], weights: list[Any], lead: Shape) -> list[Any]:
         torch = sys.modules["torch"]
@@ -240,7 +252,7 @@ class TorchGraph(Graph):
             return self.library.grad(outputs, inputs, weights)
         try:
             return self.library.grad(outputs, inputs, weights, batched=True)
-        except RuntimeError as error:                           # an operation that vmap does not know: one vector at a time
+        except RuntimeError as error:  # an operation that vmap does not know: one vector at a time
             if "vmap" not in str(error) and "batching rule" not in str(error):
                 raise
         found = [self.library.grad(outputs, inputs, [w[k] for w in weights]) for k in range(lead[0])]
@@ -277,7 +289,7 @@ def split(vectors: np.ndarray, shapes: Sequence[Shape]) -> Iterator[np.ndarray]:
     lead, start = vectors.shape[:-1], 0
     for shape in shapes:
         size = prod(shape)
-        yield vectors[..., start:start + size].reshape(lead + shape)
+        yield vectors[..., start : start + size].reshape(lead + shape)
         start += size
 
 

@@ -3,6 +3,7 @@
 `Jacobian` is the face of its parts, and adds what arrays have: indices, products, conversions. A `Store` has what is known, a
 `Runner` computes what is not by a `Plan`, a `Display` shows it, `HandCode` says the same as code.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -52,8 +53,9 @@ class Jacobian:
     ndim = 2
     word = "Jacobian"
 
-    def __init__(self, runner: Runner, code: HandCode, library: Library, likes: Sequence[Like], single: tuple[bool, bool] = (
-            True, True)) -> None:
+    def __init__(
+        self, runner: Runner, code: HandCode, library: Library, likes: Sequence[Like], single: tuple[bool, bool] = (True, True)
+    ) -> None:
         self.runner, self.store, self.code = runner, runner.store, code
         self.library, self.likes, self._single = library, tuple(likes), single
         self.shape, self.dtype = self.store.shape, self.store.dtype
@@ -208,7 +210,7 @@ class Jacobian:
         return self.runner.rows()
 
     @property
-    def T(self) -> Transposed:                                  # noqa: N802  (NumPy's name)
+    def T(self) -> Transposed:  # noqa: N802  (NumPy's name)
         """The transpose, as lazy as the matrix."""
         return Transposed(self)
 
@@ -221,15 +223,14 @@ class Jacobian:
         if which is None or which is Ellipsis or (isinstance(key, tuple) and not key):
             return np.asarray(self)[key]
         if _whole_number(which) and not -len(self) <= which < len(self):
-            raise IndexError(
-                f"row {which} of a Jacobian with {len(self)} rows; rows count from 0, or from -1 backwards"
-            )
+            raise IndexError(f"row {which} of a Jacobian with {len(self)} rows; rows count from 0, or from -1 backwards")
         if not rest and _whole_number(which):
             return self.row(int(which) % len(self))
         if isinstance(which, slice) and which == slice(None) and len(rest) == 1 and _whole_number(rest[0]):
             if not -self.shape[1] <= rest[0] < self.shape[1]:
-                raise IndexError(f"column {rest[0]} of a Jacobian with {self.shape[1]} columns; columns count from 0, or from -1 "
-                                 "backwards")
+                raise IndexError(
+                    f"column {rest[0]} of a Jacobian with {self.shape[1]} columns; columns count from 0, or from -1 backwards"
+                )
             return self.column(int(rest[0]) % self.shape[1])
         chosen = np.arange(self.shape[0])[which]  # NumPy's own rules for slices, lists and masks
         needed, position = np.unique(chosen, return_inverse=True)
@@ -265,10 +266,13 @@ class Jacobian:
         matrix = np.asarray(self)
         stops = np.cumsum([size for _, size in self.blocks])[:-1]
         made = []
-        for rows, shape in zip(np.split(matrix, np.cumsum([size for _, size in self.row_blocks])[:-1]), self.output_shapes,
-                               strict=True):
-            parts = tuple(self.library.tensor(np.array(block).reshape(shape + tuple(like.shape)), like)
-                          for block, like in zip(np.split(rows, stops, axis=1), self.likes, strict=True))
+        for rows, shape in zip(
+            np.split(matrix, np.cumsum([size for _, size in self.row_blocks])[:-1]), self.output_shapes, strict=True
+        ):
+            parts = tuple(
+                self.library.tensor(np.array(block).reshape(shape + tuple(like.shape)), like)
+                for block, like in zip(np.split(rows, stops, axis=1), self.likes, strict=True)
+            )
             made.append(parts[0] if self._single[1] else parts)
         return made[0] if self._single[0] else tuple(made)
 
@@ -316,7 +320,7 @@ class Hessian(Jacobian):
     def heading(self) -> str:
         """Of what by what, in words: "loss by x (5)"."""
         first = self.output_names[0]
-        return f"{first[1:first.index('/∂')]} by {', '.join(f'{name} ({times(shape)})' for name, shape in self.code.inputs)}"
+        return f"{first[1 : first.index('/∂')]} by {', '.join(f'{name} ({times(shape)})' for name, shape in self.code.inputs)}"
 
 
 def _whole_number(value: Any) -> bool:

@@ -1,4 +1,5 @@
 """How much memory and disk there is, and refusing what does not fit."""
+
 from __future__ import annotations
 
 import errno
@@ -9,9 +10,9 @@ from typing import IO, Any
 
 import numpy as np
 
-SHARE = 0.25                                        # of the free memory that a sweep may take at its peak
-SMALL = 32e6                                        # bytes that are taken without asking whether they are free
-CAUTION = 0.9                                       # of the free memory that a whole matrix may take
+SHARE = 0.25  # of the free memory that a sweep may take at its peak
+SMALL = 32e6  # bytes that are taken without asking whether they are free
+CAUTION = 0.9  # of the free memory that a whole matrix may take
 
 
 def free_memory() -> int:
@@ -51,7 +52,8 @@ def needs_room(shape: tuple[int, int], dtype: np.dtype) -> None:
         raise MemoryError(
             f"the dense Jacobian, {shape[0]:,}×{shape[1]:,} of {dtype}, takes {size_text(wanted)}; {size_text(free)} are free. "
             "J.sparse() keeps only what can be nonzero, J @ u and v @ J need no matrix, J[i] is one row, J.rows() goes through "
-            "all of them, and jacobian(..., out=np.memmap(...)) writes it to a file")
+            "all of them, and jacobian(..., out=np.memmap(...)) writes it to a file"
+        )
 
 
 def map_of(out: np.ndarray) -> np.memmap | None:
@@ -97,12 +99,15 @@ def needs_disk(out: np.ndarray) -> None:
                 _rewrite(file, start, length)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            return                                              # the file system has no way to, or the file has another name now
+            return  # the file system has no way to, or the file has another name now
         free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
         raise OSError(
-            error.errno, f"{os.strerror(error.errno)}: out= takes {size_text(length)} of its file, and its disk has "
+            error.errno,
+            f"{os.strerror(error.errno)}: out= takes {size_text(length)} of its file, and its disk has "
             f"{size_text(free)} more. Nothing was written, and what the file held it holds. Make room, or give out= a file on "
-            "another disk", path) from None
+            "another disk",
+            path,
+        ) from None
 
 
 def _rewrite(file: IO[bytes], start: int, length: int) -> None:

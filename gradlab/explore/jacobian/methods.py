@@ -3,6 +3,7 @@
 `compute_block` sweeps, `scatter` says where in the matrix the numbers belong. A loop over `plan.blocks()` with these two is
 the whole computation, whoever runs it.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -53,7 +54,7 @@ def entries(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, np.ndarr
     """Which entries of the pattern the compressed rows or columns of a block hold, and their numbers."""
     assert plan.gather is not None
     if block.size == plan.sweeps:
-        return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")     # quicker than with a check of each place
+        return slice(None), values.reshape(-1).take(plan.gather, mode="wrap")  # quicker than with a check of each place
     width = values.shape[1]
     low, high = block.start * width, block.stop * width
     first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gathered)

@@ -3,6 +3,7 @@
 A `Plan` holds no graph and no value, so it may be kept and given to the next Jacobian of the same shape. Its blocks are plain
 data: a block can be computed anywhere that the function and its inputs are.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -17,10 +18,10 @@ from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory, size_text
 
 Kind = Literal["rows", "columns", "colours"]
 METHODS = ("auto", "rows", "batched", "columns", "sparse")
-SWEEP_BYTES = 256e6                                 # more at once is not quicker, and an interrupt loses more
-WORTH_A_SEARCH = 512 * 512                          # elements of the matrix from which "auto" looks for a pattern
-FEW_SWEEPS = 64                                     # rows or columns up to which it does not
-SPARSE, THIN, QUICK = 0.25, 0.02, 500_000           # see `most_entries`
+SWEEP_BYTES = 256e6  # more at once is not quicker, and an interrupt loses more
+WORTH_A_SEARCH = 512 * 512  # elements of the matrix from which "auto" looks for a pattern
+FEW_SWEEPS = 64  # rows or columns up to which it does not
+SPARSE, THIN, QUICK = 0.25, 0.02, 500_000  # see `most_entries`
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,10 @@ class Plan:
             of = f"{self.by} in {of} for the {self.pattern[0].size:,} entries that can be nonzero"
         at_once = "all at once" if calls == 1 else "one at a time" if self.chunk == 1 else f"{self.chunk:,} at a time"
         of += f", {at_once}" if self.sweeps > 1 else ""
-        return (f"{rows:,}×{columns:,} by method {self.method!r}: {of}, in {_count(calls, way + ' sweep')} of about "
-                f"{size_text(self.bytes)}" + (f"; {self.why}" if self.why else ""))
+        return (
+            f"{rows:,}×{columns:,} by method {self.method!r}: {of}, in {_count(calls, way + ' sweep')} of about "
+            f"{size_text(self.bytes)}" + (f"; {self.why}" if self.why else "")
+        )
 
     def __repr__(self) -> str:
         return f"<Plan: {self}>"
@@ -148,7 +151,7 @@ def check_request(graph: Graph, method: Any = "auto", chunk_size: Any = None, sp
         raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}")
     whole = isinstance(chunk_size, (int, np.integer)) and not isinstance(chunk_size, bool)
     if not (chunk_size is None or chunk_size == "auto" or (whole and chunk_size >= 1)):
-        raise ValueError(f"chunk_size is a whole number from 1, \"auto\" or None; got {chunk_size!r}")
+        raise ValueError(f'chunk_size is a whole number from 1, "auto" or None; got {chunk_size!r}')
     if plan is not None:
         if not isinstance(plan, Plan):
             raise TypeError(f"plan= takes the .plan of another Jacobian; got {type(plan).__name__}")
@@ -158,11 +161,13 @@ def check_request(graph: Graph, method: Any = "auto", chunk_size: Any = None, sp
             raise ValueError("plan= says the method and the pattern: give no method or sparsity beside it")
     if sparsity is not None:
         if method not in ("auto", "sparse"):
-            raise ValueError(f"sparsity= is for the methods \"sparse\" and \"auto\"; got method={method!r}")
+            raise ValueError(f'sparsity= is for the methods "sparse" and "auto"; got method={method!r}')
         as_pattern(sparsity, graph.shape)
     elif method == "sparse" and plan is None and not graph.tells_pattern:
-        raise ValueError(f'method="sparse" reads the pattern off the graph, and a {graph.library.name} graph does not say which '
-                         'elements an operation reads. Give the pattern as sparsity=, or use method="batched" or "columns"')
+        raise ValueError(
+            f'method="sparse" reads the pattern off the graph, and a {graph.library.name} graph does not say which '
+            'elements an operation reads. Give the pattern as sparsity=, or use method="batched" or "columns"'
+        )
 
 
 def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -174,8 +179,10 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
         rows, columns = map(np.asarray, sparsity)
         given = shape
         if rows.shape != columns.shape or any(part.size and part.dtype.kind not in "iu" for part in (rows, columns)):
-            raise ValueError(f"sparsity=(rows, columns) takes two equally long arrays of whole numbers; got {rows.size} of "
-                             f"{rows.dtype} and {columns.size} of {columns.dtype}")
+            raise ValueError(
+                f"sparsity=(rows, columns) takes two equally long arrays of whole numbers; got {rows.size} of "
+                f"{rows.dtype} and {columns.size} of {columns.dtype}"
+            )
         for part, size, what in ((rows, shape[0], "row"), (columns, shape[1], "column")):
             if part.size and not 0 <= part.min() <= part.max() < size:
                 wrong = part.max() if part.max() >= size else part.min()
@@ -183,8 +190,10 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
     else:
         mask = np.asarray(sparsity)
         if mask.ndim != 2 or mask.dtype.kind not in "biuf":
-            raise TypeError("sparsity= takes a scipy sparse array, a boolean array or (rows, columns); got "
-                            f"{type(sparsity).__name__}" + (f" of shape {mask.shape}" if mask.ndim else ""))
+            raise TypeError(
+                "sparsity= takes a scipy sparse array, a boolean array or (rows, columns); got "
+                f"{type(sparsity).__name__}" + (f" of shape {mask.shape}" if mask.ndim else "")
+            )
         rows, columns = np.nonzero(mask)
         given = mask.shape
     if given != shape:
@@ -192,8 +201,9 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
     return row_major(rows, columns, shape, mirrored=symmetric)
 
 
-def row_major(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], *, mirrored: bool = False) -> tuple[
-        np.ndarray, np.ndarray]:
+def row_major(
+    rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], *, mirrored: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """A pattern's entries in the order of their rows, each once; `mirrored`: with their mirror images."""
     n = max(shape[1], 1)
     keys = rows.astype(np.int64) * n + columns
@@ -201,8 +211,9 @@ def row_major(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], *, 
     return keys // n, keys % n
 
 
-def make_plan(graph: Graph, method: str = "auto", chunk_size: int | str | None = None, sparsity: Any = None,
-              plan: Plan | None = None) -> Plan:
+def make_plan(
+    graph: Graph, method: str = "auto", chunk_size: int | str | None = None, sparsity: Any = None, plan: Plan | None = None
+) -> Plan:
     """The plan for a graph; for "auto" the one of the fewest sweeps by estimate."""
     (rows, columns), asked = graph.shape, method
     if plan is not None:
@@ -218,8 +229,9 @@ def make_plan(graph: Graph, method: str = "auto", chunk_size: int | str | None =
     found = None
     if sparsity is not None:
         found = as_pattern(sparsity, graph.shape, graph.symmetric)
-    elif asked == "sparse" or (asked == "auto" and graph.tells_pattern and min(rows, columns) >= FEW_SWEEPS
-                               and rows * columns >= WORTH_A_SEARCH):
+    elif asked == "sparse" or (
+        asked == "auto" and graph.tells_pattern and min(rows, columns) >= FEW_SWEEPS and rows * columns >= WORTH_A_SEARCH
+    ):
         found = graph.pattern(None if asked == "sparse" else most_entries(rows * columns))
         if found is not None and graph.symmetric:
             found = row_major(*found, graph.shape, mirrored=True)
@@ -233,8 +245,14 @@ def make_plan(graph: Graph, method: str = "auto", chunk_size: int | str | None =
         why += f", and colours would be {count:,}"
     by = "columns" if method == "columns" else "rows"
     sweeps = columns if method == "columns" else rows
-    return Plan(method, graph.shape, sweeps, *_chunked(graph, by, sweeps, 1 if method == "rows" else chunk_size), by=by,
-                why=why if asked == "auto" else "")
+    return Plan(
+        method,
+        graph.shape,
+        sweeps,
+        *_chunked(graph, by, sweeps, 1 if method == "rows" else chunk_size),
+        by=by,
+        why=why if asked == "auto" else "",
+    )
 
 
 def most_entries(size: int) -> int:
@@ -243,19 +261,37 @@ def most_entries(size: int) -> int:
     return int(min(SPARSE * size, max(THIN * size, QUICK)))
 
 
-def sparse_plan(graph: Graph, pattern: tuple[np.ndarray, np.ndarray], colours: np.ndarray, by: str,
-                chunk_size: int | str | None, why: str = "", given: bool = False) -> Plan:
+def sparse_plan(
+    graph: Graph,
+    pattern: tuple[np.ndarray, np.ndarray],
+    colours: np.ndarray,
+    by: str,
+    chunk_size: int | str | None,
+    why: str = "",
+    given: bool = False,
+) -> Plan:
     """The plan of a coloured pattern."""
     (rows, columns), (m, n) = pattern, graph.shape
     count = int(colours.max(initial=-1)) + 1
-    if graph.symmetric:                                         # an entry or its mirror image, whichever stands alone in its row
+    if graph.symmetric:  # an entry or its mirror image, whichever stands alone in its row
         own = colouring.one_of_two(rows, columns, colours)
         assert own is not None
         gather = np.where(own, colours[columns] * n + rows, colours[rows] * n + columns)
     else:
         gather = colours[columns] * m + rows if by == "columns" else colours[rows] * n + columns
-    return Plan("sparse", graph.shape, count, *_chunked(graph, by, count, chunk_size), pattern, colours, by, gather, why, given,
-                graph.fingerprint())
+    return Plan(
+        "sparse",
+        graph.shape,
+        count,
+        *_chunked(graph, by, count, chunk_size),
+        pattern,
+        colours,
+        by,
+        gather,
+        why,
+        given,
+        graph.fingerprint(),
+    )
 
 
 def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str, np.ndarray]:
@@ -268,7 +304,7 @@ def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str
     sides = {"columns": (columns, rows, (n, m)), "rows": (rows, columns, (m, n))}
     cost = {"columns": graph.forward_cost, "rows": 1.0}
     least = {by: int(np.bincount(groups).max()) * cost[by] for by, (_, groups, _) in sides.items()}
-    first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))      # a backward sweep adds up in place
+    first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))  # a backward sweep adds up in place
     found = colouring.distance_2(*sides[first])
     taken = (int(found.max()) + 1) * cost[first]
     if taken > 1.5 * least[second]:

@@ -252,8 +252,11 @@ def _close(new: list[float], old: list[float]) -> bool:
     eps, most = new[1], max(new[2], old[2])
     (finite, sizes, waves), (finite_then, sizes_then, waves_then) = (np.reshape(one[3:], (3, -1)) for one in (new, old))
     near = max(1e-5, 16 * eps) * np.maximum(sizes, sizes_then) + max(1e-7, eps) * most * finite
-    return bool((finite == finite_then).all() and (np.abs(sizes - sizes_then) <= near).all()
-                and (np.abs(waves - waves_then) <= near).all())
+    return bool(
+        (finite == finite_then).all()
+        and (np.abs(sizes - sizes_then) <= near).all()
+        and (np.abs(waves - waves_then) <= near).all()
+    )
 
 
 def _bytes(values: np.ndarray) -> Any:

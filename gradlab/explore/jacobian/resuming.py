@@ -84,8 +84,10 @@ def prepare(
         try:
             made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
         except CannotDigestError as error:
-            raise CannotDigestError(f"{error}. Give the function a name of your own, key=\"...\", and another one whenever it "
-                                    "changes: then that is compared, and not what it is made of") from error
+            raise CannotDigestError(
+                f'{error}. Give the function a name of your own, key="...", and another one whenever it '
+                "changes: then that is compared, and not what it is made of"
+            ) from error
     path = path_beside(out)
     made.found = read(path)
     if made.found is not None:

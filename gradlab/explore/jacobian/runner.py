@@ -132,7 +132,7 @@ class Runner:
         made = np.empty((vectors.shape[1], self.store.shape[1 - side]), self.store.dtype)
         chunk = max(1, self.plan.chunk)
         for start in range(0, len(made), chunk):
-            made[start:start + chunk] = sweep(np.ascontiguousarray(vectors[:, start:start + chunk].T))
+            made[start : start + chunk] = sweep(np.ascontiguousarray(vectors[:, start : start + chunk].T))
         return made.T if side else made
 
     def _typed(self, found: Any) -> np.ndarray:
@@ -177,7 +177,7 @@ class Runner:
         for start in range(0, store.shape[0], chunk):
             numbers = range(start, min(start + chunk, store.shape[0]))
             with store.lock:
-                known = bool(store.known_rows[start:numbers.stop].all())
+                known = bool(store.known_rows[start : numbers.stop].all())
                 some = None if known else self.backward(_unit(np.array(numbers), store.shape[0], store.dtype))
             yield from map(self.row, numbers) if some is None else some
 
@@ -224,7 +224,7 @@ class Runner:
             try:
                 for block in blocks:
                     with store.lock:
-                        if not store.complete and block.number not in store.done:          # by another thread meanwhile
+                        if not store.complete and block.number not in store.done:  # by another thread meanwhile
                             store.put(block, self.values(block))
                             if self.noted is not None:
                                 self.noted(block)
@@ -285,11 +285,13 @@ class Runner:
             warn_at_the_caller(
                 f"the pattern that was given leaves out entries that are not zero: {int(wrong.sum())} of {wrong.size} {lines} "
                 f"are wrong, the first of them {int(np.argmax(wrong))}. Compute this one without plan= and sparsity=, or give a "
-                "pattern that has all of its entries")
+                "pattern that has all of its entries"
+            )
         elif unknown.any():
             warn_at_the_caller(
                 f"whether the pattern that was given has all entries that are not zero can be told of all {lines} but "
-                f"{int(unknown.sum())} of {unknown.size}, which hold inf or NaN; the first of them is {int(np.argmax(unknown))}")
+                f"{int(unknown.sum())} of {unknown.size}, which hold inf or NaN; the first of them is {int(np.argmax(unknown))}"
+            )
 
     def _explain(self, error: BaseException) -> None:
         """Say in the exception what is known, and how to go on."""

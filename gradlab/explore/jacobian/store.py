@@ -152,7 +152,7 @@ class Store:
         block = plan.gather[span] // plan.shape[0 if plan.by == "columns" else 1] // plan.chunk
         numbers, known = numbers.copy(), np.isin(block, list(self.done))
         for i, row in self.alone(first, end).items():
-            inside = slice(*(np.clip(starts[i:i + 2], span.start, span.stop) - span.start))
+            inside = slice(*(np.clip(starts[i : i + 2], span.start, span.stop) - span.start))
             numbers[inside], known[inside] = row[columns[inside]], True
         return rows, columns, numbers, known
 
@@ -173,7 +173,7 @@ class Store:
             assert self._matrix is not None
             return csr_array(self._matrix.astype(np.float32) if self.dtype.itemsize < 4 else self._matrix)
         numbers, (columns, starts) = self.numbers(slice(None)), self.plan.csr
-        numbers = numbers.astype(np.float32 if numbers.itemsize < 4 else numbers.dtype)        # scipy has no float16
+        numbers = numbers.astype(np.float32 if numbers.itemsize < 4 else numbers.dtype)  # scipy has no float16
         return csr_array((numbers, columns.copy(), starts.copy()), shape=self.shape)
 
     def factor(self) -> Any:
@@ -249,7 +249,7 @@ class Store:
         """Note that a block is stored."""
         if block.kind != "colours":
             axis = int(block.kind == "columns")
-            self._filled[axis][block.start:block.stop] = True
+            self._filled[axis][block.start : block.stop] = True
             for i in range(block.start, block.stop) if self._rows and not axis else ():
                 self._rows.pop(i, None)
         self.done.add(block.number)

@@ -1,4 +1,5 @@
 """The transpose of a Jacobian, as lazy as the Jacobian itself."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 class Transposed:
     """Jᵀ: `J.T @ v` is vᵀJ, one backward sweep, and `u @ J.T` is Ju. As an array, or sparse, it is the Jacobian's transpose."""
 
-    __array_ufunc__ = None                                      # `v @ J.T` is asked of this class, not of NumPy
+    __array_ufunc__ = None  # `v @ J.T` is asked of this class, not of NumPy
 
     def __init__(self, jacobian: Any) -> None:
         self.T = jacobian

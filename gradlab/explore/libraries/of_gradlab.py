@@ -1,4 +1,5 @@
 """gradlab's own graphs."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ class Gradlab(Library):
     name, usual = "gradlab", "gl"
 
     def is_tensor(self, value: Any) -> bool:
-        return issubclass(type(value), Tensor)      # `isinstance` asks the value, which may be anything of the user's
+        return issubclass(type(value), Tensor)  # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
         return np.asarray(tensor.detach().cpu().numpy())
@@ -38,10 +39,14 @@ class Gradlab(Library):
         return list(node.edges)
 
     def whole(self, node: Any) -> Any:
-        if node is not None and node.op is not None and node.op.kind == "output":              # of a node with several
+        if node is not None and node.op is not None and node.op.kind == "output":  # of a node with several
             return node.edges[0]
-        while node is not None and node.op is not None and node.op.name in ("getitem", "reshape") and (
-                type(node.edges[0]).__name__ == type(node).__name__ and not node.op.view):
+        while (
+            node is not None
+            and node.op is not None
+            and node.op.name in ("getitem", "reshape")
+            and (type(node.edges[0]).__name__ == type(node).__name__ and not node.op.view)
+        ):
             node = node.edges[0]
         return node
 
@@ -59,10 +64,11 @@ class Gradlab(Library):
         node = getattr(node, "members", (node,))[0]
         if node.op is None or name not in node.op.meta:
             return None
-        return node.meta[node.op.meta.index(name) - len(node.op.meta)]         # from the right: shapes may come first
+        return node.meta[node.op.meta.index(name) - len(node.op.meta)]  # from the right: shapes may come first
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
-             *, batched: bool = False) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+    ) -> list[Any]:
         return list(grad(outputs, inputs, weights, retain_graph=True, allow_unused=True, is_grads_batched=batched))
 
     def retain_no_more(self, tensor: Any) -> None:

@@ -1,4 +1,5 @@
 """PyTorch's graphs. torch is never imported here: the adapter is made once the user has."""
+
 from __future__ import annotations
 
 import sys
@@ -17,7 +18,7 @@ class Torch(Library):
     name, usual = "torch", "torch"
 
     def is_tensor(self, value: Any) -> bool:
-        tensor = getattr(sys.modules["torch"], "Tensor", None)                 # torch may be on its way in
+        tensor = getattr(sys.modules["torch"], "Tensor", None)  # torch may be on its way in
         return tensor is not None and issubclass(type(value), tensor)
 
     def array(self, tensor: Any) -> np.ndarray:
@@ -43,14 +44,15 @@ class Torch(Library):
     def setting(self, node: Any, name: str) -> Any:
         try:
             value = getattr(node, f"_saved_{name}", None)
-        except RuntimeError:                                                   # a tensor that was freed
+        except RuntimeError:  # a tensor that was freed
             return None
         if isinstance(value, (tuple, list)):
             return tuple(map(_signed, value))
         return _signed(value)
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
-             *, batched: bool = False) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+    ) -> list[Any]:
         grad = sys.modules["torch"].autograd.grad
         return list(grad(outputs, inputs, weights, retain_graph=True, allow_unused=True, is_grads_batched=batched))
 
@@ -75,5 +77,6 @@ class Torch(Library):
 def _signed(value: Any) -> Any:
     """PyTorch keeps axes unsigned: 2**64 - 1 is the last."""
     return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
+
 
 TORCH = Torch()

@@ -4,6 +4,7 @@ Everything in `explore` reads an autograd graph through a `Library`: is this a t
 made it, what does that node lead to, and `grad(outputs, inputs, v)`. gradlab's nodes and PyTorch's answer alike, so one explorer
 serves both; another library with a recorded graph is a subclass and a call of `register`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -25,8 +26,8 @@ class Library:
     but `grad` and `tangents` runs anything.
     """
 
-    name = ""                                                         # "gradlab" or "torch", as in error messages
-    usual = ""                                                        # what code calls it mostly: "gl" or "torch"
+    name = ""  # "gradlab" or "torch", as in error messages
+    usual = ""  # what code calls it mostly: "gl" or "torch"
 
     @property
     def alias(self) -> str:
@@ -69,8 +70,9 @@ class Library:
         """What an operation's node keeps under a name such as "axis" or "exponent"; None if there is no such thing."""
         raise NotImplementedError
 
-    def grad(self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None,
-             *, batched: bool = False) -> list[Any]:
+    def grad(
+        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+    ) -> list[Any]:
         """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no `.grad` is written."""
         raise NotImplementedError
 
@@ -90,7 +92,7 @@ class Library:
         return "", ""
 
     def dtype_name(self, tensor: Any) -> str:
-        """"float32"."""
+        """ "float32"."""
         return str(tensor.dtype).rpartition(".")[2]
 
     # ------------------------------------------------------------------------------------------------- sweeps, watched
@@ -99,7 +101,7 @@ class Library:
         of this thread runs (others may be told too). Cotangents are the library's, or None; nothing is left behind."""
         raise NotImplementedError
 
-    has_forward = False                                               # whether there is a forward sweep over a recorded graph
+    has_forward = False  # whether there is a forward sweep over a recorded graph
 
     def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], given: Sequence[np.ndarray]) -> list[Any]:
         """The tangents at some nodes, by one forward sweep from those given at the inputs; None where nothing arrives. Of

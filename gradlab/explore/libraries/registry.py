@@ -3,6 +3,7 @@
 A library is registered by the name of its module, with a function that makes its adapter. The function is called once the user
 has imported that module, and never before: an explorer loads nothing that the user does not use.
 """
+
 from __future__ import annotations
 
 import sys
@@ -32,8 +33,10 @@ def register(module: str, adapter: Callable[[], Library]) -> None:
         `adapter` cannot be called: it is to be the class, not an instance.
     """
     if not callable(adapter):
-        raise TypeError(f"register({module!r}, …): the adapter is {type(adapter).__name__}, and should be a function or a class "
-                        "that makes a Library.")
+        raise TypeError(
+            f"register({module!r}, …): the adapter is {type(adapter).__name__}, and should be a function or a class "
+            "that makes a Library."
+        )
     _MAKERS[module] = adapter
     _ADAPTERS.pop(module, None)
 

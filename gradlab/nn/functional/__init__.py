@@ -1,4 +1,5 @@
 """Activations, layers and losses as functions of tensors, as `torch.nn.functional` spells them."""
+
 from gradlab.core.errors import names_of as _names_of
 from gradlab.nn.functional.activations import *
 from gradlab.nn.functional.attention import *

@@ -1,4 +1,5 @@
 """Activations, as `torch.nn.functional` spells them. `inplace=True` and the twins `relu_` … write into the argument."""
+
 from __future__ import annotations
 
 import warnings
@@ -21,17 +22,61 @@ from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 
-__all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-           "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_",
-           "rrelu", "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign",
-           "tanh", "tanhshrink", "threshold", "threshold_"]
+__all__ = [
+    "celu",
+    "celu_",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "leaky_relu",
+    "leaky_relu_",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "rrelu",
+    "rrelu_",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
+]
 
 
 SELU, CELU = rules.elu.named("EluBackward0"), rules.elu.named("CeluBackward0")
 RRELU = rules.leaky_relu.named("RreluWithNoiseBackward0")
 DRAWN, GATED = el.mul.named("RreluWithNoiseBackward0"), el.mul.named("GluBackward0")
-IN_PLACE = {op: op.named(f"{op.node_name[:-1]}1") for op in (                              # torch's nodes of the twins
-    rules.elu, SELU, CELU, rules.leaky_relu, rules.threshold, RRELU, DRAWN)}
+IN_PLACE = {
+    op: op.named(f"{op.node_name[:-1]}1")
+    for op in (  # torch's nodes of the twins
+        rules.elu,
+        SELU,
+        CELU,
+        rules.leaky_relu,
+        rules.threshold,
+        RRELU,
+        DRAWN,
+    )
+}
 
 
 def run(op: Any, input: Tensor, inplace: bool, *others: Tensor, **meta: Any) -> Tensor:
@@ -39,7 +84,7 @@ def run(op: Any, input: Tensor, inplace: bool, *others: Tensor, **meta: Any) -> 
     if not inplace:
         return op.record(input, *others, **meta)
     if type(input) is not Tensor or input.array.dtype.kind != "f":
-        op.record(input, *others, **meta)                              # refuses what it has no meaning for, before a write
+        op.record(input, *others, **meta)  # refuses what it has no meaning for, before a write
     return in_place(IN_PLACE.get(op, op), input, *others, **meta)
 
 
@@ -51,8 +96,9 @@ def number(function: str, name: str, position: int, value: Any) -> Any:
         return value.item()
     if isinstance(value, (bool, int, float)):
         return value
-    raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}. Give a "
-                    "Python number.")
+    raise TypeError(
+        f"{function}(): argument '{name}' (position {position}) must be Number, not {type(value).__name__}. Give a Python number."
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- rectified units
@@ -122,19 +168,25 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"prelu(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}.")
     if input.array.dtype != weight.array.dtype:
-        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype.word} and {weight.dtype.word}. Convert one of "
-                           "them: weight.to(input.dtype).")
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype.word} and {weight.dtype.word}. Convert one of "
+            "them: weight.to(input.dtype)."
+        )
     rank, parameters = input.array.ndim, weight.array.size
     if weight.array.ndim > 1:
-        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
-                           f"{weight.array.ndim}. Its shape is {list(weight.array.shape)}.")
+        raise RuntimeError(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+            f"{weight.array.ndim}. Its shape is {list(weight.array.shape)}."
+        )
     if parameters != 1:
         if not rank:
             raise RuntimeError("Not allow zero-dim input tensor. With one weight it may have any number of axes.")
         channels = input.array.shape[1] if rank > 1 else 1
         if channels != parameters:
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{parameters} and channel size = {channels}. The input's shape is {list(input.array.shape)}.")
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{parameters} and channel size = {channels}. The input's shape is {list(input.array.shape)}."
+            )
     if weight.array.ndim and rank != 1:
         weight = shapes.reshape.record(weight, shape=(parameters, *[1] * (rank - 2)) if rank > 1 else ())
     return rules.prelu.record(input, weight)
@@ -146,7 +198,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound. They are {lower} and {upper}.")
     if not training:
         return run(RRELU, input, inplace, slope=(lower + upper) / 2)
-    rules.leaky_relu.record(input, slope=0.0)                                              # refuses what is no float tensor
+    rules.leaky_relu.record(input, slope=0.0)  # refuses what is no float tensor
     xp, x = namespace_of[type(input.array)], input.array
     noise, drawn_for = xp.ones_like(x), x <= 0
     noise[drawn_for] = xp.asarray(stream(xp).uniform((int(drawn_for.sum()),), np.float64, lower, upper))
@@ -169,7 +221,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return elu(input, alpha, True)
 
 
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934                    # Klambauer et al. (2017), equation 14
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934  # Klambauer et al. (2017), equation 14
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -215,8 +267,9 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + e^(βx)) / β; x itself where βx exceeds the threshold."""
-    return rules.softplus.record(input, beta=number("softplus", "beta", 2, beta),
-                                 threshold=number("softplus", "threshold", 3, threshold))
+    return rules.softplus.record(
+        input, beta=number("softplus", "beta", 2, beta), threshold=number("softplus", "threshold", 3, threshold)
+    )
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -249,8 +302,10 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     limit = number("softshrink", "lambd", 2, lambd)
     if not limit >= 0:
         largest = f"{np.finfo(input.array.dtype).max:g}" if input.array.dtype.kind == "f" else "inf"
-        raise RuntimeError(f"lambda must be in range [0, {largest}] for input dtype {input.dtype.word}, but found {limit:g}. It "
-                           "says how far towards 0 the elements move.")
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest}] for input dtype {input.dtype.word}, but found {limit:g}. It "
+            "says how far towards 0 the elements move."
+        )
     return rules.softshrink.record(input, limit=limit)
 
 
@@ -279,8 +334,11 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 # ---------------------------------------------------------------------------------------------------------------- softmax
 def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The axis that torch chooses if none is given, with its warning."""
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-                  UserWarning, stacklevel=stacklevel)
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -309,8 +367,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
     if logits.array.dtype.kind != "f":
-        raise RuntimeError("Exponential distribution is a continuous probability distribution. dtype must be a floating point but"
-                           f" you specified {logits.dtype.word}. Call logits.float() first.")
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but"
+            f" you specified {logits.dtype.word}. Call logits.float() first."
+        )
     xp = namespace_of[type(logits.array)]
     drawn = stream(xp).exponential(logits.array.shape).astype(logits.array.dtype)
     soft = softmax_along((logits + constant(-xp.log(xp.asarray(drawn)))) / tau, dim)

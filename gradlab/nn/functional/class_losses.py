@@ -1,4 +1,5 @@
 """Losses of scores against one class of many, or against probabilities of all."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,8 +18,15 @@ from gradlab.rules import shapes
 __all__ = ["cross_entropy", "nll_loss"]
 
 
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-weight[y] · input[…, y]: the negative log likelihood of log-probabilities.
 
     input (N, C) or (C), or (N, C, d₁, …) with target (N, d₁, …); target int64. The mean is weighted by `weight`;
@@ -41,16 +49,18 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     if y.shape != shape[:1] or len(shape) != 2:
         y = fitting_target(shape, y)
     if y.dtype.char != "l" and y.dtype not in (np.int64, np.uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.word}. The target holds class "
-                           "indices: call target.long().")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.word}. The target holds class "
+            "indices: call target.long()."
+        )
     if scores.dtype.kind != "f":
         raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{input.dtype.word}'. Call .float() first.")
     classes = shape[1] if len(shape) > 1 else shape[0]
     if weight is not None:
         check_weight(weight, input, classes)
-    counted = None                                                    # which targets count; None is all of them, the usual case
+    counted = None  # which targets count; None is all of them, the usual case
     # Seen as unsigned a negative target is huge: one pass over the targets finds both ends.
-    if type(y) is not np.ndarray:                                     # a device says later what it was given (see backend.bounds)
+    if type(y) is not np.ndarray:  # a device says later what it was given (see backend.bounds)
         counted = y != ignore_index
         within(function, namespace_of[type(y)].where(counted, y, 0), 0, classes - 1, lambda wrong: out_of_classes(wrong, classes))
     elif y.size and ((y.view(np.uint64) if y.itemsize == 8 else y).max() >= classes or 0 <= ignore_index < classes):
@@ -64,15 +74,19 @@ def picked(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: i
     if len(shape) == 2:
         at = xp.arange(0, scores.size, max(classes, 1))
         at += y
-    else:                                                             # (N, C, d): (n C + y) D + d, D being what lies behind C
+    else:  # (N, C, d): (n C + y) D + d, D being what lies behind C
         behind = 1
         for n in shape[2:]:
             behind *= n
-        at = y * behind + (xp.arange(0, scores.size, classes * behind).reshape((-1,) + (1,) * (len(shape) - 2)) + xp.arange(
-            behind).reshape(shape[2:]) if len(shape) > 1 else 0)
+        at = y * behind + (
+            xp.arange(0, scores.size, classes * behind).reshape((-1,) + (1,) * (len(shape) - 2))
+            + xp.arange(behind).reshape(shape[2:])
+            if len(shape) > 1
+            else 0
+        )
     weights = None if weight is None else weight.array[y]
     if counted is not None:
-        if reduction == "none" or xp is not np:                       # (how many count, a device does not say without a wait)
+        if reduction == "none" or xp is not np:  # (how many count, a device does not say without a wait)
             weights = xp.where(counted, 1 if weights is None else weights, 0).astype(scores.dtype)
         else:
             at, weights = at[counted], None if weights is None else weights[counted]
@@ -92,8 +106,10 @@ def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(shape) <= 2 and y.ndim > 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported. It has shape {list(y.shape)}; class "
-                           "indices have one axis less than the scores.")
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported. It has shape {list(y.shape)}; class "
+            "indices have one axis less than the scores."
+        )
     if len(shape) == 1:
         if y.size != 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {y.size}")
@@ -105,8 +121,7 @@ def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
         if len(shape) == 4 and y.ndim == 3:
             raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(y.shape)}")
         if len(shape) == 4:
-            raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-                               f"{y.ndim}")
+            raise RuntimeError(f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {y.ndim}")
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(y.shape)}")
     return y
 
@@ -114,18 +129,28 @@ def fitting_target(shape: tuple[int, ...], y: Any) -> Any:
 def check_weight(weight: Tensor, input: Tensor, classes: int, function: str = "") -> None:
     """Raise unless there is a weight, of the scores' dtype, for each class."""
     if weight.array.shape != (classes,):
-        raise RuntimeError(f"{function}weight tensor should be defined either for all {classes} classes or no classes but got "
-                           f"weight tensor of shape: {list(weight.array.shape)}")
+        raise RuntimeError(
+            f"{function}weight tensor should be defined either for all {classes} classes or no classes but got "
+            f"weight tensor of shape: {list(weight.array.shape)}"
+        )
     if not function:
         fixed("nll_loss_forward", weight=weight)
         if weight.array.dtype != input.array.dtype:
-            raise RuntimeError(f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Call "
-                               "weight.to(input.dtype).")
+            raise RuntimeError(
+                f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Call weight.to(input.dtype)."
+            )
 
 
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-                  label_smoothing: float = 0.0) -> Tensor:
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """The negative log likelihood of softmax(input): input (N, C) unnormalised scores, (C), or (N, C, d₁, …); target (N)
     class indices (int64), () or (N, d₁, …), or class probabilities of the input's shape."""
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
@@ -159,12 +184,15 @@ def check_smoothing(label_smoothing: float) -> None:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
 
 
-def of_probabilities(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
-                     label_smoothing: float) -> Tensor:
+def of_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
+) -> Tensor:
     """Cross entropy with class probabilities as targets."""
     if target.array.dtype.kind != "f":
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.word}. A target "
-                           "of the input's shape holds probabilities; class indices have one axis less.")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.word}. A target "
+            "of the input's shape holds probabilities; class indices have one axis less."
+        )
     check_smoothing(label_smoothing)
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")

@@ -1,4 +1,5 @@
 """Convolutions, as `torch.nn.functional` spells them. Inputs are (N, C, …) or, unbatched, (C, …)."""
+
 from __future__ import annotations
 
 import warnings
@@ -16,14 +17,28 @@ POSITIONS = {"stride": 4, "padding": 5, "output_padding": 6, "dilation": 8}
 Sizes = int | tuple[int, ...] | list[int]
 
 
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Tensor:
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Cross-correlation over one axis: input (N, C, L) and weight (O, C / groups, K) to (N, O, L'); bias (O)."""
     return convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Tensor:
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Cross-correlation over two axes: input (N, C, H, W) and weight (O, C / groups, K, K) to (N, O, H', W'); bias (O).
 
     H' = (H + 2 padding - dilation (K - 1) - 1) // stride + 1. padding="same" (stride 1 only) keeps H, "valid" is 0.
@@ -31,20 +46,43 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Si
     return convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
-           dilation: Sizes = 1, groups: int = 1) -> Tensor:
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """Cross-correlation over three axes: input (N, C, D, H, W) and weight (O, C / groups, K, K, K)."""
     return convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
-                     output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """The adjoint of `conv1d`: input (N, C, L) and weight (C, O / groups, K) to (N, O, L'); bias (O)."""
     return transposed_convolution("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
-                     output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """The adjoint of `conv2d`: input (N, C, H, W) and weight (C, O / groups, K, K) to (N, O, H', W'); bias (O).
 
     H' = (H - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1.
@@ -52,15 +90,24 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     return transposed_convolution("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0,
-                     output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
     """The adjoint of `conv3d`: input (N, C, D, H, W) and weight (C, O / groups, K, K, K)."""
     return transposed_convolution("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 # ----------------------------------------------------------------------------------------------------------------- shared
-def convolution(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
-                dilation: Any, groups: int) -> Tensor:
+def convolution(
+    name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
     """What `conv1d` … share: arguments settled and checked, then the primitive."""
     try:
         check_tensors(name, n, input, weight, bias)
@@ -75,17 +122,23 @@ def convolution(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor |
     x, w = input.array.shape, weight.array.shape
     check_numbers(stride, padding, dilation, groups)
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
-                           f"of size [{list(w)}] instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
+            f"of size [{list(w)}] instead"
+        )
     if x[1] != w[1] * groups:
-        raise RuntimeError(f"Given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have {w[1] * groups} "
-                           f"channels, but got {x[1]} channels instead")
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(w)}, expected input{list(x)} to have {w[1] * groups} "
+            f"channels, but got {x[1]} channels instead"
+        )
     check_bias(f"Given weight of size {list(w)}", bias, w[0])
     size = tuple([length + 2 * p for length, p in zip(x[2:], padding, strict=True)])
     reach = tuple([d * (k - 1) + 1 for k, d in zip(w[2:], dilation, strict=True)])
     if any(s < r for s, r in zip(size, reach, strict=True)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({by(size)}). Kernel size: ({by(reach)}). Kernel size "
-                           "can't be greater than actual input size")
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({by(size)}). Kernel size: ({by(reach)}). Kernel size "
+            "can't be greater than actual input size"
+        )
     out = tuple([(s - r) // step + 1 for s, r, step in zip(size, reach, stride, strict=True)])
     plan = rules.plan_of(x[2:], out, w[2:], stride, padding, dilation)
     if bias is None:
@@ -93,8 +146,18 @@ def convolution(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor |
     return rules.conv_bias.record(input, weight, bias, plan=plan, groups=groups, transposed=False)
 
 
-def transposed_convolution(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
-                           output_padding: Any, groups: int, dilation: Any) -> Tensor:
+def transposed_convolution(
+    name: str,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
     """What `conv_transpose1d` … share."""
     for position, (argument, x) in enumerate([("input", input), ("weight", weight), ("bias", bias)], 1):
         if type(x) is not Tensor and (x is not None or position < 3) and not isinstance(x, Tensor):
@@ -103,46 +166,64 @@ def transposed_convolution(name: str, n: int, input: Tensor, weight: Tensor, bia
     stride, dilation, padding = sizes("stride", stride, n), sizes("dilation", dilation, n), sizes("padding", padding, n)
     extra = sizes("output_padding", output_padding, n)
     if input.array.ndim == n + 1:
-        return squeeze(transposed_convolution(name, n, unsqueeze(input, 0), weight, bias, stride, padding, extra, groups,
-                                              dilation), 0)
+        return squeeze(
+            transposed_convolution(name, n, unsqueeze(input, 0), weight, bias, stride, padding, extra, groups, dilation), 0
+        )
     x, w = input.array.shape, weight.array.shape
     check_numbers(stride, padding, dilation, groups)
     if any(e < 0 for e in extra):
         raise RuntimeError("negative output_padding is not supported")
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
-                           f"of size [{list(w)}] instead")
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
+            f"of size [{list(w)}] instead"
+        )
     if x[1] != w[0]:
-        raise RuntimeError(f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have {w[0]} channels, but "
-                           f"got {x[1]} channels instead")
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(w)}, expected input{list(x)} to have {w[0]} channels, but "
+            f"got {x[1]} channels instead"
+        )
     check_bias(f"Given transposed=1, weight of size {list(w)}", bias, w[1] * groups)
     if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
         values = [("output_padding", (0, *extra)), ("stride", (1, *stride)), ("dilation", (1, *dilation))]
         axes = ("depth", "height", "width") if n == 3 else ("height", "width")
-        listed = " ".join(f"{what}_{axis}: {v}" for what, numbers in values
-                          for axis, v in zip(axes, numbers[-len(axes):], strict=True))
+        listed = " ".join(
+            f"{what}_{axis}: {v}" for what, numbers in values for axis, v in zip(axes, numbers[-len(axes) :], strict=True)
+        )
         raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {listed}")
-    size = tuple([(length - 1) * s - 2 * p + d * (k - 1) + e + 1
-                  for length, s, p, d, k, e in zip(x[2:], stride, padding, dilation, w[2:], extra, strict=True)])
+    size = tuple(
+        [
+            (length - 1) * s - 2 * p + d * (k - 1) + e + 1
+            for length, s, p, d, k, e in zip(x[2:], stride, padding, dilation, w[2:], extra, strict=True)
+        ]
+    )
     if any(length < 1 for length in size):
-        raise RuntimeError(f"Given input size per channel: ({by(x[2:])}). Calculated output size per channel: ({by(size)}). "
-                           "Output size is too small")
+        raise RuntimeError(
+            f"Given input size per channel: ({by(x[2:])}). Calculated output size per channel: ({by(size)}). "
+            "Output size is too small"
+        )
     plan = rules.plan_of(size, x[2:], w[2:], stride, padding, dilation)
     if bias is None:
         return rules.conv_transpose.record(input, weight, plan=plan, groups=groups)
     return rules.conv_bias.record(input, weight, bias, plan=plan, groups=groups, transposed=True)
 
 
-SIGNATURES = [f"(Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, tuple of ints dilation = "
-              "1, int groups = 1)" for padding in ("tuple of ints padding = 0", "str padding = \"valid\"")]
+SIGNATURES = [
+    f"(Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, tuple of ints dilation = "
+    "1, int groups = 1)"
+    for padding in ("tuple of ints padding = 0", 'str padding = "valid"')
+]
 
 
 def misfit(name: str, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> TypeError:
     """Torch's error for arguments of the wrong types, as a module spells the call, or as one does by hand."""
     if all(isinstance(numbers, tuple) for numbers in (stride, padding, dilation)):
         return invalid_combination(name, (input, weight, bias, stride, padding, dilation, groups), *SIGNATURES)
-    named = {k: v for k, v, usual in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1),
-                                      ("groups", groups, 1)) if v is not usual}
+    named = {
+        k: v
+        for k, v, usual in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1), ("groups", groups, 1))
+        if v is not usual
+    }
     return invalid_combination(name, (input, weight) if bias is None else (input, weight, bias), *SIGNATURES, **named)
 
 
@@ -158,8 +239,10 @@ def sizes(name: str, value: Any, n: int) -> tuple[int, ...]:
     if not all(hasattr(v, "__index__") for v in values):
         raise expected(f"conv_transpose{n}d", name, POSITIONS[name], "tuple of ints", values[0])
     if len(values) not in (1, n):
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution "
-                           f"dimensions, but got {name}={list(values)}")
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the convolution "
+            f"dimensions, but got {name}={list(values)}"
+        )
     values = tuple([v.__index__() for v in values])
     return values * n if len(values) == 1 else values
 
@@ -167,27 +250,37 @@ def sizes(name: str, value: Any, n: int) -> tuple[int, ...]:
 def check_tensors(name: str, n: int, input: Any, weight: Any, bias: Any) -> None:
     """Ranks and dtypes."""
     if input.array.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
-                           f"{list(input.array.shape)}. The axes are (batch, channels, "
-                           f"{'length' if n == 1 else 'height, width'}); unsqueeze adds one.")
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.array.shape)}. The axes are (batch, channels, "
+            f"{'length' if n == 1 else 'height, width'}); unsqueeze adds one."
+        )
     if weight.array.ndim != n + 2:
         raise RuntimeError(
-            f"weight should have at least three dimensions, got {list(weight.array.shape)}" if weight.array.ndim < 3 else
-            f"Expected {weight.array.ndim}-dimensional input for {weight.array.ndim}-dimensional weight "
+            f"weight should have at least three dimensions, got {list(weight.array.shape)}"
+            if weight.array.ndim < 3
+            else f"Expected {weight.array.ndim}-dimensional input for {weight.array.ndim}-dimensional weight "
             f"{list(weight.array.shape)}, but got {n + 2}-dimensional input of size {list(input.array.shape)} instead"
-            if n == 1 else
-            f"expected stride to be a single integer value or a list of {weight.array.ndim - 2} values to match the convolution "
-            f"dimensions, but got stride={[1] * n}. The weight of a {n}-dimensional convolution has {n + 2} axes, this one "
-            f"{weight.array.ndim}.")
+            if n == 1
+            else f"expected stride to be a single integer value or a list of {weight.array.ndim - 2} values to match the "
+            f"convolution dimensions, but got stride={[1] * n}. The weight of a {n}-dimensional convolution has {n + 2} axes, "
+            f"this one {weight.array.ndim}."
+        )
     if input.array.dtype is not weight.array.dtype and input.array.dtype != weight.array.dtype:
         if bias is not None and bias.array.dtype != input.array.dtype:
-            raise RuntimeError(f"Input type ({input.dtype.c_name}) and bias type ({bias.dtype.c_name}) should be the same. "
-                               "Convert one of them: x.float(), x.to(weight.dtype).")
-        raise RuntimeError(f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Convert one of them: "
-                           "x.float(), x.to(weight.dtype).")
+            raise RuntimeError(
+                f"Input type ({input.dtype.c_name}) and bias type ({bias.dtype.c_name}) should be the same. "
+                "Convert one of them: x.float(), x.to(weight.dtype)."
+            )
+        raise RuntimeError(
+            f"expected scalar type {input.dtype.word} but found {weight.dtype.word}. Convert one of them: "
+            "x.float(), x.to(weight.dtype)."
+        )
     if bias is not None and bias.array.dtype != input.array.dtype:
-        raise RuntimeError(f"Input type ({input.dtype.c_name}) and bias type ({bias.dtype.c_name}) should be the same. Convert "
-                           "one of them: bias.to(x.dtype).")
+        raise RuntimeError(
+            f"Input type ({input.dtype.c_name}) and bias type ({bias.dtype.c_name}) should be the same. Convert "
+            "one of them: bias.to(x.dtype)."
+        )
 
 
 def check_numbers(stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], groups: int) -> None:
@@ -203,13 +296,16 @@ def check_numbers(stride: tuple[int, ...], padding: tuple[int, ...], dilation: t
 
 def check_bias(given: str, bias: Tensor | None, channels: int) -> None:
     if bias is not None and bias.array.shape != (channels,):
-        raise RuntimeError(f"{given}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
-                           f"{list(bias.array.shape)} instead")
+        raise RuntimeError(
+            f"{given}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
+            f"{list(bias.array.shape)} instead"
+        )
 
 
-def string_padding(input: Tensor, kernel: tuple[int, ...], padding: str, stride: tuple[int, ...],
-                   dilation: tuple[int, ...]) -> tuple[Tensor, tuple[int, ...]]:
-    """"same" and "valid" in numbers; where "same" is uneven, the input with the odd zero on its right side."""
+def string_padding(
+    input: Tensor, kernel: tuple[int, ...], padding: str, stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[Tensor, tuple[int, ...]]:
+    """ "same" and "valid" in numbers; where "same" is uneven, the input with the odd zero on its right side."""
     if padding == "valid":
         return input, (0,) * len(kernel)
     if padding != "same":
@@ -218,7 +314,11 @@ def string_padding(input: Tensor, kernel: tuple[int, ...], padding: str, stride:
         raise RuntimeError("padding='same' is not supported for strided convolutions. Give the padding in numbers.")
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     if any(t % 2 for t in total):
-        warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the "
-                      "input be created.", UserWarning, stacklevel=4)
+        warnings.warn(
+            "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the "
+            "input be created.",
+            UserWarning,
+            stacklevel=4,
+        )
         input = padded(input, [side for t in reversed(total) for side in (0, t % 2)])
     return input, tuple([t // 2 for t in total])

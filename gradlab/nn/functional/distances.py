@@ -1,4 +1,5 @@
 """Distances and similarities of vectors, as `torch.nn.functional` spells them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,12 +43,14 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between vectors along `dim`: x₁·x₂ / (max(|x₁|, eps) max(|x₂|, eps))."""
     for position, (name, x) in enumerate((("x1", x1), ("x2", x2)), start=1):
         if not isinstance(x, Tensor):
-            raise TypeError(f"cosine_similarity(): argument '{name}' (position {position}) must be Tensor, not "
-                            f"{type(x).__name__}.")
+            raise TypeError(
+                f"cosine_similarity(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}."
+            )
     a, b = agree(Called("cosine_similarity"), x1, x2)
     if a.array.dtype.kind != "f":
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {a.dtype.word}. Call .float() on "
-                           "both.")
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {a.dtype.word}. Call .float() on both."
+        )
     if error := broadcast_mismatch(a.array.shape, b.array.shape):
         raise error
     shape = np.broadcast_shapes(a.array.shape, b.array.shape)
@@ -106,7 +109,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
         if not by_product:
             return rules.cdist.record(a, b, by_product=False)
         made = EUCLIDEAN.record(a, b, by_product=True)
-        return shapes.reshape.record(made, shape=made.array.shape)                                   # torch's node is a view's
+        return shapes.reshape.record(made, shape=made.array.shape)  # torch's node is a view's
     return CDIST.record(unsqueeze(x1, -2) - unsqueeze(x2, -3), axis=(-1,), keepdims=False, order=float(p))
 
 

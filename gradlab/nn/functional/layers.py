@@ -1,4 +1,5 @@
 """Linear and bilinear layers, tables of embeddings, dropout."""
+
 from __future__ import annotations
 
 import warnings
@@ -24,8 +25,19 @@ from gradlab.rules import embedding as rules
 from gradlab.rules import indexing, shapes
 from gradlab.rules.matrix import addmm
 
-__all__ = ["alpha_dropout", "bilinear", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "embedding_bag",
-           "feature_alpha_dropout", "linear", "one_hot"]
+__all__ = [
+    "alpha_dropout",
+    "bilinear",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
+    "linear",
+    "one_hot",
+]
 
 TRANSPOSED = shapes.permute.named("TBackward0")
 
@@ -46,10 +58,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return matmul(input, t(weight)) + bias
     if not x.dtype == w.dtype == b.dtype:
         what, other = ("self", bias) if b.dtype != w.dtype else ("mat1", input)
-        raise RuntimeError(f"{what} and mat2 must have the same dtype, but got {other.dtype.word} and {weight.dtype.word}. "
-                           "Convert one of them: x.float(), x.to(weight.dtype).")
+        raise RuntimeError(
+            f"{what} and mat2 must have the same dtype, but got {other.dtype.word} and {weight.dtype.word}. "
+            "Convert one of them: x.float(), x.to(weight.dtype)."
+        )
     if w.ndim > 2:
-        t(weight)                                                              # raises
+        t(weight)  # raises
     transposed = TRANSPOSED.record(weight, axes=(-1, -2))
     if x.ndim == 2:
         return addmm.record(bias, input, transposed)
@@ -76,17 +90,21 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {n} and {m}")
     for at, shape in ((1, one), (2, two)):
         if at >= len(w) or shape[-1] != w[at]:
-            raise RuntimeError(f"bilinear(): input{at} size does not match weight size: got {shape[-1]} but expected "
-                               f"{w[at] if at < len(w) else 'none'}. The weight is (out, in1, in2).")
+            raise RuntimeError(
+                f"bilinear(): input{at} size does not match weight size: got {shape[-1]} but expected "
+                f"{w[at] if at < len(w) else 'none'}. The weight is (out, in1, in2)."
+            )
     if bias is not None and bias.array.shape != w[:1]:
-        raise RuntimeError("bilinear(): bias size does not match weight size: got "
-                           f"{bias.array.shape[0] if bias.array.ndim else 1} but expected {w[0]}")
+        raise RuntimeError(
+            "bilinear(): bias size does not match weight size: got "
+            f"{bias.array.shape[0] if bias.array.ndim else 1} but expected {w[0]}"
+        )
     if input1.array.dtype.char == "e":
         return in_single(bilinear, input1, input2, weight, bias)
     rows = prod(one[:-1])
     left = matmul(reshape(input1, rows, one[-1]), reshape(permute(weight, 1, 0, 2), w[1], w[0] * w[2]))
     out = (reshape(left, rows, w[0], w[2]) * unsqueeze(reshape(input2, rows, two[-1]), 1)).sum(-1)
-    out = cast(out, left.array.dtype)                                     # integers would be int64 now
+    out = cast(out, left.array.dtype)  # integers would be int64 now
     out = shapes.reshape.record(out, shape=one[:-1] + w[:1])
     return out if bias is None else out + bias
 
@@ -101,14 +119,23 @@ def check_indices(name: str, input: Tensor) -> Any:
         raise not_a_tensor(name, input, "indices", 2)
     if input.array.dtype not in INDEX_TYPES:
         got = "CPUBoolType" if input.array.dtype.kind == "b" else f"gradlab.{input.dtype.legacy}"
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
-                           f"got {got} instead (while checking arguments for {name}). Indices come first, the table second; "
-                           ".long() makes indices of floats.")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
+            f"got {got} instead (while checking arguments for {name}). Indices come first, the table second; "
+            ".long() makes indices of floats."
+        )
     return input.array
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of the table `weight` (count, width) by number: input (…) of int64, result (…, width).
 
     The row `padding_idx` gets no gradient. `max_norm` first scales down, in place, rows read whose `norm_type`-norm is larger;
@@ -121,9 +148,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     refuse_sparse(sparse)
-    on_axis("embedding", indices, table.shape[0], lambda wrong: IndexError(
-        f"index out of range in self. The table has {table.shape[0]} rows: indices are 0 to {table.shape[0] - 1}, and one is "
-        f"{wrong}."))
+    on_axis(
+        "embedding",
+        indices,
+        table.shape[0],
+        lambda wrong: IndexError(
+            f"index out of range in self. The table has {table.shape[0]} rows: indices are 0 to {table.shape[0] - 1}, and one is "
+            f"{wrong}."
+        ),
+    )
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
     factor = None
@@ -163,40 +196,65 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
 BAG, BAG_MAX, BAG_WHERE = (op.named("EmbeddingBagBackward0") for op in (rules.embedding_dense, indexing.gather, el.where))
 
 
-def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
-                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
-                  padding_idx: int | None = None) -> Tensor:
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or max of bags of rows of the table `weight` (count, width), one row of the result for each bag.
 
     A row of a 2-D `input` is a bag; a 1-D one is cut into bags that start at `offsets`. Rows `padding_idx` are left out;
     `per_sample_weights` (mode "sum") multiplies them; an empty bag is zeros. The rest is as in `embedding`."""
     if input.array.dtype.kind == "f" and weight.array.dtype.kind in "iu":
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
-                      "deprecated, and should now be `embedding_bag(input, weight, ...)`.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            UserWarning,
+            stacklevel=2,
+        )
         input, weight = weight, input
     shape = input.array.shape
     if per_sample_weights is not None and per_sample_weights.array.shape != shape:
-        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
-                         f"same shape as the input ({input.shape})")
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+            f"same shape as the input ({input.shape})"
+        )
     if weight.array.ndim != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.array.ndim}")
     check_bags(input, offsets, mode, scale_grad_by_freq, sparse)
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
-                                  f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for "
+            f"mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
     table, xp = weight.array, namespace_of[type(weight.array)]
     indices = check_indices("embedding_bag", input).reshape(-1)
-    on_axis("embedding_bag", indices, table.shape[0], lambda wrong: RuntimeError(
-        f"Index {int((indices == wrong).argmax())} of input takes value {wrong} which is not in the valid range [0, "
-        f"{table.shape[0]})"))
+    on_axis(
+        "embedding_bag",
+        indices,
+        table.shape[0],
+        lambda wrong: RuntimeError(
+            f"Index {int((indices == wrong).argmax())} of input takes value {wrong} which is not in the valid range [0, "
+            f"{table.shape[0]})"
+        ),
+    )
     if padding_idx is not None and not -table.shape[0] <= padding_idx < table.shape[0]:
-        raise RuntimeError(f"padding_idx must be within the number of embeddings, {-table.shape[0]} through "
-                           f"{table.shape[0] - 1}, but got {padding_idx}")
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-table.shape[0]} through "
+            f"{table.shape[0] - 1}, but got {padding_idx}"
+        )
     if max_norm is not None:
         renormalise(weight, indices, max_norm, norm_type)
     bag, count = bags_of(xp, input.array, offsets, include_last_offset)
-    indices, within = indices[:bag.size], bag.size                             # what lies behind the last offset is in no bag
+    indices, within = indices[: bag.size], bag.size  # what lies behind the last offset is in no bag
     kept = None if padding_idx is None else indices != padding_idx % table.shape[0]
     if kept is not None:
         indices, bag = indices[kept], bag[kept]
@@ -206,9 +264,11 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     rows = rules.embedding.record(weight, indices=indices, factor=factor)
     if per_sample_weights is not None:
         if per_sample_weights.array.dtype != table.dtype:
-            raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-                               f"'per_sample_weights'; but type gradlab.{weight.dtype.legacy} does not equal gradlab."
-                               f"{per_sample_weights.dtype.legacy} (while checking arguments for embedding_bag)")
+            raise RuntimeError(
+                "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                f"'per_sample_weights'; but type gradlab.{weight.dtype.legacy} does not equal gradlab."
+                f"{per_sample_weights.dtype.legacy} (while checking arguments for embedding_bag)"
+            )
         scale = reshape(per_sample_weights, -1)
         scale = scale if scale.array.size == within else scale[:within]
         rows = rows * unsqueeze(scale if kept is None else scale[constant(kept)], 1)
@@ -223,8 +283,10 @@ def check_bags(input: Tensor, offsets: Tensor | None, mode: str, scale_grad_by_f
     if input.array.ndim not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.array.ndim}")
     if input.array.ndim == 2 and offsets is not None:
-        raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                         f"sequences. However, found offsets of type {type(offsets)}")
+        raise ValueError(
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+            f"sequences. However, found offsets of type {type(offsets)}"
+        )
     if input.array.ndim == 1 and (offsets is None or offsets.array.ndim != 1):
         raise ValueError(f"offsets has to be a 1D Tensor{' but got None' if offsets is None else ''}")
     if mode not in ("sum", "mean", "max"):
@@ -242,11 +304,14 @@ def bags_of(xp: Any, input: Any, offsets: Tensor | None, include_last_offset: bo
     if include_last_offset and not starts:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if starts and starts[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                           f"However, got {starts[0]}")
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            f"However, got {starts[0]}"
+        )
     if starts and starts[-1] > input.shape[0]:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length {input.shape[0]} but got offsets[-1] of "
-                           f"{starts[-1]}")
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {input.shape[0]} but got offsets[-1] of {starts[-1]}"
+        )
     if starts != sorted(starts):
         raise RuntimeError(f"offsets have to rise from bag to bag, got {starts}.")
     if include_last_offset:
@@ -313,9 +378,11 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Each channel zeroed with probability `p`, else divided by 1 - p: input (N, C, L) or (C, L)."""
     p, ndim = _checked(p), input.array.ndim
     if ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to "
-                           "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
-                           "optional batch dimension (i.e. 2D or 3D inputs).")
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d exists to "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an "
+            "optional batch dimension (i.e. 2D or 3D inputs)."
+        )
     return of_channels(input, p, training, inplace, ndim == 3)
 
 
@@ -325,11 +392,14 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if ndim not in (3, 4):
         warn_of_rank(2, ndim)
     elif ndim == 3:
-        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-                      "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
-                      "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
-                      "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.", UserWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
+            "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
+            "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
+            "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.",
+            UserWarning,
+            stacklevel=2,
+        )
     return of_channels(input, p, training, inplace, True)
 
 
@@ -342,11 +412,14 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def warn_of_rank(spatial: int, ndim: int) -> None:
-    warnings.warn(f"dropout{spatial}d: Received a {ndim}-D input to dropout{spatial}d, which is deprecated and will result in an "
-                  "error in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
-                  f"that dropout{spatial}d exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a "
-                  f"channel dimension, and an optional batch dimension (i.e. {spatial + 1}D or {spatial + 2}D inputs).",
-                  UserWarning, stacklevel=3)
+    warnings.warn(
+        f"dropout{spatial}d: Received a {ndim}-D input to dropout{spatial}d, which is deprecated and will result in an "
+        "error in a future release. To retain the behavior and silence this warning, please use dropout instead. Note "
+        f"that dropout{spatial}d exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a "
+        f"channel dimension, and an optional batch dimension (i.e. {spatial + 1}D or {spatial + 2}D inputs).",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def of_channels(input: Tensor, p: float, training: bool, in_place: bool, batched: bool) -> Tensor:

@@ -1,4 +1,5 @@
 """Losses with a margin, as `torch.nn.functional` spells them: 0 as soon as one number exceeds another by enough."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,8 +17,15 @@ from gradlab.nn.functional.distances import at_least, pairwise_distance
 from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
 from gradlab.rules import reductions
 
-__all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
-           "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+__all__ = [
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
 
 
 def last_step(node: str) -> dict[str, Any]:
@@ -35,8 +43,16 @@ def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
     return ops[reduction].record(terms.sum(-1), axis=(-1,), keepdims=False)
 
 
-def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i ≠ y: input (N, C) or (C), target (N) or () class indices."""
     reduction = settled(reduction, size_average, reduce)
     if p not in (1, 2):
@@ -49,20 +65,27 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     rows = input.reshape(-1, shape[-1] if shape else 1)
     samples, classes = rows.array.shape
     if target.array.ndim > 1 or target.array.size != samples:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-                           f"size). Expected target size [{samples}], but got {list(target.array.shape)}. Input has shape "
-                           f"{list(shape)}.")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{samples}], but got {list(target.array.shape)}. Input has shape "
+            f"{list(shape)}."
+        )
     if weight is not None:
         fixed("multi_margin_loss", weight=weight)
         if weight.array.shape != (classes,):
             raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.array.shape)}")
     y = of_long(target).reshape(-1)
-    within("multi_margin_loss", y, 0, classes - 1, lambda wrong: RuntimeError(
-        f"target out of range. There are {classes} classes: targets are 0 to {classes - 1}."))
+    within(
+        "multi_margin_loss",
+        y,
+        0,
+        classes - 1,
+        lambda wrong: RuntimeError(f"target out of range. There are {classes} classes: targets are 0 to {classes - 1}."),
+    )
     xp = namespace_of[type(y)]
     own = constant(y[:, None] == xp.arange(classes))
     above = relu(rows - rows[constant(xp.arange(samples)), constant(y)].reshape(-1, 1) + margin)
-    terms = where(own, 0.0, above if p == 1 else above ** 2) / classes
+    terms = where(own, 0.0, above if p == 1 else above**2) / classes
     if weight is not None:
         terms = terms * constant(weight.array[y][:, None])
     if target.array.ndim:
@@ -70,8 +93,9 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     return MULTI_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
 
 
-def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-                           reduction: str = "mean") -> Tensor:
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """Σ max(0, 1 - x[j] + x[i]) / C over the target classes j and the others i; a row of targets ends at its first -1."""
     reduction = settled(reduction, size_average, reduce)
     shape = input.array.shape
@@ -82,8 +106,15 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     rows = input.reshape(-1, shape[-1] if shape else 1)
     samples, classes = rows.array.shape
     y = of_long(target).reshape(samples, classes)
-    within("multilabel_margin_loss", y, -1, classes - 1, lambda wrong: RuntimeError(
-        f"argument #2 'target' is out of range. There are {classes} classes: targets are 0 to {classes - 1}, or -1."))
+    within(
+        "multilabel_margin_loss",
+        y,
+        -1,
+        classes - 1,
+        lambda wrong: RuntimeError(
+            f"argument #2 'target' is out of range. There are {classes} classes: targets are 0 to {classes - 1}, or -1."
+        ),
+    )
     xp = namespace_of[type(y)]
     listed = xp.cumsum(y < 0, axis=1) == 0
     is_target = ((y[:, :, None] == xp.arange(classes)) & listed[:, :, None]).any(axis=1)
@@ -99,36 +130,60 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
 def of_long(target: Tensor) -> Any:
     """An int64 target's array."""
     if target.array.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype.word}. The target holds class indices: call "
-                           "target.long().")
+        raise RuntimeError(
+            f"expected scalar type Long but found {target.dtype.word}. The target holds class indices: call target.long()."
+        )
     return target.array
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """x where y = 1, max(0, margin - x) where y = -1."""
     reduction = settled(reduction, size_average, reduce)
     return reduced(where(target != 1, at_least(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
 
 
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, -y (x₁ - x₂) + margin): y = 1 says that x₁ should be the larger, -1 that x₂ should."""
     reduction = settled(reduction, size_average, reduce)
     if not input1.array.ndim == input2.array.ndim == target.array.ndim:
-        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-                           f"{Size(input1.array.shape)}, input2: {Size(input2.array.shape)}, target: {Size(target.array.shape)} ")
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+            f"{Size(input1.array.shape)}, input2: {Size(input2.array.shape)}, target: {Size(target.array.shape)} "
+        )
     return reduced(at_least(-target * (input1 - input2) + margin, 0.0), reduction)
 
 
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) - margin) where y = -1; the vectors are rows, or the one row."""
     reduction = settled(reduction, size_average, reduce)
     rank, sizes = target.array.ndim, f"{list(input1.array.shape)} and {list(input2.array.shape)}"
     if rank > 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported. Its shape is "
-                           f"{list(target.array.shape)}.")
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported. Its shape is {list(target.array.shape)}."
+        )
     if not input1.array.ndim == input2.array.ndim == rank + 1:
         raise RuntimeError(f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes {sizes}.")
     cosine = (input1 * input2).sum(-1) / (((input1 * input1).sum(-1) + 1e-12) * ((input2 * input2).sum(-1) + 1e-12)).sqrt()
@@ -136,32 +191,56 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return reduced(loss, reduction)
 
 
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
-                        reduction: str = "mean") -> Tensor:
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| in place of |a - n| where that is smaller."""
     reduction = settled(reduction, size_average, reduce)
     return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
 
 
 def triplet_margin_with_distance_loss(
-        anchor: Tensor, positive: Tensor, negative: Tensor, *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
-        reduction: str = "mean") -> Tensor:
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """The same with a distance of one's own."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
     return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
 
 
-def triplets(anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable[[Tensor, Tensor], Tensor], margin: float,
-             swap: bool, reduction: str) -> Tensor:
+def triplets(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    distance: Callable[[Tensor, Tensor], Tensor],
+    margin: float,
+    swap: bool,
+    reduction: str,
+) -> Tensor:
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     ranks = [x.array.ndim for x in (anchor, positive, negative)]
     if len(set(ranks)) > 1:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but "
-                           "got: anchor {}D, positive {}D, and negative {}D inputs".format(*ranks))
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but "
+            "got: anchor {}D, positive {}D, and negative {}D inputs".format(*ranks)
+        )
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))

@@ -1,4 +1,5 @@
 """Normalisation over a batch, over features, over groups of channels. See `gradlab.rules.normalization` for the calculus."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,11 +22,21 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_res
 
 BATCH, BATCH_PLAIN, LAYER, LAYER_PLAIN, GROUP, GROUP_PLAIN = (
     op.named(f"Native{kind}NormBackward0")
-    for kind in ("Batch", "Layer", "Group") for op in (rules.affine_normalized, rules.normalized))
+    for kind in ("Batch", "Layer", "Group")
+    for op in (rules.affine_normalized, rules.normalized)
+)
 
 
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Each channel less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others (C).
 
     In training mean and (biased) variance are those of the batch, and the running ones, if given, move towards them by
@@ -33,7 +44,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
-    if shape == (0,):                                                     # torch looks at nothing then
+    if shape == (0,):  # torch looks at nothing then
         out = input if weight is None else input * weight[0]
         return clone(input) if weight is bias is None else out if bias is None else out + bias[0]
     if training:
@@ -43,8 +54,18 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     return of_channels("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
-def of_channels(name: str, input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
-                bias: Tensor | None, training: bool, momentum: float, eps: float, instances: int = 0) -> Tensor:
+def of_channels(
+    name: str,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    instances: int = 0,
+) -> Tensor:
     """`batch_norm`, or with `instances` (the batch size) `instance_norm` of (1, N·C, …), checked as torch checks."""
     x = input.array
     channels = x.shape[1] if x.ndim > 1 else 0
@@ -58,8 +79,10 @@ def of_channels(name: str, input: Tensor, running_mean: Tensor | None, running_v
         if given.array.size * (instances or 1) != channels:
             raise RuntimeError(f"{what} should contain {channels} elements not {given.array.size * (instances or 1)}")
         if given.node is not None and what.startswith("running"):
-            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'. This "
-                               "input cannot have requires_grad True.")
+            raise RuntimeError(
+                f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'. This "
+                "input cannot have requires_grad True."
+            )
     if x.ndim < 2:
         raise too_few_axes(name)
     if not isinstance(momentum, (int, float)):
@@ -87,8 +110,9 @@ def of_channels(name: str, input: Tensor, running_mean: Tensor | None, running_v
 EVALUATED, EVALUATED_PLAIN = el.add.named("NativeBatchNormBackward0"), el.mul.named("NativeBatchNormBackward0")
 
 
-def evaluated(input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
-              repeats: int) -> Tensor:
+def evaluated(
+    input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, repeats: int
+) -> Tensor:
     """(input - mean) · weight / deviation + bias with given numbers for each channel, as a product and a sum. The channels come
     `repeats` times over."""
     ndim, v = input.array.ndim, variance.array
@@ -100,8 +124,18 @@ def evaluated(input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | No
     return EVALUATED.record(input * channelwise(scale, ndim, repeats), channelwise(shift, ndim, repeats))
 
 
-def normalised(affine_op: Any, plain_op: Any, input: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...],
-               axis: tuple[int, ...], affine: tuple[int, ...], eps: float, moments: list[Any]) -> Tensor:
+def normalised(
+    affine_op: Any,
+    plain_op: Any,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    shape: tuple[int, ...],
+    axis: tuple[int, ...],
+    affine: tuple[int, ...],
+    eps: float,
+    moments: list[Any],
+) -> Tensor:
     """The primitive with weight and bias, of which the one that is missing does nothing; or the one without."""
     if weight is None and bias is None:
         return plain_op.record(input, shape=shape, axis=axis, eps=eps, moments=moments)
@@ -119,26 +153,30 @@ def move(running: Tensor, found: Any, momentum: float) -> None:
     held += (found * momentum).reshape(held.shape)
 
 
-def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
-               eps: float = 1e-05) -> Tensor:
+def layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
+) -> Tensor:
     """The last axes, of the sizes `normalized_shape`, less their mean over their deviation, times `weight`, plus `bias` (both of
     `normalized_shape`)."""
     if type(input) is not Tensor:
         raise not_a_tensor("layer_norm", input)
     features, shape = as_features("layer_norm", input, normalized_shape), input.array.shape
-    if shape[len(shape) - len(features):] != features:
-        raise RuntimeError(f"Given normalized_shape={list(features)}, expected input with shape [*, {sizes(features)}], but got "
-                           f"input of size{list(shape)}")
+    if shape[len(shape) - len(features) :] != features:
+        raise RuntimeError(
+            f"Given normalized_shape={list(features)}, expected input with shape [*, {sizes(features)}], but got "
+            f"input of size{list(shape)}"
+        )
     n = prod(features)
     if weight is not None or bias is not None:
         check_features(weight, bias, features)
     check_dtypes("LayerNormKernelImpl", input, (weight, bias))
-    rows = prod(shape[:len(shape) - len(features)])
+    rows = prod(shape[: len(shape) - len(features)])
     return normalised(LAYER, LAYER_PLAIN, input, weight, bias, (rows, n), (-1,), (n,), eps, [])
 
 
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
-               eps: float = 1e-05) -> Tensor:
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
+) -> Tensor:
     """Groups of channels, each sample's own, less their mean over their deviation, times `weight`, plus `bias`: input (N, C, …),
     weight and bias (C)."""
     if type(input) is not Tensor:
@@ -147,29 +185,44 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     batch, channels = shape[:2]
-    at_least_two(batch * channels // num_groups * prod(shape[2:]), "value per channel",
-                 [batch * channels // num_groups, num_groups, *shape[2:]])
+    at_least_two(
+        batch * channels // num_groups * prod(shape[2:]),
+        "value per channel",
+        [batch * channels // num_groups, num_groups, *shape[2:]],
+    )
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if channels % num_groups:
-        raise RuntimeError(f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{list(shape)} and num_groups={num_groups}")
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={num_groups}"
+        )
     for what, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.array.shape != (channels,):
-            raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} "
-                               f"of shape {list((given if weight is None else weight).array.shape)} and input of shape "
-                               f"{list(shape)}. The {what} has shape {list(given.array.shape)}.")
+            raise RuntimeError(
+                f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} "
+                f"of shape {list((given if weight is None else weight).array.shape)} and input of shape "
+                f"{list(shape)}. The {what} has shape {list(given.array.shape)}."
+            )
     check_dtypes("GroupNormKernelImpl", input, (weight, bias))
     width, length = channels // num_groups, prod(shape[2:])
     if weight is None and bias is None:
         return GROUP_PLAIN.record(input, shape=(batch * num_groups, width * length), axis=(-1,), eps=eps, moments=[])
-    return normalised(GROUP, GROUP_PLAIN, input, weight, bias, (batch, num_groups, width, length), (-2, -1),
-                      (num_groups, width, 1), eps, [])
+    return normalised(
+        GROUP, GROUP_PLAIN, input, weight, bias, (batch, num_groups, width, length), (-2, -1), (num_groups, width, 1), eps, []
+    )
 
 
-def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
-                  eps: float = 1e-05) -> Tensor:
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Each channel of each sample less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others
     (C). Without `use_input_stats` the running mean and variance are used; with it they move, as those of `batch_norm` do."""
     if type(input) is not Tensor:
@@ -182,8 +235,10 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     if len(shape) < 2:
         raise too_few_axes("instance_norm")
     joined = reshape(input, 1, shape[0] * shape[1], *shape[2:])
-    return reshape(of_channels("instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps,
-                               shape[0]), *shape)
+    return reshape(
+        of_channels("instance_norm", joined, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, shape[0]),
+        *shape,
+    )
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
@@ -192,9 +247,11 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     if type(input) is not Tensor:
         raise not_a_tensor("rms_norm", input)
     features, x = as_features("rms_norm", input, normalized_shape), input.array
-    if x.shape[x.ndim - len(features):] != features:
-        raise RuntimeError(f"Given normalized_shape={list(features)}, expected input with shape [*{sizes(features)}], but got "
-                           f"input of size{list(x.shape)}")
+    if x.shape[x.ndim - len(features) :] != features:
+        raise RuntimeError(
+            f"Given normalized_shape={list(features)}, expected input with shape [*{sizes(features)}], but got "
+            f"input of size{list(x.shape)}"
+        )
     check_features(weight, None, features)
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.word}'. Call .float() first.")
@@ -202,7 +259,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
         return in_single(rms_norm, input, features, weight, eps)
     eps = float(np.finfo(x.dtype).eps) if eps is None else eps
     axes = tuple(range(-len(features), 0))
-    scaled = input * ((input ** 2).mean(axes, keepdim=True) + eps) ** -0.5
+    scaled = input * ((input**2).mean(axes, keepdim=True) + eps) ** -0.5
     return scaled if weight is None else scaled * weight
 
 
@@ -218,10 +275,10 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     squares, xp = input * input, namespace_of[type(x)]
     ends = [constant(xp.zeros((x.shape[0], n, *x.shape[2:]), dtype=x.dtype)) for n in (size // 2, (size - 1) // 2)]
     padded = cat([ends[0], squares, ends[1]], 1)
-    total = padded[:, :x.shape[1]]
+    total = padded[:, : x.shape[1]]
     for first in range(1, size):
-        total = total + padded[:, first:first + x.shape[1]]
-    mean = total / size if x.dtype.kind == "f" else div(total, size, rounding_mode="trunc")         # of integers an integer
+        total = total + padded[:, first : first + x.shape[1]]
+    mean = total / size if x.dtype.kind == "f" else div(total, size, rounding_mode="trunc")  # of integers an integer
     return input / (mean * alpha + k) ** beta
 
 
@@ -233,26 +290,34 @@ def too_few_axes(name: str) -> IndexError:
 def at_least_two(count: int, what: str, shape: Any) -> None:
     """Torch's refusal to normalise single numbers."""
     if count == 1:
-        raise ValueError(f"Expected more than 1 {what} when training, got input size {shape}. A single number less its mean is "
-                         "0: give more of them, or evaluate with the running mean and variance.")
+        raise ValueError(
+            f"Expected more than 1 {what} when training, got input size {shape}. A single number less its mean is "
+            "0: give more of them, or evaluate with the running mean and variance."
+        )
 
 
 def as_features(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, ...]:
     """`normalized_shape` as a tuple of integers, at least one."""
     if not isinstance(normalized_shape, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
-                        f"{type(normalized_shape).__name__}. Write ({normalized_shape},).")
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+            f"{type(normalized_shape).__name__}. Write ({normalized_shape},)."
+        )
     if not normalized_shape:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
-                           "got normalized_shape = []")
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+            "got normalized_shape = []"
+        )
     return tuple(normalized_shape)
 
 
 def check_features(weight: Tensor | None, bias: Tensor | None, features: tuple[int, ...]) -> None:
     for what, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.array.shape != features:
-            raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
-                               f"{list(given.array.shape)} and normalized_shape = {list(features)}")
+            raise RuntimeError(
+                f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
+                f"{list(given.array.shape)} and normalized_shape = {list(features)}"
+            )
 
 
 def check_dtypes(name: str, input: Tensor, others: tuple[Tensor | None, ...]) -> None:
@@ -262,9 +327,11 @@ def check_dtypes(name: str, input: Tensor, others: tuple[Tensor | None, ...]) ->
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.word}'. Call .float() first.")
     for at, other in enumerate(others):
         if other is not None and other.array.dtype != dtype:
-            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype." if at == 0 or name != "batch_norm" else
-                               "mixed dtype (CPU): expect parameter to have scalar type of Float. Convert one of them: "
-                               "x.to(weight.dtype).")
+            raise RuntimeError(
+                "mixed dtype (CPU): all inputs must share same datatype."
+                if at == 0 or name != "batch_norm"
+                else "mixed dtype (CPU): expect parameter to have scalar type of Float. Convert one of them: x.to(weight.dtype)."
+            )
 
 
 def sizes(shape: tuple[int, ...]) -> str:

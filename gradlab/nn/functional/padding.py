@@ -1,4 +1,5 @@
 """Padding, as `torch.nn.functional` spells it."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,8 +13,11 @@ from gradlab.rules.resampling import padding_map, remap, resample
 __all__ = ["pad"]
 
 CONSTANT, CIRCULAR = resample.named("ConstantPadNdBackward0"), resample.named("CopySlices")
-ENDS = {(mode, n): remap.named(f"{node}Pad{n}DBackward0")
-        for mode, node in (("reflect", "Reflection"), ("replicate", "Replication")) for n in (1, 2, 3)}
+ENDS = {
+    (mode, n): remap.named(f"{node}Pad{n}DBackward0")
+    for mode, node in (("reflect", "Reflection"), ("replicate", "Replication"))
+    for n in (1, 2, 3)
+}
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -32,10 +36,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if len(sides) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2. It holds two numbers for each axis, got {sides}.")
     if len(sides) > 2 * len(shape):
-        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
-                           f"{len(sides)} and input of dimension {len(shape)}")
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(sides)} and input of dimension {len(shape)}"
+        )
     n = len(sides) // 2
-    ends = [(sides[2 * i], sides[2 * i + 1]) for i in reversed(range(n))]                      # in the order of the axes
+    ends = [(sides[2 * i], sides[2 * i + 1]) for i in reversed(range(n))]  # in the order of the axes
     op: Any = CONSTANT
     if mode != "constant":
         check_mode(shape, sides, ends, mode, value)
@@ -43,12 +49,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             kernel = "reflection" if mode == "reflect" else "replication"
             raise NotImplementedError(f"\"{kernel}_pad{n}d\" not implemented for 'Bool'. Call .int() first.")
         op = CIRCULAR if mode == "circular" else ENDS[mode, n]
-    for length, (before, after) in zip(shape[len(shape) - n:], ends, strict=True):
+    for length, (before, after) in zip(shape[len(shape) - n :], ends, strict=True):
         if length + before + after < 0:
-            raise RuntimeError("narrow(): length must be non-negative. More is cut off than there is: padding "
-                               f"{sides} of shape {list(shape)}.")
-    maps = tuple([padding_map(length, before, after, mode)
-                  for length, (before, after) in zip(shape[len(shape) - n:], ends, strict=True)])
+            raise RuntimeError(
+                f"narrow(): length must be non-negative. More is cut off than there is: padding {sides} of shape {list(shape)}."
+            )
+    maps = tuple(
+        [padding_map(length, before, after, mode) for length, (before, after) in zip(shape[len(shape) - n :], ends, strict=True)]
+    )
     fill = 0 if value is None else input.array.dtype.type(value).item()
     return in_order(op.record(input, maps=maps, over=None, first=False, fill=fill))
 
@@ -64,15 +72,19 @@ def check_mode(shape: tuple[int, ...], sides: list[int], ends: list[tuple[int, i
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}. It is 'constant', 'reflect', 'replicate' or 'circular'.")
     if value is not None and value != 0:
-        raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     if n not in (1, 2, 3) or ndim not in (n + 1, n + 2):
-        raise NotImplementedError(f"Padding size {len(sides)} is not supported for {ndim}D input tensor. In mode {mode!r}, two "
-                                  "numbers go with 2-D and 3-D inputs, four with 3-D and 4-D ones.")
+        raise NotImplementedError(
+            f"Padding size {len(sides)} is not supported for {ndim}D input tensor. In mode {mode!r}, two "
+            "numbers go with 2-D and 3-D inputs, four with 3-D and 4-D ones."
+        )
     for axis, (before, after) in enumerate(ends, ndim - n):
         length = shape[axis]
         if mode == "reflect" and max(before, after) >= length:
             at = 4 if n == 1 else 4 + 2 * (ndim - 1 - axis)
-            raise RuntimeError(f"Argument #{at}: Padding size should be less than the corresponding input dimension, but got: "
-                               f"padding ({before}, {after}) at dimension {axis} of input {list(shape)}")
+            raise RuntimeError(
+                f"Argument #{at}: Padding size should be less than the corresponding input dimension, but got: "
+                f"padding ({before}, {after}) at dimension {axis} of input {list(shape)}"
+            )
         if mode == "circular" and max(before, after) > length:
             raise RuntimeError("Padding value causes wrapping around more than once.")

@@ -4,6 +4,7 @@ A place is -1 at the left (upper, front) border and 1 at the right one: at the o
 the image's edges without. All is composed of operations that are there (a gather at each neighbour, times its weight), so that
 gradients of image and grid come to any order. Where padding moves a place into the image its slope is 0, at the border too.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -28,9 +29,11 @@ __all__ = ["affine_grid", "grid_sample"]
 FULL = slice(None)
 SAMPLED = {n: shapes.contiguous.named(f"GridSampler{n}DBackward0") for n in (2, 3)}
 GRID = shapes.reshape.named("AffineGridGeneratorBackward0", view=False)
-CHANGED = ("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-           "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.")
-CUBIC = -0.75                                                             # the free coefficient of cubic convolution (Keys 1981)
+CHANGED = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+    "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
+)
+CUBIC = -0.75  # the free coefficient of cubic convolution (Keys 1981)
 
 
 # ------------------------------------------------------------------------------------------------------------------- places
@@ -104,6 +107,7 @@ def two(t: Tensor) -> list[Tensor]:
 
 def cubic_weights(t: Tensor) -> list[Tensor]:
     """Cubic convolution's weights of the four pixels around a place, t behind the second of them."""
+
     def inner(d: Tensor) -> Tensor:
         return (d * (CUBIC + 2) - (CUBIC + 3)) * d * d + 1
 
@@ -117,18 +121,22 @@ WEIGHTS = {"nearest": one, "bilinear": two, "bicubic": cubic_weights}
 
 
 # ----------------------------------------------------------------------------------------------------------------- sampling
-def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
-                align_corners: bool | None = None) -> Tensor:
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
     """An image (N, C, H, W), or a volume (N, C, D, H, W), read at the places of `grid` (N, …, 2 or 3): (N, C, …).
 
     The last axis of the grid counts x first: width, height, depth. mode: "bilinear" (in a volume trilinear), "nearest", "bicubic"
     (images alone). padding_mode: outside lies 0 ("zeros"), the nearest pixel ("border"), or a mirror image ("reflection")."""
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
-                         f"'{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
-                         f"'{padding_mode}'")
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
     if align_corners is None:
         warnings.warn(CHANGED, UserWarning, stacklevel=2)
     check_samples(input, grid, mode)
@@ -143,8 +151,10 @@ def sampled(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_cor
     places = [pixel(grid[..., rank - 1 - k], n, align_corners) for k, n in enumerate(sizes)]
     offsets = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}[mode]
     if mode != "bicubic":
-        places = [moved_to(x, *padded(xp, x.array, n, padding_mode, align_corners)) if padding_mode != "zeros" else x
-                  for x, n in zip(places, sizes, strict=True)]
+        places = [
+            moved_to(x, *padded(xp, x.array, n, padding_mode, align_corners)) if padding_mode != "zeros" else x
+            for x, n in zip(places, sizes, strict=True)
+        ]
     first = [whole(xp, x.array, xp.rint if mode == "nearest" else xp.floor) for x in places]
     behind = [x - constant(i.astype(x.array.dtype)) for x, i in zip(places, first, strict=True)]
     weights = [WEIGHTS[mode](t) for t in behind]
@@ -152,8 +162,10 @@ def sampled(image: Tensor, grid: Tensor, mode: str, padding_mode: str, align_cor
     for steps in product(range(len(offsets)), repeat=rank):
         at = [i + offsets[k] for i, k in zip(first, steps, strict=True)]
         if mode == "bicubic":
-            at = [padded(xp, i.astype(image.array.dtype), n, padding_mode, align_corners)[0].astype(np.int64)
-                  for i, n in zip(at, sizes, strict=True)]
+            at = [
+                padded(xp, i.astype(image.array.dtype), n, padding_mode, align_corners)[0].astype(np.int64)
+                for i, n in zip(at, sizes, strict=True)
+            ]
         weight = weights[0][steps[0]]
         for axis in range(1, rank):
             weight = weight * weights[axis][steps[axis]]
@@ -177,20 +189,24 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
     if have[:1] != given[:1]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {both}")
     if given[-1:] != (len(have) - 2,):
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {len(have) - 2} in last dimension, but got grid with "
-                           f"sizes {list(given)}")
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(have) - 2} in last dimension, but got grid with sizes {list(given)}"
+        )
     if len(have) not in (4, 5) or len(given) != len(have):
         wanted = f"{len(have)}D" if len(have) in (4, 5) else "4D or 5D"
         raise RuntimeError(f"grid_sampler(): expected {wanted} input and grid with same number of dimensions, {both}")
     for axis, n in enumerate(have[2:], start=2):
         if not n:
-            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                               f"{list(have)} with dimension {axis} being empty")
+            raise RuntimeError(
+                "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(have)} with dimension {axis} being empty"
+            )
     if mode == "bicubic" and len(have) == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.array.dtype.kind != "f":
-        raise NotImplementedError(f"\"grid_sampler_{len(have) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. "
-                                  "Call .float() first.")
+        raise NotImplementedError(
+            f"\"grid_sampler_{len(have) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() first."
+        )
     if input.array.dtype != grid.array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.word} but found {grid.dtype.word}. Convert one of them.")
 
@@ -207,16 +223,21 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     size, rank = tuple(size), len(size) - 2
     if rank not in (2, 3):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got "
-                                  f"size {size}.")
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+        )
     if theta.array.ndim != 3 or theta.array.shape[1:] != (rank, rank + 1):
-        raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {size}. Got "
-                         f"{theta.shape}.")
+        raise ValueError(
+            f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {size}. Got {theta.shape}."
+        )
     sizes = size[2:]
     if align_corners and min(sizes) == 1:
-        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
-                      "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
-                      UserWarning, stacklevel=2)
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
+            "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            UserWarning,
+            stacklevel=2,
+        )
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if theta.array.shape[0] != size[0]:

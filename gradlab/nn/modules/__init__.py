@@ -1,4 +1,5 @@
 """The layers, a module per family; each family's `__all__` says which of its names are names of `gradlab.nn`."""
+
 from gradlab.nn.modules import (
     activation,
     attention,
@@ -36,6 +37,22 @@ from gradlab.nn.modules.sparse import *
 from gradlab.nn.modules.transformer import *
 from gradlab.nn.modules.upsampling import *
 
-__all__ = (activation.__all__ + attention.__all__ + container.__all__ + conv.__all__ + distance.__all__ + dropout.__all__ +
-           flatten.__all__ + linear.__all__ + loss.__all__ + module.__all__ + normalization.__all__ + padding.__all__ +
-           pooling.__all__ + rnn.__all__ + sparse.__all__ + transformer.__all__ + upsampling.__all__)
+__all__ = (
+    activation.__all__
+    + attention.__all__
+    + container.__all__
+    + conv.__all__
+    + distance.__all__
+    + dropout.__all__
+    + flatten.__all__
+    + linear.__all__
+    + loss.__all__
+    + module.__all__
+    + normalization.__all__
+    + padding.__all__
+    + pooling.__all__
+    + rnn.__all__
+    + sparse.__all__
+    + transformer.__all__
+    + upsampling.__all__
+)

@@ -1,4 +1,5 @@
 """Activations: the functions of `gradlab.nn.functional` with their settings kept."""
+
 from __future__ import annotations
 
 import warnings
@@ -139,8 +140,14 @@ class Hardtanh(InPlace):
 
     shown = "min_val={min_val}, max_val={max_val}"
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
-                 max_value: float | None = None) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
         if min_value is not None:
             warnings.warn("keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2)

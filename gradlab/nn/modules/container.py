@@ -1,5 +1,6 @@
 """Modules that hold others in order or by name: Sequential, ModuleList, ModuleDict, and lists and dicts of parameters; and
 `Identity`, which holds a place."""
+
 from __future__ import annotations
 
 import operator
@@ -173,7 +174,7 @@ class ModuleList(Numbered):
         return self
 
     def __repr__(self) -> str:
-        runs: list[tuple[int, int, str]] = []                          # first, last, text: equal neighbours stand on one line
+        runs: list[tuple[int, int, str]] = []  # first, last, text: equal neighbours stand on one line
         for n, text in enumerate(map(repr, self)):
             if runs and runs[-1][2] == text:
                 runs[-1] = (runs[-1][0], n, text)
@@ -181,8 +182,10 @@ class ModuleList(Numbered):
                 runs.append((n, n, text))
         if not runs:
             return f"{self._get_name()}()"
-        lines = (f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
-                 for first, last, text in runs)
+        lines = (
+            f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
+            for first, last, text in runs
+        )
         return f"{self._get_name()}(\n" + "".join("  " + line.replace("\n", "\n  ") + "\n" for line in lines) + ")"
 
 
@@ -334,8 +337,10 @@ class ParameterDict(Module):
 
     def _attribute(self, key: Any) -> str:
         if not isinstance(key, str):
-            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
-                            f"'{type(key).__name__}'). Open an issue on github if you need non-string keys.")
+            raise TypeError(
+                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            )
         return key
 
     def __setitem__(self, key: str, value: Any) -> None:

@@ -1,4 +1,5 @@
 """Convolutions and transposed convolutions over one, two and three axes."""
+
 from __future__ import annotations
 
 import math
@@ -24,8 +25,21 @@ class Convolution(Described):
     function: ClassVar[Callable[..., Tensor]]
     transposed: ClassVar[bool] = False
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-                 output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
         super().__init__()
         n = self.n
         if groups <= 0:
@@ -75,8 +89,10 @@ class Convolution(Described):
         return [p for pair in reversed(both) for p in pair]
 
     def extra_repr(self) -> str:
-        n, shown = self.n, [f"{self.in_channels}, {self.out_channels}", f"kernel_size={self.kernel_size}",
-                            f"stride={self.stride}"]
+        n, shown = (
+            self.n,
+            [f"{self.in_channels}, {self.out_channels}", f"kernel_size={self.kernel_size}", f"stride={self.stride}"],
+        )
         usual = {"padding": (0,) * n, "dilation": (1,) * n, "output_padding": (0,) * n, "groups": 1}
         shown += [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         if self.bias is None:
@@ -89,11 +105,23 @@ class Convolution(Described):
 class Direct(Convolution):
     """The constructor of the convolutions that are not transposed."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-                 dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-                 dtype: Any = None) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device,
-                         dtype)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
+        )
 
 
 class Conv1d(Direct):
@@ -122,13 +150,37 @@ class Transposed(Convolution):
 
     transposed = True
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-                 output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias,
-                         padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         added = self.output_padding if output_size is None else self.missing(input, list(output_size))
@@ -141,14 +193,21 @@ class Transposed(Convolution):
         if len(output_size) == lead + n:
             output_size = output_size[lead:]
         if len(output_size) != n:
-            raise ValueError(f"ConvTranspose{n}D: for {dims}D input, output_size must have {n} or {lead + n} elements "
-                             f"(got {len(output_size)})")
-        least = [(length - 1) * s - 2 * p + d * (k - 1) + 1 for length, s, p, d, k in
-                 zip(input.shape[lead:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True)]
+            raise ValueError(
+                f"ConvTranspose{n}D: for {dims}D input, output_size must have {n} or {lead + n} elements (got {len(output_size)})"
+            )
+        least = [
+            (length - 1) * s - 2 * p + d * (k - 1) + 1
+            for length, s, p, d, k in zip(
+                input.shape[lead:], self.stride, self.padding, self.dilation, self.kernel_size, strict=True
+            )
+        ]
         most = [low + s - 1 for low, s in zip(least, self.stride, strict=True)]
         if any(not low <= size <= high for low, size, high in zip(least, output_size, most, strict=True)):
-            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
-                             f"input of {input.shape[2:]})")
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
+                f"input of {input.shape[2:]})"
+            )
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
 

@@ -1,4 +1,5 @@
 """What layers share: the text that `repr` shows, and parameters before they are initialised."""
+
 from __future__ import annotations
 
 from types import FunctionType

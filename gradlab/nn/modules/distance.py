@@ -1,4 +1,5 @@
 """Layers that compare two tensors vector by vector."""
+
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor

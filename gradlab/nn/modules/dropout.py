@@ -1,4 +1,5 @@
 """Layers that set elements to zero at random while training, and hand their input on in evaluation."""
+
 from __future__ import annotations
 
 from gradlab.core.tensor import Tensor

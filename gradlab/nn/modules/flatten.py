@@ -1,4 +1,5 @@
 """Layers that join axes and split them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,8 +34,9 @@ class Unflatten(Described):
             raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
         for position, size in enumerate(unflattened_size):
             if not isinstance(size, int):
-                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
-                                f"{type(size).__name__} at pos {position}")
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {position}"
+                )
         self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:

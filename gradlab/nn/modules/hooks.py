@@ -4,6 +4,7 @@ A module without hooks has none of this: `Module.__call__` looks at one attribut
 hangs on the gradients of the module's inputs and outputs: they go through `Passing` nodes, and each notes what reaches it.
 Several tensors go through one node, packed into one, so that it is reached when the gradients of all of them are complete.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -32,8 +33,9 @@ class Hooks:
         self.always: set[int] = set()
 
 
-def registered(module: Any, kind: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool = False,
-               always: bool = False) -> RemovableHandle:
+def registered(
+    module: Any, kind: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool = False, always: bool = False
+) -> RemovableHandle:
     """Add a hook to a module's, and return what takes it away."""
     if module._hooks is None:
         object.__setattr__(module, "_hooks", Hooks())
@@ -60,8 +62,9 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 changed = hook(module, args, kwargs)
                 if changed is not None:
                     if not isinstance(changed, tuple) or len(changed) != 2:
-                        raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
-                                           f"{changed}.")
+                        raise RuntimeError(
+                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                        )
                     args, kwargs = changed
             else:
                 changed = hook(module, args)
@@ -78,8 +81,11 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 result = changed
         if backward is not None:
             if not isinstance(result, (Tensor, tuple)):
-                warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
-                              f"received {type(result)}", stacklevel=3)
+                warnings.warn(
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                    f"received {type(result)}",
+                    stacklevel=3,
+                )
             result = backward.around_outputs(result)
         return result
     except Exception:
@@ -90,8 +96,11 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                 else:
                     hooks.after[number](module, args, result)
             except Exception as error:  # noqa: BLE001  (the first error is the one to raise)
-                warnings.warn("module forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                              f"error was raised in forward: {error}", stacklevel=3)
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                    f"error was raised in forward: {error}",
+                    stacklevel=3,
+                )
         raise
 
 
@@ -107,9 +116,12 @@ def passed(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> 
     through = PASSING.record(whole, shape=whole.array.shape)
 
     def hook(gradient: Tensor) -> Tensor | None:
-        parts = [gradient] if len(at) == 1 else [
-            part.reshape(x.array.shape) for part, x in zip(split(gradient, sizes), sources, strict=True)]
-        placed = [constant(x.array * 0) if isinstance(x, Tensor) else None for x in values]     # zeros where none is wanted
+        parts = (
+            [gradient]
+            if len(at) == 1
+            else [part.reshape(x.array.shape) for part, x in zip(split(gradient, sizes), sources, strict=True)]
+        )
+        placed = [constant(x.array * 0) if isinstance(x, Tensor) else None for x in values]  # zeros where none is wanted
         for n, part in zip(at, parts, strict=True):
             placed[n] = part
         new = react(tuple(placed))
@@ -117,9 +129,13 @@ def passed(values: tuple[Any, ...], react: Callable[[tuple[Any, ...]], Any]) -> 
             return None
         chosen = [constant(part.array * 0) if new[n] is None else new[n] for n, part in zip(at, parts, strict=True)]
         return chosen[0] if len(at) == 1 else cat([x.reshape(-1) for x in chosen])
+
     through.register_hook(hook)
-    results = [through] if len(at) == 1 else [
-        part.reshape(x.array.shape) for part, x in zip(split(through, sizes), sources, strict=True)]
+    results = (
+        [through]
+        if len(at) == 1
+        else [part.reshape(x.array.shape) for part, x in zip(split(through, sizes), sources, strict=True)]
+    )
     made = list(values)
     for n, result in zip(at, results, strict=True):
         made[n] = result
@@ -155,24 +171,31 @@ class Backward:
             if new is not None:
                 new = new if isinstance(new, tuple) else (new,)
                 if len(new) != len(gradients):
-                    raise RuntimeError(f"Backward pre hook returned an invalid number of grad_output, got {len(new)}, but "
-                                       f"expected {len(gradients)}")
+                    raise RuntimeError(
+                        f"Backward pre hook returned an invalid number of grad_output, got {len(new)}, but "
+                        f"expected {len(gradients)}"
+                    )
                 gradients, changed = new, True
         self.of_outputs = gradients
         if not self.awaits_inputs:
             if self.after:
-                warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no "
-                              "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-                              "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=5)
+                warnings.warn(
+                    "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+                    "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                    "#torch.nn.Module.register_full_backward_hook for more details.",
+                    stacklevel=5,
+                )
             for hook in self.after:
                 new = hook(self.module, (None,) * self.inputs, gradients)
                 if new is not None and not (isinstance(new, tuple) and all(x is None for x in new)):
-                    raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None or "
-                                       "None for all gradients.")
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should always return None or "
+                        "None for all gradients."
+                    )
         return gradients if changed else None
 
     def reached_inputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if self.of_outputs is None:                                   # they came by a way around the outputs
+        if self.of_outputs is None:  # they came by a way around the outputs
             return None
         changed = False
         for hook in self.after:
@@ -180,8 +203,9 @@ class Backward:
             if new is not None:
                 new = new if isinstance(new, tuple) else (new,)
                 if len(new) != len(gradients):
-                    raise RuntimeError(f"Backward hook returned an invalid number of grad_input, got {len(new)}, but expected "
-                                       f"{len(gradients)}")
+                    raise RuntimeError(
+                        f"Backward hook returned an invalid number of grad_input, got {len(new)}, but expected {len(gradients)}"
+                    )
                 gradients, changed = new, True
         self.of_outputs = None
         return gradients if changed else None

@@ -1,4 +1,5 @@
 """Layers that multiply by a matrix: `Linear` and `Bilinear`."""
+
 from __future__ import annotations
 
 import math
@@ -45,8 +46,9 @@ class Bilinear(Module):
     `weight` has shape (out_features, in1_features, in2_features). All start uniform within ±1/√in1_features.
     """
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
@@ -66,5 +68,7 @@ class Bilinear(Module):
         return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )

@@ -2,6 +2,7 @@
 
 Class weights and positive weights are buffers: they move with the module and are in its `state_dict`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,10 +13,29 @@ from gradlab.nn.functional.losses import settled
 from gradlab.nn.modules.described import Described
 from gradlab.nn.modules.distance import PairwiseDistance
 
-__all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-           "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-           "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
-           "TripletMarginLoss", "TripletMarginWithDistanceLoss"]
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
 
 
 class Loss(Described):
@@ -30,8 +50,9 @@ class Loss(Described):
 class WeightedLoss(Loss):
     """A loss whose classes, or elements, may have weights."""
 
-    def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean") -> None:
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -54,8 +75,9 @@ class L1Loss(Loss):
 class SmoothL1Loss(Loss):
     """Quadratic below beta, linear above: d² / (2 beta) or |d| - beta / 2."""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-                 beta: float = 1.0) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -80,21 +102,40 @@ class HuberLoss(Loss):
 class CrossEntropyLoss(WeightedLoss):
     """Cross entropy of logits (N, C, ...) against class indices (N, ...) or probabilities (N, C, ...)."""
 
-    def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-                 reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.cross_entropy(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-                                        label_smoothing=self.label_smoothing)
+        return functional.cross_entropy(
+            input,
+            target,
+            self.weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class NLLLoss(WeightedLoss):
     """The negative log-probability of the target classes, of log-probabilities (N, C, ...)."""
 
-    def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
-                 reduce: bool | None = None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -112,21 +153,29 @@ class BCELoss(WeightedLoss):
 class BCEWithLogitsLoss(WeightedLoss):
     """Binary cross entropy of logits; `pos_weight` multiplies the terms of positive targets."""
 
-    def __init__(self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        pos_weight: Tensor | None = None,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction,
-                                                           pos_weight=self.pos_weight)
+        return functional.binary_cross_entropy_with_logits(
+            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )
 
 
 class KLDivLoss(Loss):
     """target (log target - input), for log-probabilities as input."""
 
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-                 log_target: bool = False) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -137,8 +186,15 @@ class KLDivLoss(Loss):
 class PoissonNLLLoss(Loss):
     """The negative log-likelihood of counts under Poisson distributions."""
 
-    def __init__(self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
-                 reduce: bool | None = None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
@@ -165,8 +221,9 @@ class CTCLoss(Loss):
         self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
-        return functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
-                                   self.zero_infinity)
+        return functional.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------------- margins
@@ -194,8 +251,15 @@ class MultiLabelSoftMarginLoss(WeightedLoss):
 class MultiMarginLoss(WeightedLoss):
     """The hinge between the target class and every other class, to the power p."""
 
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
-                 reduce: bool | None = None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -210,8 +274,9 @@ class MultiMarginLoss(WeightedLoss):
 class MarginLoss(Loss):
     """A loss with a margin."""
 
-    def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -233,8 +298,9 @@ class MarginRankingLoss(MarginLoss):
 class HingeEmbeddingLoss(MarginLoss):
     """input for targets 1, max(0, margin - input) for targets -1."""
 
-    def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -244,23 +310,38 @@ class HingeEmbeddingLoss(MarginLoss):
 class TripletMarginLoss(Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm's distance."""
 
-    def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-                 size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return functional.triplet_margin_loss(anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
-                                              reduction=self.reduction)
+        return functional.triplet_margin_loss(
+            anchor, positive, negative, self.margin, self.p, self.eps, self.swap, reduction=self.reduction
+        )
 
 
 class TripletMarginWithDistanceLoss(Loss):
     """The triplet loss with a distance of one's own."""
 
-    def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
-                 swap: bool = False, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
@@ -268,5 +349,12 @@ class TripletMarginWithDistanceLoss(Loss):
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return functional.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=self.distance_function,
-                                                            margin=self.margin, swap=self.swap, reduction=self.reduction)
+        return functional.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )

@@ -3,6 +3,7 @@
 Parameters, buffers and submodules live in three dictionaries of the instance, and `__getattr__` finds them there, as in
 torch. Hooks live in one object that is made when the first is registered, so that a call without any is one comparison.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -23,8 +24,9 @@ M = TypeVar("M", bound="Module")
 
 def unimplemented(self: Module, *input: Any) -> None:
     """What the module computes. Every subclass defines its own."""
-    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function. Define '
-                              "`def forward(self, x):` in the class.")
+    raise NotImplementedError(
+        f'Module [{type(self).__name__}] is missing the required "forward" function. Define `def forward(self, x):` in the class.'
+    )
 
 
 def indented(text: str) -> str:
@@ -62,7 +64,7 @@ class Module(State):
     # -------------------------------------------------------------------------------------------------- its attributes
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        if "_modules" in own:                                         # the last that __init__ makes
+        if "_modules" in own:  # the last that __init__ makes
             if name in own["_parameters"]:
                 return own["_parameters"][name]
             if name in own["_modules"]:
@@ -76,8 +78,9 @@ class Module(State):
         if isinstance(value, (Parameter, Module)):
             kind, word = ("_parameters", "parameters") if isinstance(value, Parameter) else ("_modules", "module")
             if kind not in own:
-                raise AttributeError(f"cannot assign {word} before Module.__init__() call. Begin __init__ with "
-                                     "super().__init__().")
+                raise AttributeError(
+                    f"cannot assign {word} before Module.__init__() call. Begin __init__ with super().__init__()."
+                )
             own.pop(name, None)
             for other in {"_parameters", "_buffers", "_modules"} - {kind}:
                 own[other].pop(name, None)
@@ -88,20 +91,22 @@ class Module(State):
                 own["_modules"][name] = value
         elif name in own.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type_named(value)}' as parameter '{name}' (gradlab.nn.Parameter or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{type_named(value)}' as parameter '{name}' (gradlab.nn.Parameter or None expected)"
+                )
             own["_parameters"][name] = None
         elif name in own.get("_modules", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type_named(value)}' as child module '{name}' (gradlab.nn.Module or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{type_named(value)}' as child module '{name}' (gradlab.nn.Module or None expected)"
+                )
             own["_modules"][name] = None
         elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type_named(value)}' as buffer '{name}' (gradlab.nn.Buffer, gradlab.Tensor or "
-                                "None expected)")
-            persistent = (value._role != TEMPORARY if isinstance(value, Buffer)
-                          else name not in own["_non_persistent_buffers_set"])
+                raise TypeError(
+                    f"cannot assign '{type_named(value)}' as buffer '{name}' (gradlab.nn.Buffer, gradlab.Tensor or None expected)"
+                )
+            persistent = value._role != TEMPORARY if isinstance(value, Buffer) else name not in own["_non_persistent_buffers_set"]
             self.register_buffer(name, value, persistent)
         else:
             object.__setattr__(self, name, value)
@@ -144,11 +149,14 @@ class Module(State):
         """Hold a Parameter, or keep its place by None."""
         self._checked_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type_named(param)}' object to parameter '{name}' (gradlab.nn.Parameter or None "
-                            "required)")
+            raise TypeError(
+                f"cannot assign '{type_named(param)}' object to parameter '{name}' (gradlab.nn.Parameter or None required)"
+            )
         if param is not None and not param.is_leaf:
-            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                             f"To express '{name}' as a function of another Tensor, compute the value in the forward() method.")
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
+                f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+            )
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -181,8 +189,9 @@ class Module(State):
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_modules(self, memo: set[Module] | None = None, prefix: str = "",
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """(dotted name, module) of itself (whose name is `prefix`) and of all modules below."""
         seen = set() if memo is None else memo
         if self in seen:
@@ -199,8 +208,9 @@ class Module(State):
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True,
-                         remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
         """(dotted name, parameter) of the parameters, those that are shared once."""
         yield from named_members(self, "_parameters", prefix, recurse, remove_duplicate)
 
@@ -209,8 +219,9 @@ class Module(State):
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True,
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """(dotted name, buffer) of the buffers, those that are shared once."""
         yield from named_members(self, "_buffers", prefix, recurse, remove_duplicate)
 
@@ -358,14 +369,16 @@ class Module(State):
         return self._apply(lambda x: x.share_memory_())
 
     # ---------------------------------------------------------------------------------------------------------- its hooks
-    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """`hook(module, args)` runs before `forward`; what it returns, if not None, replaces the arguments. With
         `with_kwargs`, `hook(module, args, kwargs)` returns None or (args, kwargs)."""
         return hooks.registered(self, "before", hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
-                              always_call: bool = False) -> RemovableHandle:
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
         """`hook(module, args, output)` runs after `forward`; what it returns, if not None, replaces the output. With
         `with_kwargs`, `hook(module, args, kwargs, output)`. `always_call`: also after an error."""
         return hooks.registered(self, "after", hook, prepend, with_kwargs, always_call)

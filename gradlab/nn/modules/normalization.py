@@ -3,6 +3,7 @@
 Batch and instance normalization keep running statistics in buffers, so that they are saved with the parameters and are not
 trained.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -14,8 +15,18 @@ from gradlab.creation import empty, tensor
 from gradlab.nn import functional, init
 from gradlab.nn.modules.described import Described, unset
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-           "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LocalResponseNorm",
+    "RMSNorm",
+]
 
 
 class Affine(Described):
@@ -40,8 +51,17 @@ class ChannelNorm(Affine):
 
     dims: ClassVar[tuple[int, int]]
 
-    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
-                 device: Any, dtype: Any, bias: bool) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Any,
+        dtype: Any,
+        bias: bool,
+    ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -71,8 +91,10 @@ class ChannelNorm(Affine):
             raise ValueError(f"expected {wanted} input (got {input.array.ndim}D input)")
 
     def extra_repr(self) -> str:
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
 
 
 class BatchNorm(ChannelNorm):
@@ -82,8 +104,18 @@ class BatchNorm(ChannelNorm):
     None); in evaluation the running ones are used.
     """
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -93,7 +125,7 @@ class BatchNorm(ChannelNorm):
         if training and self.track_running_stats:
             tracked = self.num_batches_tracked
             if tracked is not None:
-                tracked.array += 1                                    # no graph reads it, so no version needs to count it
+                tracked.array += 1  # no graph reads it, so no version needs to count it
                 if self.momentum is None:
                     momentum = 1.0 / tracked.item()
         elif training:
@@ -123,8 +155,18 @@ class BatchNorm3d(BatchNorm):
 class InstanceNorm(ChannelNorm):
     """(x - mean) / √(var + eps) for each channel of each instance."""
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -133,13 +175,25 @@ class InstanceNorm(ChannelNorm):
         axis = 0 if single else 1
         if (channels := input.shape[axis]) != self.num_features:
             if self.affine:
-                raise ValueError(f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: "
-                                 f"{channels}.")
-            warnings.warn(f"input's size at dim={axis} does not match num_features. You can silence this warning by not passing "
-                          "in num_features, which is not used because affine=False", UserWarning, stacklevel=2)
+                raise ValueError(
+                    f"expected input's size at dim={axis} to match num_features ({self.num_features}), but got: {channels}."
+                )
+            warnings.warn(
+                f"input's size at dim={axis} does not match num_features. You can silence this warning by not passing "
+                "in num_features, which is not used because affine=False",
+                UserWarning,
+                stacklevel=2,
+            )
         normed = functional.instance_norm(
-            input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight, self.bias,
-            self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps)
+            input.unsqueeze(0) if single else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
         return normed.squeeze(0) if single else normed
 
 
@@ -164,8 +218,17 @@ class InstanceNorm3d(InstanceNorm):
 class GroupNorm(Affine):
     """(x - mean) / √(var + eps) · weight + bias over groups of channels of each instance."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-                 dtype: Any = None, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -177,16 +240,22 @@ class GroupNorm(Affine):
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-                f"bias={self.bias is not None}")
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 # --------------------------------------------------------------------------------------------------------- over the last axes
 class LayerNorm(Affine):
     """(x - mean) / √(var + eps) · weight + bias over the last axes, which have the shape given."""
 
-    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = axes_of(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -197,8 +266,9 @@ class LayerNorm(Affine):
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Described):
@@ -206,8 +276,14 @@ class RMSNorm(Described):
 
     shown = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
 
-    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True,
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = axes_of(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine

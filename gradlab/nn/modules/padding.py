@@ -1,4 +1,5 @@
 """Layers that pad the last one, two or three axes: with a constant, by reflection, by the edge's element, around the circle."""
+
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -7,9 +8,23 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
 from gradlab.nn.modules.described import Described, sizes
 
-__all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
-           "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-           "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"]
+__all__ = [
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
 
 
 class Padding(Described):

@@ -5,6 +5,7 @@ sequence of zeros for one step of it. Weights of layer k are `weight_ih_lk` (gat
 `bias_ih_lk`, `bias_hh_lk`, with `_reverse` for the direction from the end; the gates are one below the other, in the order i, f,
 g, o (LSTM) and r, z, n (GRU). All start uniform within ±1/√hidden_size.
 """
+
 from __future__ import annotations
 
 import math
@@ -30,13 +31,16 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 # --------------------------------------------------------------------------------------------------------------------- steps
 def plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
     """h' = activation(W_ih x + b_ih + W_hh h + b_hh)."""
+
     def step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None) -> State:
         return (activation(linear(state[0], w_hh, b_hh) + linear(x, w_ih, b_ih)),)
+
     return step
 
 
-def lstm_step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None,
-              w_hr: Tensor | None = None) -> State:
+def lstm_step(
+    x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None, w_hr: Tensor | None = None
+) -> State:
     """c' = f c + i g, h' = o tanh(c'); with projections h' = W_hr (o tanh(c')). (Hochreiter and Schmidhuber 1997)"""
     h, c = state
     i, f, g, o = chunk(linear(h, w_hh, b_hh) + linear(x, w_ih, b_ih), 4, 1)
@@ -62,16 +66,30 @@ STEPS = {"LSTM": lstm_step, "GRU": gru_step, "RNN_TANH": plain_step(tanh), "RNN_
 class RNNBase(Module):
     """What the recurrent layers share: arguments, parameters, checks and the loop over layers, directions and steps."""
 
-    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         if not isinstance(dropout, Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
             raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
         if dropout > 0 and num_layers == 1:
-            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
-                          f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}", UserWarning,
-                          stacklevel=3)
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                UserWarning,
+                stacklevel=3,
+            )
         check_sizes(bias, batch_first, input_size, hidden_size)
         if num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
@@ -87,7 +105,7 @@ class RNNBase(Module):
         gates, out = GATES[mode] * hidden_size, proj_size or hidden_size
         self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
-            for suffix in ("", "_reverse")[:self.directions]:
+            for suffix in ("", "_reverse")[: self.directions]:
                 inputs = out * self.directions if layer else input_size
                 shapes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, inputs), "weight_hh": (gates, out)}
                 if bias:
@@ -127,8 +145,10 @@ class RNNBase(Module):
         """Refuse another dtype than the weights', or another number of columns than `input_size`."""
         weights = self.weight_ih_l0.dtype
         if input.dtype != weights:
-            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({weights}). Convert input: "
-                             f"input.to({weights}), or convert model: model.to({input.dtype})")
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weights}). Convert input: "
+                f"input.to({weights}), or convert model: model.to({input.dtype})"
+            )
         if self.input_size != input.shape[-1]:
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")
 
@@ -158,7 +178,7 @@ class RNNBase(Module):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         step, last = STEPS[self.mode], []
         weights: list[list[Any]] = self.all_weights
-        if self.proj_size and not self.bias:                                 # the projection stands behind the biases
+        if self.proj_size and not self.bias:  # the projection stands behind the biases
             weights = [[w_ih, w_hh, None, None, w_hr] for w_ih, w_hh, w_hr in weights]
         starts = list(zip(*[state.unbind() for state in given], strict=True))
         for layer in range(self.num_layers):
@@ -190,8 +210,12 @@ class RNNBase(Module):
 
 def check_sizes(bias: Any, batch_first: Any, input_size: Any, hidden_size: Any) -> None:
     """Refuse arguments of other types, and sizes that are not positive."""
-    for name, value, kind in (("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int),
-                              ("hidden_size", hidden_size, int)):
+    for name, value, kind in (
+        ("bias", bias, bool),
+        ("batch_first", batch_first, bool),
+        ("input_size", input_size, int),
+        ("hidden_size", hidden_size, int),
+    ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
         if kind is int and value <= 0:
@@ -205,14 +229,37 @@ class RNN(RNNBase):
     give the outputs (T, N, directions · hidden) and the last states.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, device: Any = None,
-                 dtype: Any = None, *, proj_size: int | None = None) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        proj_size: int | None = None,
+    ) -> None:
         refuse_projections(proj_size)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
-        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, 0, device, dtype)
+        super().__init__(
+            f"RNN_{nonlinearity.upper()}",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -224,9 +271,20 @@ class RNN(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent units; shapes as of `RNN`."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False, device: Any = None, dtype: Any = None, *,
-                 proj_size: int | None = None) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        proj_size: int | None = None,
+    ) -> None:
         refuse_projections(proj_size)
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
 
@@ -239,11 +297,22 @@ class GRU(RNNBase):
 class LSTM(RNNBase):
     """Long short-term memory; shapes as of `RNN`, with two states (h, c). With `proj_size` h has that width."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None,
-                 dtype: Any = None) -> None:
-        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size,
-                         device, dtype)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype
+        )
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         self.checked_hidden(input, None, "")
@@ -271,8 +340,9 @@ class RNNCellBase(Module):
     mode: str
     nonlinearity = "tanh"
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         gates = num_chunks * hidden_size
@@ -315,8 +385,9 @@ class RNNCellBase(Module):
             if state.shape[0] != batch:
                 raise RuntimeError(f"Input batch size {batch} doesn't match hidden{number} batch size {state.shape[0]}")
             if state.shape[1] != self.hidden_size:
-                raise RuntimeError(f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected "
-                                   f"{self.hidden_size}")
+                raise RuntimeError(
+                    f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected {self.hidden_size}"
+                )
         made = STEPS[self.mode](input, given, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return made if batched else tuple([state.squeeze(0) for state in made])
 
@@ -324,8 +395,15 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of `RNN`: (N, inputs) and (N, hidden), or without N, to the next (N, hidden)."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 

@@ -1,4 +1,5 @@
 """Embeddings: rows of a table looked up by index, and sums, means or maxima of such rows."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,9 +20,21 @@ class Table(Module):
     The row `padding_idx` starts as zeros and gets no gradient.
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm: float | None, norm_type: float,
-                 scale_grad_by_freq: bool, sparse: bool, weight: Tensor | None, freeze: bool, device: Any, dtype: Any,
-                 word: str) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        max_norm: float | None,
+        norm_type: float,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+        weight: Tensor | None,
+        freeze: bool,
+        device: Any,
+        dtype: Any,
+        word: str,
+    ) -> None:
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
@@ -46,8 +59,14 @@ class Table(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def described(self, last: tuple[str, ...]) -> str:
-        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False,
-                 "mode": None}
+        usual = {
+            "padding_idx": None,
+            "max_norm": None,
+            "norm_type": 2,
+            "scale_grad_by_freq": False,
+            "sparse": False,
+            "mode": None,
+        }
         shown = [f"{name}={getattr(self, name)!r}" for name in last if getattr(self, name) != usual[name]]
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
@@ -63,23 +82,54 @@ def two_dim(embeddings: Tensor) -> tuple[int, int]:
 class Embedding(Table):
     """Rows of `weight` looked up by integer indices: (*) to (*, embedding_dim)."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
-                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
-                 _freeze: bool = False, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight,
-                         _freeze, device, dtype, "Padding_idx")
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight,
+            _freeze,
+            device,
+            dtype,
+            "Padding_idx",
+        )
 
     def forward(self, input: Tensor) -> Tensor:
-        return functional.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-                                    self.sparse)
+        return functional.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
 
     def extra_repr(self) -> str:
         return self.described(("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"))
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
-                        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-                        sparse: bool = False) -> Embedding:
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Embedding:
         """An embedding with this table, which is not trained unless `freeze` is False."""
         rows, columns = two_dim(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
@@ -91,28 +141,72 @@ class EmbeddingBag(Table):
     (B, L), or flat indices with the offset of each bag, to (B, embedding_dim).
     """
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
-                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
-                 include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None,
-                 dtype: Any = None) -> None:
-        super().__init__(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight,
-                         False, device, dtype, "padding_idx")
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight,
+            False,
+            device,
+            dtype,
+            "padding_idx",
+        )
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        return functional.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-                                        self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
+        return functional.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
 
     def extra_repr(self) -> str:
         return self.described(("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx"))
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
-                        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
-                        include_last_offset: bool = False, padding_idx: int | None = None) -> EmbeddingBag:
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
         """An embedding bag with this table, which is not trained unless `freeze` is False."""
         rows, columns = two_dim(embeddings)
-        bag = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
-                  padding_idx)
+        bag = cls(
+            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx
+        )
         bag.weight.requires_grad = not freeze
         return bag

@@ -1,4 +1,5 @@
 """A module's state as a dictionary of tensors by dotted names, and back."""
+
 from __future__ import annotations
 
 import warnings
@@ -73,9 +74,13 @@ class State:
         """An OrderedDict of dotted names and the tensors of parameters and persistent buffers (sharing their memory).
         `keep_vars=True` gives the parameters themselves, with their history."""
         if args:
-            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to https://pytorch.org/docs/main/"
-                          "generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.", FutureWarning, stacklevel=2)
-            options: list[Any] = [*args, *(destination, prefix, keep_vars)[len(args):]]
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to https://pytorch.org/docs/main/"
+                "generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            options: list[Any] = [*args, *(destination, prefix, keep_vars)[len(args) :]]
             destination, prefix, keep_vars = options
         if destination is None:
             destination = OrderedDict()
@@ -106,8 +111,10 @@ class State:
         """Copy the tensors of a state_dict into the module's, by name. `strict=False` passes over names that only one of them
         has; `assign=True` takes the given tensors themselves."""
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}. Give what model.state_dict() returned "
-                            "or what gradlab.load read.")
+            raise TypeError(
+                f"Expected state_dict to be dict-like, got {type(state_dict)}. Give what model.state_dict() returned "
+                "or what gradlab.load read."
+            )
         missing: list[str] = []
         unexpected: list[str] = []
         errors: list[str] = []
@@ -127,9 +134,12 @@ class State:
                     load(child, {k: v for k, v in of_module.items() if k.startswith(below)}, below)
             for hook in module._hooks_of_state("after_loading"):
                 if hook(module, _IncompatibleKeys(missing, unexpected)) is not None:
-                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
-                                         "return new values, if incompatible_keys need to be modified, it should be done "
-                                         "inplace.")
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                        "return new values, if incompatible_keys need to be modified, it should be done "
+                        "inplace."
+                    )
+
         load(self, found, "")
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
@@ -139,13 +149,24 @@ class State:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
-                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         """Load the module's own tensors, and note what was missing, unexpected or wrong."""
         for hook in self._hooks_of_state("before_loading"):
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        own = {name: value for name, value in (*self._parameters.items(), *self._buffers.items())
-               if value is not None and name not in self._non_persistent_buffers_set}
+        own = {
+            name: value
+            for name, value in (*self._parameters.items(), *self._buffers.items())
+            if value is not None and name not in self._non_persistent_buffers_set
+        }
         for name, value in own.items():
             key = prefix + name
             if key not in state_dict:
@@ -154,14 +175,24 @@ class State:
                 continue
             new = state_dict[key]
             if not isinstance(new, Tensor):
-                error_msgs.append(f'While copying the parameter named "{key}", expected gradlab.Tensor or Tensor-like object '
-                                  f"from checkpoint but received {type(new)}")
+                error_msgs.append(
+                    f'While copying the parameter named "{key}", expected gradlab.Tensor or Tensor-like object '
+                    f"from checkpoint but received {type(new)}"
+                )
             elif new.shape != value.shape and not (new.shape == (1,) and value.shape == ()):
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {new.shape} from checkpoint, the shape "
-                                  f"in current model is {value.shape}.")
+                error_msgs.append(
+                    f"size mismatch for {key}: copying a param with shape {new.shape} from checkpoint, the shape "
+                    f"in current model is {value.shape}."
+                )
             else:
-                self._load_one(name, value, new if new.shape == value.shape else new[0], key,
-                               local_metadata.get("assign_to_params_buffers", False), error_msgs)
+                self._load_one(
+                    name,
+                    value,
+                    new if new.shape == value.shape else new[0],
+                    key,
+                    local_metadata.get("assign_to_params_buffers", False),
+                    error_msgs,
+                )
         extra = prefix + EXTRA
         if self._has_own("set_extra_state"):
             if extra in state_dict:
@@ -173,7 +204,7 @@ class State:
         if strict:
             for key in state_dict:
                 if key.startswith(prefix) and key != extra:
-                    first, *below = key[len(prefix):].split(".", 1)
+                    first, *below = key[len(prefix) :].split(".", 1)
                     if first not in (self._modules if below else own):
                         unexpected_keys.append(key)
 
@@ -183,13 +214,20 @@ class State:
                 with no_grad():
                     value.copy_(new)
             elif isinstance(value, Parameter):
-                setattr(self, name, new.requires_grad_(value.requires_grad) if isinstance(new, Parameter)
-                        else Parameter(new, requires_grad=value.requires_grad))
+                setattr(
+                    self,
+                    name,
+                    new.requires_grad_(value.requires_grad)
+                    if isinstance(new, Parameter)
+                    else Parameter(new, requires_grad=value.requires_grad),
+                )
             else:
                 setattr(self, name, new)
         except Exception as error:  # noqa: BLE001  (told with the others)
-            errors.append(f'While copying the parameter named "{key}", whose dimensions in the model are {value.shape} and whose '
-                          f"dimensions in the checkpoint are {new.shape}, an exception occurred : {error.args}.")
+            errors.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are {value.shape} and whose '
+                f"dimensions in the checkpoint are {new.shape}, an exception occurred : {error.args}."
+            )
 
     # -------------------------------------------------------------------------------------------------------------- hooks
     def _hooks_of_state(self, kind: str) -> list[Callable[..., Any]]:

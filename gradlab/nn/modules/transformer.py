@@ -1,4 +1,5 @@
 """Transformer encoders and decoders (Vaswani et al. 2017): attention and a feed-forward part, each added to its input."""
+
 from __future__ import annotations
 
 import warnings
@@ -34,8 +35,11 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
 def canonical(mask: Tensor | None, name: str, x: Tensor, other: Tensor | None = None, other_name: str = "") -> Tensor | None:
     """A mask of floats to be added to scores; with torch's warning where the other mask is of another type."""
     if mask is not None and other is not None and mask.dtype != other.dtype:
-        warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-                      UserWarning, stacklevel=3)
+        warnings.warn(
+            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            UserWarning,
+            stacklevel=3,
+        )
     return additive(name, mask, x)
 
 
@@ -44,16 +48,26 @@ def is_causal_mask(mask: Tensor | None, is_causal: bool | None, x: Tensor, batch
     if is_causal is not None or mask is None:
         return is_causal is True
     length = x.shape[1 if batch_first and x.dim() == 3 else 0]
-    return tuple(mask.shape) == (length, length) and bool(
-        (mask == square_subsequent_mask(length, mask.device, mask.dtype)).all())
+    return tuple(mask.shape) == (length, length) and bool((mask == square_subsequent_mask(length, mask.device, mask.dtype)).all())
 
 
 # -------------------------------------------------------------------------------------------------------------------- layers
 class Layer(Module):
     """What an encoder's and a decoder's layer share: the feed-forward part, and norms before or after each part."""
 
-    def feed_forward(self, d_model: int, width: int, dropout: float, bias: bool, norm_first: bool, norms: int, eps: float,
-                     activation: Activation, device: Any, dtype: Any) -> None:
+    def feed_forward(
+        self,
+        d_model: int,
+        width: int,
+        dropout: float,
+        bias: bool,
+        norm_first: bool,
+        norms: int,
+        eps: float,
+        activation: Activation,
+        device: Any,
+        dtype: Any,
+    ) -> None:
         """Make the parts beside attention, in torch's order."""
         made = {"bias": bias, "device": device, "dtype": dtype}
         self.linear1 = Linear(d_model, width, **made)
@@ -81,15 +95,27 @@ class TransformerEncoderLayer(Layer):
     `src_mask` (L, S) and `src_key_padding_mask` (N, S) are those of `MultiheadAttention`.
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Activation = functional.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype)
         self.feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 2, layer_norm_eps, activation, device, dtype)
 
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                is_causal: bool = False) -> Tensor:
+    def forward(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
         padding = canonical(src_key_padding_mask, "src_key_padding_mask", src, src_mask, "src_mask")
         mask = canonical(src_mask, "src_mask", src)
 
@@ -107,24 +133,45 @@ class TransformerEncoderLayer(Layer):
 class TransformerDecoderLayer(Layer):
     """Self-attention, attention to the encoder's output, and two linear layers, each added to its input and normalized."""
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Activation = functional.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         for name in ("self_attn", "multihead_attn"):
-            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device,
-                                                   dtype=dtype))
+            setattr(
+                self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, device=device, dtype=dtype)
+            )
         self.feed_forward(d_model, dim_feedforward, dropout, bias, norm_first, 3, layer_norm_eps, activation, device, dtype)
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         def attended(x: Tensor) -> Tensor:
             return self.dropout1(self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)[0])
 
         def across(x: Tensor) -> Tensor:
-            return self.dropout2(self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
-                                                     is_causal=memory_is_causal)[0])
+            return self.dropout2(
+                self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal)[0]
+            )
 
         x = tgt
         if self.norm_first:
@@ -145,8 +192,7 @@ def unnested(layer: Module) -> str:
     known = layer.activation in (functional.relu, functional.gelu) or isinstance(layer.activation, (ReLU, GELU))
     reasons = (
         (layer.norm_first, "norm_first was True"),
-        (not attention.batch_first,
-         "self_attn.batch_first was not True(use batch_first for better inference performance)"),
+        (not attention.batch_first, "self_attn.batch_first was not True(use batch_first for better inference performance)"),
         (not attention._qkv_same_embed_dim, "self_attn._qkv_same_embed_dim was not True"),
         (attention.in_proj_bias is None, "self_attn was passed bias=False"),
         (not known, "activation_relu_or_gelu was not True"),
@@ -163,19 +209,27 @@ class TransformerEncoder(Module):
     with padding at the end only and no other mask.
     """
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
-                 mask_check: bool = True) -> None:
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = ModuleList([deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm, self.mask_check = num_layers, norm, mask_check
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
         if enable_nested_tensor and (why := unnested(encoder_layer)):
-            warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", UserWarning,
-                          stacklevel=2)
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", UserWarning, stacklevel=2
+            )
             self.use_nested_tensor = False
 
-    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                is_causal: bool | None = None) -> Tensor:
+    def forward(
+        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
+    ) -> Tensor:
         padding = canonical(src_key_padding_mask, "src_key_padding_mask", src, mask, "mask")
         mask = canonical(mask, "mask", src)
         first = self.layers[0]
@@ -183,8 +237,14 @@ class TransformerEncoder(Module):
         x = src
         for layer in self.layers:
             x = layer(x, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        if (padding is not None and mask is None and self.use_nested_tensor and not first.training and src.dim() == 3
-                and not (is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())))):
+        if (
+            padding is not None
+            and mask is None
+            and self.use_nested_tensor
+            and not first.training
+            and src.dim() == 3
+            and not (is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters())))
+        ):
             hidden = padding != 0
             if not self.mask_check or not bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
                 x = x.masked_fill(hidden.unsqueeze(-1), 0.0)
@@ -199,49 +259,106 @@ class TransformerDecoder(Module):
         self.layers = ModuleList([deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         causal = is_causal_mask(tgt_mask, tgt_is_causal, tgt, self.layers[0].self_attn.batch_first)
         x = tgt
         for layer in self.layers:
-            x = layer(x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                      memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal, memory_is_causal=memory_is_causal)
+            x = layer(
+                x,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=causal,
+                memory_is_causal=memory_is_causal,
+            )
         return x if self.norm is None else self.norm(x)
 
 
 class Transformer(Module):
     """An encoder, and a decoder that attends to its output."""
 
-    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-                 dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = functional.relu,
-                 custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = functional.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         each = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
-        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
-            TransformerEncoderLayer(*each, **made), num_encoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made))
-        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
-            TransformerDecoderLayer(*each, **made), num_decoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made))
+        self.encoder = (
+            custom_encoder
+            if custom_encoder is not None
+            else TransformerEncoder(
+                TransformerEncoderLayer(*each, **made), num_encoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made)
+            )
+        )
+        self.decoder = (
+            custom_decoder
+            if custom_decoder is not None
+            else TransformerDecoder(
+                TransformerDecoderLayer(*each, **made), num_decoder_layers, LayerNorm(d_model, eps=layer_norm_eps, **made)
+            )
+        )
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         axis = 0 if self.batch_first else 1
         if src.dim() == 3 and src.shape[axis] != tgt.shape[axis]:
             raise RuntimeError("the batch number of src and tgt must be equal")
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
-                            memory_is_causal=memory_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

@@ -1,4 +1,5 @@
 """Layers that change a picture's resolution or its arrangement: upsampling, pixel and channel shuffles, sliding blocks."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,25 +8,41 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
 from gradlab.nn.modules.described import Described
 
-__all__ = ["ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
-           "UpsamplingNearest2d"]
+__all__ = [
+    "ChannelShuffle",
+    "Fold",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]
 
 
 class Upsample(Described):
     """`interpolate` to a size, or by a factor."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-                 recompute_scale_factor: bool | None = None) -> None:
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
-        self.scale_factor = (tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple)
-                             else float(scale_factor) if scale_factor else None)
+        self.scale_factor = (
+            tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple) else float(scale_factor) if scale_factor else None
+        )
         self.mode, self.align_corners, self.recompute_scale_factor = mode, align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        return functional.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
-                                      self.recompute_scale_factor)
+        return functional.interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
 
     def extra_repr(self) -> str:
         target = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"

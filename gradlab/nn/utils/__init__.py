@@ -1,4 +1,5 @@
 """`gradlab.nn.utils`: gradients clipped, parameters as one vector, sequences padded."""
+
 from gradlab.core.errors import names_of as _names_of
 from gradlab.nn.utils import rnn
 from gradlab.nn.utils.clip_grad import *

@@ -1,4 +1,5 @@
 """Gradients made smaller, in place, between `backward` and the optimizer's step."""
+
 from __future__ import annotations
 
 import math
@@ -46,9 +47,11 @@ def euclidean(arrays: list[np.ndarray]) -> Tensor:
 def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor:
     """The norm, unless it is to be refused."""
     if error_if_nonfinite and not total.isfinite():
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
-                           "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-                           "`error_if_nonfinite=False`")
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
     return total
 
 
@@ -56,14 +59,19 @@ def checked(total: Tensor, norm_type: float, error_if_nonfinite: bool) -> Tensor
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients by max_norm / total_norm if that makes them smaller."""
     scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    if not scale.is_cuda and scale.item() == 1:                       # on a GPU the question would cost more than the product
+    if not scale.is_cuda and scale.item() == 1:  # on a GPU the question would cost more than the product
         return
     for gradient in gradients(parameters):
         gradient.mul_(scale.to(gradient.device))
 
 
-def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
-                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Scale the gradients so that the norm of all of them together is at most `max_norm`. Returns the norm before that."""
     if isinstance(parameters, Tensor):
         given = [parameters]
@@ -76,11 +84,19 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     return total
 
 
-def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
-                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Deprecated: use clip_grad_norm_."""
-    warnings.warn("`gradlab.nn.utils.clip_grad_norm` is now deprecated in favor of `gradlab.nn.utils.clip_grad_norm_`.",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`gradlab.nn.utils.clip_grad_norm` is now deprecated in favor of `gradlab.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)
 
 

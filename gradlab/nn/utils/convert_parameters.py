@@ -1,4 +1,5 @@
 """All parameters as one vector, and back."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -22,5 +23,5 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     at = 0
     for parameter in parameters:
         count = parameter.numel()
-        parameter.data = constant(vec.array[at:at + count].reshape(parameter.shape))
+        parameter.data = constant(vec.array[at : at + count].reshape(parameter.shape))
         at += count

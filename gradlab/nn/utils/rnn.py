@@ -1,4 +1,5 @@
 """Sequences of several lengths in one tensor."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -10,8 +11,9 @@ from gradlab.nn.functional.padding import pad
 __all__ = ["pad_sequence", "unpad_sequence"]
 
 
-def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0,
-                 padding_side: str = "right") -> Tensor:
+def pad_sequence(
+    sequences: Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
     """Sequences (Lᵢ, …) as one tensor (max L, batch, …), or (batch, max L, …) with `batch_first`, padded at the end ("right")
     or at the front ("left")."""
     if not isinstance(sequences, Iterable):
@@ -29,10 +31,11 @@ def pad_sequence(sequences: Iterable[Tensor], batch_first: bool = False, padding
             return x
         ends = (0, lacking) if padding_side == "right" else (lacking, 0)
         return pad(x, (*(0, 0) * (x.ndim - 1), *ends), value=padding_value)
+
     return stack([padded(x) for x in given], 0 if batch_first else 1)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences that pad_sequence joined, of the given lengths."""
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [sequence[:int(length)] for sequence, length in zip(batch, lengths, strict=True)]
+    return [sequence[: int(length)] for sequence, length in zip(batch, lengths, strict=True)]

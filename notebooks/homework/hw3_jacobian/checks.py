@@ -3,6 +3,7 @@
 Functions and points are drawn anew for each seed, in float64, and compared with central differences: no derivative of the
 library's own is taken for granted. How the numbers were come by is counted: each call of f, each sweep through it, either way.
 """
+
 import numpy as np
 
 import gradlab as gl
@@ -10,10 +11,22 @@ from gradlab.homework import Homework, Student, central_differences
 
 homework = Homework("Homework 3, the Jacobian row by row")
 
-WHOLE = ("gradlab.jacobian", "gradlab.hessian", "gradlab.func.jacrev", "gradlab.func.jacfwd", "gradlab.func.hessian",
-         "gradlab.func.linearize", "gradlab.vmap", "gradlab.autograd.functional.jacobian", "gradlab.autograd.functional.hessian",
-         "gradlab.autograd.sweeps.rows", "gradlab.autograd.sweeps.columns")
+WHOLE = (
+    "gradlab.jacobian",
+    "gradlab.hessian",
+    "gradlab.func.jacrev",
+    "gradlab.func.jacfwd",
+    "gradlab.func.hessian",
+    "gradlab.func.linearize",
+    "gradlab.vmap",
+    "gradlab.autograd.functional.jacobian",
+    "gradlab.autograd.functional.hessian",
+    "gradlab.autograd.sweeps.rows",
+    "gradlab.autograd.sweeps.columns",
+)
 PRODUCTS = ("gradlab.func.vjp", "gradlab.autograd.functional")
+
+
 def smooth(student: Student, outputs: int, inputs: int):
     """A function of R^inputs to R^outputs whose Jacobian has no zero and no symmetry."""
     weight = gl.tensor(student.random.uniform(0.5, 1.5, (outputs, inputs)))
@@ -22,6 +35,7 @@ def smooth(student: Student, outputs: int, inputs: int):
     def f(x):
         x = x.reshape(-1)
         return gl.tanh(weight @ x) + (weight @ (x * x)) * (mixed @ gl.sin(x))
+
     return f
 
 
@@ -36,7 +50,7 @@ def sizes(student: Student) -> tuple[int, int]:
 
 
 def counted(count: int, what: str) -> str:
-    """"1 row", "3 rows"."""
+    """ "1 row", "3 rows"."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
@@ -45,7 +59,8 @@ def done(uses) -> str:
     rows, columns = sum(uses.pulls), sum(uses.pushes)
     batch = lambda sweeps: f" in {counted(len(sweeps), 'sweep')}" if 0 < len(sweeps) < sum(sweeps) else ""  # noqa: E731
     swept = [f"{counted(rows, 'row')} swept backward{batch(uses.pulls)}"] * bool(rows) + [
-        f"{counted(columns, 'column')} swept forward{batch(uses.pushes)}"] * bool(columns)
+        f"{counted(columns, 'column')} swept forward{batch(uses.pushes)}"
+    ] * bool(columns)
     return " and ".join(swept) or "no sweep ran through f"
 
 
@@ -86,13 +101,25 @@ def by_rows(student: Student) -> None:
         right, changed, otherwise = right and good, changed or answer.changed, otherwise or but
         if m < n:
             wrong = but or ("" if answer.uses.pulls == [1] * m else f"{done(answer.uses)}, for {m} outputs")
-            price(student, 6, "one backward call a row", good, wrong,
-                  "each call of `backward` gives one row: which weights pick it?", f"{m} for {m} outputs")
+            price(
+                student,
+                6,
+                "one backward call a row",
+                good,
+                wrong,
+                "each call of `backward` gives one row: which weights pick it?",
+                f"{m} for {m} outputs",
+            )
     f, x = smooth(student, few, 6), point(student, 2, 3)
     expected = central_differences(f, x)
     answer = jacobian(f, x)
-    student.close(4, f"an input of shape (2, 3), so {few} by 6", answer, expected,
-                  hint="a column for each element of x, in the order of `x.reshape(-1)`.")
+    student.close(
+        4,
+        f"an input of shape (2, 3), so {few} by 6",
+        answer,
+        expected,
+        hint="a column for each element of x, in the order of `x.reshape(-1)`.",
+    )
     f, x = smooth(student, more, few), point(student, few).requires_grad_()
     x.grad = gl.ones_like(x)
     expected = central_differences(f, x)
@@ -102,8 +129,13 @@ def by_rows(student: Student) -> None:
     if not right or otherwise:
         student.check(4, what, False, f"it counts once the numbers are right{' and come from sweeps' if right else ''}")
     elif changed:
-        student.check(4, what, False, f"x itself was changed: {changed}",
-                      "work on a tensor of your own: a copy, without history, that asks for a gradient.")
+        student.check(
+            4,
+            what,
+            False,
+            f"x itself was changed: {changed}",
+            "work on a tensor of your own: a copy, without history, that asks for a gradient.",
+        )
     elif student.close(0, "an x that requires a gradient and has one", first, expected):
         same = np.array_equal(np.asarray(first.value), np.asarray(again.value))
         student.check(4, what, same, "the second call gives other numbers", "what do you keep between calls?")
@@ -119,8 +151,12 @@ def by_columns(student: Student) -> None:
         expected = central_differences(f, x)
         answer = jacobian(f, x)
         uses = answer.uses
-        right = student.close(3, f"{m} by {n}", answer, expected,
-                              hint="u = (0, 1, 0, …) gives the column that belongs to the second input.") and right
+        right = (
+            student.close(
+                3, f"{m} by {n}", answer, expected, hint="u = (0, 1, 0, …) gives the column that belongs to the second input."
+            )
+            and right
+        )
         if uses.elsewhere:
             otherwise = "no sweep: these are difference quotients" if not uses.sweeps else "these are difference quotients"
         elif uses.pulls or not uses.pushes:
@@ -141,20 +177,26 @@ def batch(student: Student) -> None:
     expected = np.asarray(V) @ central_differences(f, x)
     answer = mixes(f, x, V)
     but = backward_only(answer.uses)
-    right = student.close(4, f"{k} weight vectors, {m} outputs, {n} inputs", answer, expected,
-                          hint="row i of the answer belongs to row i of V.")
+    right = student.close(
+        4, f"{k} weight vectors, {m} outputs, {n} inputs", answer, expected, hint="row i of the answer belongs to row i of V."
+    )
     hint = "`gl.autograd.grad(…, is_grads_batched=True)` takes all of V at once."
     price(student, 8, "swept backward", right, but, hint, done(answer.uses))
-    price(student, 8, "all in one sweep", right, but or ("" if answer.uses.pulls == [k] else
-                                                         f"{done(answer.uses)}: {counted(len(answer.uses.pulls), 'sweep')}"),
-          hint, "1 sweep")
+    price(
+        student,
+        8,
+        "all in one sweep",
+        right,
+        but or ("" if answer.uses.pulls == [k] else f"{done(answer.uses)}: {counted(len(answer.uses.pulls), 'sweep')}"),
+        hint,
+        "1 sweep",
+    )
     left_as_it_was(student, answer)
 
 
 @homework.exercise(4, "The cheaper way", points=15)
 def choice(student: Student) -> None:
-    jacobian = student.function("jacobian", forbidden=WHOLE, given={
-        "jacobian_by_rows": "rows", "jacobian_by_columns": "columns"})
+    jacobian = student.function("jacobian", forbidden=WHOLE, given={"jacobian_by_rows": "rows", "jacobian_by_columns": "columns"})
     few, more = sizes(student)
     for m, n in ((few, 6 + more), (6 + more, few)):
         f, x = smooth(student, m, n), point(student, n)
@@ -163,8 +205,15 @@ def choice(student: Student) -> None:
         uses = answer.uses
         right = student.close(3, f"{m} by {n}", answer, expected)
         wrong = "these are difference quotients" if uses.elsewhere else done(uses) if not 0 < uses.sweeps <= min(m, n) else ""
-        price(student, 4.5, f"{m} by {n}: at most {counted(min(m, n), 'sweep')}", right, wrong,
-              "a row costs one sweep, and so does a column: of which are there fewer?", done(uses))
+        price(
+            student,
+            4.5,
+            f"{m} by {n}: at most {counted(min(m, n), 'sweep')}",
+            right,
+            wrong,
+            "a row costs one sweep, and so does a column: of which are there fewer?",
+            done(uses),
+        )
 
 
 @homework.exercise(5, "Forgetting, on purpose", points=15)
@@ -175,16 +224,28 @@ def forgetting(student: Student) -> None:
     expected, said = central_differences(f, x).sum(0), second_call(f, x).partition(". ")[0]
     answer = summed(f, x)
     but = backward_only(answer.uses)
-    right = student.close(5, f"the sum of {m} rows", answer, expected, hint="which weights v make vᵀJ the sum of all rows?",
-                          but=but)
-    price(student, 4, "in one backward call", right, but or ("" if answer.uses.pulls == [1] else done(answer.uses)),
-          "rows add up when their weights do.", "1 call")
+    right = student.close(
+        5, f"the sum of {m} rows", answer, expected, hint="which weights v make vᵀJ the sum of all rows?", but=but
+    )
+    price(
+        student,
+        4,
+        "in one backward call",
+        right,
+        but or ("" if answer.uses.pulls == [1] else done(answer.uses)),
+        "rows add up when their weights do.",
+        "1 call",
+    )
     left_as_it_was(student, answer)
     message = student.function("message_of_the_second_call")(f, x).value
-    student.check(6, "what the second call says", isinstance(message, str) and message.startswith(said),
-                  "this is not the text of the error" if isinstance(message, str) else
-                  "a str was expected: `str(error)`", "call `backward` twice without retain_graph, and catch the RuntimeError.",
-                  "word for word")
+    student.check(
+        6,
+        "what the second call says",
+        isinstance(message, str) and message.startswith(said),
+        "this is not the text of the error" if isinstance(message, str) else "a str was expected: `str(error)`",
+        "call `backward` twice without retain_graph, and catch the RuntimeError.",
+        "word for word",
+    )
 
 
 def second_call(f, x) -> str:

@@ -1,4 +1,5 @@
 """requires_grad, grad_fn, leaves, accumulation, detach and no_grad, vector-Jacobian products, and the usual errors."""
+
 import torch
 from torch.autograd import Variable
 
@@ -21,9 +22,9 @@ print(b.grad_fn)
 
 x = torch.tensor([2.0, 3.0], requires_grad=True)
 w = torch.tensor([6.0, 4.0], requires_grad=True)
-Q = 3 * x ** 3 - w ** 2
+Q = 3 * x**3 - w**2
 Q.backward(gradient=torch.tensor([1.0, 1.0]))
-print(9 * x ** 2 == x.grad, -2 * w == w.grad)
+print(9 * x**2 == x.grad, -2 * w == w.grad)
 for attempt in (lambda: Q.sum().backward(), Q.backward, x.numpy, lambda: torch.tensor([1, 2], requires_grad=True)):
     try:
         attempt()
@@ -71,9 +72,9 @@ inp.grad.zero_()
 print(out.grad_fn, out.grad_fn.next_functions[0][0])
 
 x = torch.tensor(3.0, requires_grad=True)
-first, = torch.autograd.grad(x ** 4, x, create_graph=True)
-second, = torch.autograd.grad(first, x, create_graph=True)
-third, = torch.autograd.grad(second, x)
+(first,) = torch.autograd.grad(x**4, x, create_graph=True)
+(second,) = torch.autograd.grad(first, x, create_graph=True)
+(third,) = torch.autograd.grad(second, x)
 print(first, second, third)
 h = (x * 2).tanh()
 h.retain_grad()

@@ -1,4 +1,5 @@
 """A character model's batch norm and softmax taken apart; each intermediate's gradient by hand against autograd."""
+
 import torch
 import torch.nn.functional as F
 
@@ -50,7 +51,7 @@ embcat = emb.view(emb.shape[0], -1)
 hprebn = embcat @ W1 + b1
 bnmeani = 1 / n * hprebn.sum(0, keepdim=True)
 bndiff = hprebn - bnmeani
-bndiff2 = bndiff ** 2
+bndiff2 = bndiff**2
 bnvar = 1 / (n - 1) * (bndiff2).sum(0, keepdim=True)
 bnvar_inv = (bnvar + 1e-5) ** -0.5
 bnraw = bndiff * bnvar_inv
@@ -61,14 +62,33 @@ logit_maxes = logits.max(1, keepdim=True).values
 norm_logits = logits - logit_maxes
 counts = norm_logits.exp()
 counts_sum = counts.sum(1, keepdims=True)
-counts_sum_inv = counts_sum ** -1
+counts_sum_inv = counts_sum**-1
 probs = counts * counts_sum_inv
 logprobs = probs.log()
 loss = -logprobs[range(n), Yb].mean()
 for p in parameters:
     p.grad = None
-for t in [logprobs, probs, counts, counts_sum, counts_sum_inv, norm_logits, logit_maxes, logits, h, hpreact, bnraw, bnvar_inv,
-          bnvar, bndiff2, bndiff, hprebn, bnmeani, embcat, emb]:
+for t in [
+    logprobs,
+    probs,
+    counts,
+    counts_sum,
+    counts_sum_inv,
+    norm_logits,
+    logit_maxes,
+    logits,
+    h,
+    hpreact,
+    bnraw,
+    bnvar_inv,
+    bnvar,
+    bndiff2,
+    bndiff,
+    hprebn,
+    bnmeani,
+    embcat,
+    emb,
+]:
     t.retain_grad()
 loss.backward()
 print(f"{loss.item():.3f}")
@@ -81,7 +101,7 @@ cmp("probs", dprobs, probs)
 dcounts_sum_inv = (counts * dprobs).sum(1, keepdim=True)
 cmp("counts_sum_inv", dcounts_sum_inv, counts_sum_inv)
 dcounts = counts_sum_inv * dprobs
-dcounts_sum = (-counts_sum ** -2) * dcounts_sum_inv
+dcounts_sum = (-(counts_sum**-2)) * dcounts_sum_inv
 cmp("counts_sum", dcounts_sum, counts_sum)
 dcounts += torch.ones_like(counts) * dcounts_sum
 cmp("counts", dcounts, counts)
@@ -97,7 +117,7 @@ dW2 = h.T @ dlogits
 cmp("h", dh, h)
 cmp("W2", dW2, W2)
 cmp("b2", dlogits.sum(0), b2)
-dhpreact = (1.0 - h ** 2) * dh
+dhpreact = (1.0 - h**2) * dh
 cmp("hpreact", dhpreact, hpreact)
 cmp("bngain", (bnraw * dhpreact).sum(0, keepdim=True), bngain)
 cmp("bnbias", dhpreact.sum(0, keepdim=True), bnbias)

@@ -1,4 +1,5 @@
 """The cross-correlation loss of two views, written as research code writes it: in place through the diagonal."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """A small convolutional classifier and an attention block from functions: shapes, losses, gradients' norms."""
+
 import math
 
 import torch

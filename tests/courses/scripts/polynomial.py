@@ -1,4 +1,5 @@
 """Fit y = sin(x) by a cubic: first with gradients by hand, then with autograd, then with a custom power basis."""
+
 import math
 
 import torch
@@ -14,20 +15,20 @@ a, b, c, d = (torch.randn((), device=device, dtype=dtype) for _ in range(4))
 print(a, b, c, d)
 learning_rate = 1e-6
 for t in range(200):
-    y_pred = a + b * x + c * x ** 2 + d * x ** 3
+    y_pred = a + b * x + c * x**2 + d * x**3
     loss = (y_pred - y).pow(2).sum().item()
     if t % 50 == 49:
         print(t, f"{loss:.2f}")
     grad_y_pred = 2.0 * (y_pred - y)
     a -= learning_rate * grad_y_pred.sum()
     b -= learning_rate * (grad_y_pred * x).sum()
-    c -= learning_rate * (grad_y_pred * x ** 2).sum()
-    d -= learning_rate * (grad_y_pred * x ** 3).sum()
+    c -= learning_rate * (grad_y_pred * x**2).sum()
+    d -= learning_rate * (grad_y_pred * x**3).sum()
 print(f"Result: y = {a.item():.4f} + {b.item():.4f} x + {c.item():.4f} x^2 + {d.item():.4f} x^3")
 
 a, b, c, d = (torch.randn((), device=device, dtype=dtype, requires_grad=True) for _ in range(4))
 for t in range(200):
-    y_pred = a + b * x + c * x ** 2 + d * x ** 3
+    y_pred = a + b * x + c * x**2 + d * x**3
     loss = (y_pred - y).pow(2).sum()
     if t % 50 == 49:
         print(t, f"{loss.item():.2f}")

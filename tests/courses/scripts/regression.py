@@ -1,4 +1,5 @@
 """Linear and softmax regression from scratch: data, batches, model, loss, stochastic gradient descent."""
+
 import random
 
 import torch
@@ -16,7 +17,7 @@ def data_iter(batch_size, features, labels):
     indices = list(range(len(features)))
     random.shuffle(indices)
     for i in range(0, len(features), batch_size):
-        batch = torch.tensor(indices[i: min(i + batch_size, len(features))])
+        batch = torch.tensor(indices[i : min(i + batch_size, len(features))])
         yield features[batch], labels[batch]
 
 

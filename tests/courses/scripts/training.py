@@ -1,4 +1,5 @@
 """Modules, optimizers, schedulers and data loaders, as a first training course uses them."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

@@ -3,6 +3,7 @@
 Gradients at NaN are left out where torch's own vectorised and scalar loops disagree about them (hardtanh, elu, the shrinks,
 hardswish): values at NaN are compared under detach.
 """
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, U, V, given
@@ -135,7 +136,9 @@ AT_NAN = """
 ROWS = [
     *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], EVERY),
     *given({"x": N(3, 4)}, TWINS),
-    *given({"x": N(70, 70)}, """
+    *given(
+        {"x": N(70, 70)},
+        """
         F.leaky_relu(x, -0.1)
         F.elu(x, 0.5)
         F.hardswish(x)
@@ -143,38 +146,64 @@ ROWS = [
         F.softplus(x, threshold=1)
         F.threshold(x, 0.1, 3)
         F.prelu(x, x[0, :1] * 0.2)
-    """),
+    """,
+    ),
     *given({"x": V([-6, -3, -1, -0.5, -0.0, 0, 0.5, 1, 3, 6, 20, 40, 1000, -1000, float("inf"), -float("inf")])}, BENDS),
-    *given({"x": V([-3, 3, -4, 4, 0, 2.5])}, """
+    *given(
+        {"x": V([-3, 3, -4, 4, 0, 2.5])},
+        """
         # in float32: torch multiplies by a sixth in float32 always
         x = x.detach().float().requires_grad_(); y = F.hardsigmoid(x); y.backward(torch.ones_like(y)); [y.detach(), x.grad]
         F.hardsigmoid(x.detach().clone(), inplace=True)
         F.hardsigmoid(x).grad_fn.name()
-    """),
+    """,
+    ),
     *given({"x": V([float("nan"), 1, -1])}, AT_NAN),
-    *given([{"x": N(2, 3, 4), "w": U(3)}, {"x": N(2, 3), "w": U(3)}, {"x": N(5), "w": U(1)}, {"x": N(2, 3), "w": U(1)},
-            {"x": N(2, 3), "w": U()}, {"x": N(), "w": U(1)}, {"x": V([-1, 2, float("inf")]), "w": U(1)}], """
+    *given(
+        [
+            {"x": N(2, 3, 4), "w": U(3)},
+            {"x": N(2, 3), "w": U(3)},
+            {"x": N(5), "w": U(1)},
+            {"x": N(2, 3), "w": U(1)},
+            {"x": N(2, 3), "w": U()},
+            {"x": N(), "w": U(1)},
+            {"x": V([-1, 2, float("inf")]), "w": U(1)},
+        ],
+        """
         F.prelu(x, w)
         F.prelu(input=x, weight=w)
         torch.prelu(x, w)
         x.prelu(w)
-    """),
-    *given({"x": V([0.0, -1, 2, float("inf")]), "w": U(1)}, """
+    """,
+    ),
+    *given(
+        {"x": V([0.0, -1, 2, float("inf")]), "w": U(1)},
+        """
         y = F.prelu(x, w); y.backward(torch.ones_like(y)); [y.detach(), x.grad, w.grad]
-    """),
-    *given([{"x": N(2, 3), "w": U(2)}, {"x": N(2, 3), "w": U(3, 1)}, {"x": N(), "w": U(3)}, {"x": N(3), "w": U(3)}],
-           "F.prelu(x, w)"),
-    *given([{"x": N(4, 6)}, {"x": N(2, 0)}, {"x": N(2, 4, 6)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(2, 3), "w": U(2)}, {"x": N(2, 3), "w": U(3, 1)}, {"x": N(), "w": U(3)}, {"x": N(3), "w": U(3)}], "F.prelu(x, w)"
+    ),
+    *given(
+        [{"x": N(4, 6)}, {"x": N(2, 0)}, {"x": N(2, 4, 6)}],
+        """
         F.glu(x)
         F.glu(x, 0)
         F.glu(x, dim=1)
         F.glu(x, -2)
-    """),
-    *given([{"x": N(3, 3)}, {"x": N()}], """
+    """,
+    ),
+    *given(
+        [{"x": N(3, 3)}, {"x": N()}],
+        """
         F.glu(x)
         F.glu(x, 7)
-    """),
-    *given([{"x": N(2, 3)}, {"x": N(2, 3, 2)}, {"x": N(4)}, {"x": N()}, {"x": N(2, 1, 3, 2)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(2, 3)}, {"x": N(2, 3, 2)}, {"x": N(4)}, {"x": N()}, {"x": N(2, 1, 3, 2)}],
+        """
         F.softmax(x)
         F.softmin(x)
         F.log_softmax(x)
@@ -184,8 +213,11 @@ ROWS = [
         F.log_softmax(x, 0)
         F.softmax(x, 0, dtype=torch.float64)
         F.softmax(x, dim=9)
-    """),
-    *given([{"x": N(3, 4)}, {"x": N(2, 3, 2)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(3, 4)}, {"x": N(2, 3, 2)}],
+        """
         t = torch.manual_seed(3); F.gumbel_softmax(x)
         t = torch.manual_seed(3); F.gumbel_softmax(x, tau=0.5, dim=0)
         t = torch.manual_seed(3); F.gumbel_softmax(x, 2, hard=True)
@@ -196,8 +228,12 @@ ROWS = [
         t = torch.manual_seed(3); y = F.rrelu_(x * 1, training=True); y.sum().backward(); [y.detach(), x.grad, y.grad_fn.name()]
         F.rrelu(x, 0.5, 0.1)
         F.rrelu(x, 0.5, 0.1, training=True)
-    """),
-    *given([{"x": I(3, 4)}, {"x": B(3, 4)}], EVERY + """
+    """,
+    ),
+    *given(
+        [{"x": I(3, 4)}, {"x": B(3, 4)}],
+        EVERY
+        + """
         F.hardsigmoid(x)
         F.hardtanh(x, -2.5, 3)
         F.threshold(x, 1.5, 2.5)
@@ -208,8 +244,11 @@ ROWS = [
         F.prelu(x, x[0, :1])
         F.hardtanh(x.clone(), inplace=True)
         F.leaky_relu(x.clone(), inplace=True)
-    """),
-    *given({"x": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4)},
+        """
         F.hardtanh(x, 2, 1)
         F.gelu(x, approximate="erf")
         F.softshrink(x, -1)
@@ -227,5 +266,6 @@ ROWS = [
         F.softplus(x, 0.0)
         F.elu(x, 0)
         F.elu(x, -1.5)
-    """),
+    """,
+    ),
 ]

@@ -1,4 +1,5 @@
 """Arithmetic, element by element; errors and edge values."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,7 +11,9 @@ SHAPES = [{"x": N(3, 4), "y": N(4)}, {"x": N(), "y": N(2, 1)}, {"x": N(0, 3), "y
 WHOLE = {"x": I(3, 4), "y": I(4, low=1, high=5)}
 
 ROWS = [
-    *given(SHAPES, """
+    *given(
+        SHAPES,
+        """
         torch.add(x, y)
         torch.add(x, y, alpha=2)
         torch.add(input=x, other=y, alpha=-0.5)
@@ -55,8 +58,11 @@ ROWS = [
         x.square() + y
         x - y * 2 + 1
         torch.nextafter(x, y)
-    """),
-    *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}, {"x": V([-2, -1, -0.5, 0, 0.5, 1, 2, nan, inf, -inf])}], """
+    """,
+    ),
+    *given(
+        [{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}, {"x": V([-2, -1, -0.5, 0, 0.5, 1, 2, nan, inf, -inf])}],
+        """
         x + 2
         2 + x
         x - 0.5
@@ -115,8 +121,11 @@ ROWS = [
         torch.xlogy(2, x)
         torch.xlogy(0, x)
         torch.lerp(x, x * 2, 0.25)
-    """),
-    *given(EDGES, """
+    """,
+    ),
+    *given(
+        EDGES,
+        """
         x + y
         x - y
         x * y
@@ -150,8 +159,11 @@ ROWS = [
         torch.heaviside(x.detach(), y.detach())
         torch.signbit(torch.nan_to_num(x % y))
         torch.signbit(torch.nan_to_num(x.detach() // y.detach()))
-    """),
-    *given([{"x": U(3, 4), "y": U(4)}], """
+    """,
+    ),
+    *given(
+        [{"x": U(3, 4), "y": U(4)}],
+        """
         x ** y
         torch.pow(x, y)
         torch.pow(input=x, exponent=y)
@@ -234,8 +246,11 @@ ROWS = [
         torch.float_power(x.detach(), 2, out=torch.empty(0, dtype=torch.float64))
         torch.square(x.detach(), out=torch.empty(0, dtype=x.dtype))
         torch.maximum(x.detach(), y.detach(), out=torch.empty(0, dtype=x.dtype))
-    """),
-    *given([WHOLE, {"x": I(), "y": I(3, low=1, high=4)}], """
+    """,
+    ),
+    *given(
+        [WHOLE, {"x": I(), "y": I(3, low=1, high=4)}],
+        """
         x + y
         x - y
         x * y
@@ -323,8 +338,11 @@ ROWS = [
         torch.div(x, 0, rounding_mode='trunc')
         torch.div(x, 0)
         x // (y * 0)
-    """),
-    *given([{"x": N(2, 3), "i": I(3), "b": B(2, 3)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(2, 3), "i": I(3), "b": B(2, 3)}],
+        """
         x + i
         i + x
         x * b
@@ -393,8 +411,11 @@ ROWS = [
         torch.where(b, x, i)
         b.clone().add_(1)
         b.clone().sub_(b)
-    """),
-    *given({"x": N(2, 3), "y": N(4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3), "y": N(4)},
+        """
         x + y
         x * torch.ones(3, 3)
         torch.maximum(x, y)
@@ -447,5 +468,6 @@ ROWS = [
         torch.neg([1])
         torch.reciprocal('a')
         torch.rsub(2, x)
-    """),
+    """,
+    ),
 ]

@@ -1,4 +1,5 @@
 """Losses over class indices: nll_loss, cross_entropy and the margins."""
+
 from __future__ import annotations
 
 from operators.spelling import N, U, V, given
@@ -10,22 +11,32 @@ def with_gradient(*lines):
 
 
 ROWS = [
-    *given({"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)}, with_gradient(
-        'F.multi_margin_loss(x, y)',
-        'F.multi_margin_loss(x, y, p=2)',
-        'F.multi_margin_loss(x, y, margin=0.3, reduction="sum")',
-        'F.multi_margin_loss(x, y, 2, 0.5, w.detach(), reduction="none")',
-        'F.multi_margin_loss(x, y, weight=w.detach())',
-        'F.multi_margin_loss(x[0], y[0])',
-        'F.multi_margin_loss(x[0], y[:1], reduction="none")',
-        'F.multi_margin_loss(x, y, size_average=False)')),
-    *given({"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")}, with_gradient(
-        'F.multilabel_margin_loss(x, y)',
-        'F.multilabel_margin_loss(x, y, reduction="sum")',
-        'F.multilabel_margin_loss(x, y, reduction="none")',
-        'F.multilabel_margin_loss(x[0], y[1])',
-        'F.multilabel_margin_loss(x, y, size_average=False)')),
-    *given({"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)}, """
+    *given(
+        {"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)},
+        with_gradient(
+            "F.multi_margin_loss(x, y)",
+            "F.multi_margin_loss(x, y, p=2)",
+            'F.multi_margin_loss(x, y, margin=0.3, reduction="sum")',
+            'F.multi_margin_loss(x, y, 2, 0.5, w.detach(), reduction="none")',
+            "F.multi_margin_loss(x, y, weight=w.detach())",
+            "F.multi_margin_loss(x[0], y[0])",
+            'F.multi_margin_loss(x[0], y[:1], reduction="none")',
+            "F.multi_margin_loss(x, y, size_average=False)",
+        ),
+    ),
+    *given(
+        {"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")},
+        with_gradient(
+            "F.multilabel_margin_loss(x, y)",
+            'F.multilabel_margin_loss(x, y, reduction="sum")',
+            'F.multilabel_margin_loss(x, y, reduction="none")',
+            "F.multilabel_margin_loss(x[0], y[1])",
+            "F.multilabel_margin_loss(x, y, size_average=False)",
+        ),
+    ),
+    *given(
+        {"x": N(3, 4), "y": V([1, 0, 3], "int64"), "w": U(4)},
+        """
         F.nll_loss(x, y)
         F.nll_loss(x, y, reduction="sum")
         F.nll_loss(x, y, reduction="none")
@@ -120,16 +131,24 @@ ROWS = [
         F.multi_margin_loss(x, y + 1)
         F.multi_margin_loss(x[None], y)
         F.multi_margin_loss(x, y, reduction="average")
-    """),
-    *given({"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "y": V([[1, 0, -1, 2], [3, -1, 0, 1], [-1, 0, 1, 2]], "int64")},
+        """
         F.multilabel_margin_loss(x, y[0])
         F.multilabel_margin_loss(x, y.to(x.dtype))
         F.multilabel_margin_loss(x, y + 3)
         F.multilabel_margin_loss(x, y, reduction="average")
-    """),
-    *given([{"x": N(2, 3, 4), "y": V([[0, 1, 2, 1], [2, 2, 0, 1]], "int64"), "w": U(3)},
+    """,
+    ),
+    *given(
+        [
+            {"x": N(2, 3, 4), "y": V([[0, 1, 2, 1], [2, 2, 0, 1]], "int64"), "w": U(3)},
             {"x": N(2, 3, 2, 2), "y": V([[[0, 1], [2, 1]], [[2, 2], [0, 1]]], "int64"), "w": U(3)},
-            {"x": N(2, 3, 2, 1, 2), "y": V([[[[0, 1]], [[2, 1]]], [[[2, 2]], [[0, 1]]]], "int64"), "w": U(3)}], """
+            {"x": N(2, 3, 2, 1, 2), "y": V([[[[0, 1]], [[2, 1]]], [[[2, 2]], [[0, 1]]]], "int64"), "w": U(3)},
+        ],
+        """
         F.nll_loss(x, y)
         F.nll_loss(x, y, w.detach())
         F.nll_loss(x, y, reduction="none")
@@ -144,17 +163,24 @@ ROWS = [
         F.nll_loss(x, y[:, :1])
         F.nll_loss(x, y + 1)
         F.nll_loss(x, y[0])
-    """),
-    *given({"x": N(0, 4), "y": V([], "int64")}, """
+    """,
+    ),
+    *given(
+        {"x": N(0, 4), "y": V([], "int64")},
+        """
         F.nll_loss(x, y)
         F.nll_loss(x, y, reduction="sum")
         F.nll_loss(x, y, reduction="none")
         F.cross_entropy(x, y)
         F.cross_entropy(x, y, reduction="none")
         F.cross_entropy(x, y, label_smoothing=0.1)
-    """),
-    *given({"x": V([[1.0, 2, 0], [0, 1, 3], [-float("inf"), 0, 1]]), "y": V([1, 0, 2], "int64")}, """
+    """,
+    ),
+    *given(
+        {"x": V([[1.0, 2, 0], [0, 1, 3], [-float("inf"), 0, 1]]), "y": V([1, 0, 2], "int64")},
+        """
         F.cross_entropy(x, y)
         F.cross_entropy(x, y, reduction="none")
-    """),
+    """,
+    ),
 ]

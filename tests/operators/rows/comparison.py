@@ -1,4 +1,5 @@
 """Comparisons, logic, bits, closeness, where."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,34 +13,45 @@ BITS = "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwis
 KINDS = "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal", "signbit", "logical_not"
 
 ROWS = [
-    *given([{"x": N(3, 4), "y": N(4)}, {"x": N(), "y": N(2)}, {"x": N(0, 3), "y": N(3)}, EDGES], [
-        *(f"torch.{name}(x, y)" for name in (*COMPARE, *LOGIC)), *(f"torch.{name}(x)" for name in KINDS)]),
-    *given([{"x": N(3, 4), "i": I(4), "b": B(3, 4)}], [
-        *(f"x.{name}({y})" for name in COMPARE for y in ("0", "0.5", "i", "b")),
-        *(f"i.{name}({y})" for name in COMPARE for y in ("1", "0.5", "True", "b", "i[:1]")),
-        *(f"b.{name}({y})" for name in LOGIC for y in ("i", "x", "b")),
-        *(f"{a}.{name}({y})" for name in BITS for a, y in (("i", "i"), ("b", "b"), ("i", "1"), ("b", "True"), ("i", "b"),
-                                                            ("x", "i"), ("i", "1.5"))),
-        *(f"torch.{name}(i, 'a')" for name in BITS),
-        *(f"{a}.{name}()" for name in KINDS for a in "ib"),
-        *(f"torch.{name}(2, i)" for name in BITS),
-        *(f"torch.{name}(2, 3)" for name in BITS),
-        *(f"torch.{name}(x, 'a')" for name in COMPARE), *(f"torch.{name}(2, x)" for name in COMPARE),
-        *(f"torch.{name}(x, None)" for name in COMPARE[:2]),
-        *(f"x.{name}(torch.ones(3))" for name in (*COMPARE[:2], *LOGIC[:1])),
-        *(f"torch.{name}(x, 2)" for name in LOGIC),
-        *(f"torch.{name}(2.0)" for name in KINDS),
-        *(f"torch.{name}(x, x + 1, out=torch.empty(0, dtype=torch.bool))" for name in (*COMPARE, *LOGIC)),
-        *(f"torch.{name}(x, x, out=torch.empty(3, 4, dtype=x.dtype))" for name in (*COMPARE[:3], *LOGIC)),
-        *(f"torch.{name}(i, i, out=torch.empty(4, dtype=torch.int64))" for name in BITS),
-        *(f"torch.{name}(x, out=torch.empty(0, dtype=torch.bool))" for name in KINDS[3:5] + KINDS[6:]),
-        *(f"x.detach().clone().{name}_(0.5)" for name in COMPARE),
-        *(f"i.clone().{name}_(1)" for name in (*COMPARE, *BITS)),
-        *(f"b.clone().{name}_(b)" for name in (*COMPARE, *LOGIC, *BITS[:3])),
-        *(f"x.detach().clone().{name}_(i)" for name in LOGIC),
-    ]),
+    *given(
+        [{"x": N(3, 4), "y": N(4)}, {"x": N(), "y": N(2)}, {"x": N(0, 3), "y": N(3)}, EDGES],
+        [*(f"torch.{name}(x, y)" for name in (*COMPARE, *LOGIC)), *(f"torch.{name}(x)" for name in KINDS)],
+    ),
+    *given(
+        [{"x": N(3, 4), "i": I(4), "b": B(3, 4)}],
+        [
+            *(f"x.{name}({y})" for name in COMPARE for y in ("0", "0.5", "i", "b")),
+            *(f"i.{name}({y})" for name in COMPARE for y in ("1", "0.5", "True", "b", "i[:1]")),
+            *(f"b.{name}({y})" for name in LOGIC for y in ("i", "x", "b")),
+            *(
+                f"{a}.{name}({y})"
+                for name in BITS
+                for a, y in (("i", "i"), ("b", "b"), ("i", "1"), ("b", "True"), ("i", "b"), ("x", "i"), ("i", "1.5"))
+            ),
+            *(f"torch.{name}(i, 'a')" for name in BITS),
+            *(f"{a}.{name}()" for name in KINDS for a in "ib"),
+            *(f"torch.{name}(2, i)" for name in BITS),
+            *(f"torch.{name}(2, 3)" for name in BITS),
+            *(f"torch.{name}(x, 'a')" for name in COMPARE),
+            *(f"torch.{name}(2, x)" for name in COMPARE),
+            *(f"torch.{name}(x, None)" for name in COMPARE[:2]),
+            *(f"x.{name}(torch.ones(3))" for name in (*COMPARE[:2], *LOGIC[:1])),
+            *(f"torch.{name}(x, 2)" for name in LOGIC),
+            *(f"torch.{name}(2.0)" for name in KINDS),
+            *(f"torch.{name}(x, x + 1, out=torch.empty(0, dtype=torch.bool))" for name in (*COMPARE, *LOGIC)),
+            *(f"torch.{name}(x, x, out=torch.empty(3, 4, dtype=x.dtype))" for name in (*COMPARE[:3], *LOGIC)),
+            *(f"torch.{name}(i, i, out=torch.empty(4, dtype=torch.int64))" for name in BITS),
+            *(f"torch.{name}(x, out=torch.empty(0, dtype=torch.bool))" for name in KINDS[3:5] + KINDS[6:]),
+            *(f"x.detach().clone().{name}_(0.5)" for name in COMPARE),
+            *(f"i.clone().{name}_(1)" for name in (*COMPARE, *BITS)),
+            *(f"b.clone().{name}_(b)" for name in (*COMPARE, *LOGIC, *BITS[:3])),
+            *(f"x.detach().clone().{name}_(i)" for name in LOGIC),
+        ],
+    ),
     *given({"x": N(3, 4), "y": N(4)}, [f"(x * 2).{name}_({other})" for other in ("y.detach()", "0.5") for name in COMPARE[:6]]),
-    *given({"x": N(3, 4), "i": I(4), "b": B(3, 4)}, """
+    *given(
+        {"x": N(3, 4), "i": I(4), "b": B(3, 4)},
+        """
         x == 0
         x != x
         x > 0.5
@@ -127,8 +139,11 @@ ROWS = [
         x.isnan()
         torch.signbit(i)
         torch.signbit(-x)
-    """),
-    *given([EDGES, {"x": V([]), "y": V([])}], """
+    """,
+    ),
+    *given(
+        [EDGES, {"x": V([]), "y": V([])}],
+        """
         torch.isclose(x, y)
         torch.isclose(x, y, equal_nan=True)
         torch.isclose(x, y, rtol=0, atol=0)
@@ -138,9 +153,15 @@ ROWS = [
         torch.where(x > y, x, y)
         torch.where(x == y, x, 0.0)
         torch.where(x == y)
-    """),
-    *given([{"x": N(3, 4), "y": N(4), "b": B(3, 4), "i": I(4)}, {"x": N(), "y": N(2), "b": B(), "i": I(2)},
-            {"x": N(0, 3), "y": N(3), "b": B(1), "i": I(3)}], """
+    """,
+    ),
+    *given(
+        [
+            {"x": N(3, 4), "y": N(4), "b": B(3, 4), "i": I(4)},
+            {"x": N(), "y": N(2), "b": B(), "i": I(2)},
+            {"x": N(0, 3), "y": N(3), "b": B(1), "i": I(3)},
+        ],
+        """
         torch.where(b, x, y)
         torch.where(b, x, 2)
         torch.where(b, 2.5, y)
@@ -160,8 +181,11 @@ ROWS = [
         torch.where(b, x.detach(), y.detach(), out=torch.empty(0, dtype=x.dtype))
         torch.where(b, x, torch.tensor(1.0, dtype=torch.float64))
         torch.where(b, torch.tensor(3), y)
-    """),
-    *given({"x": N(3, 4), "b": B(3, 4), "i": I(4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "b": B(3, 4), "i": I(4)},
+        """
         torch.where(i, x, x)
         torch.where(x, x, x)
         torch.where(b, x)
@@ -171,5 +195,6 @@ ROWS = [
         torch.where(b, x, None)
         torch.where(b, x, torch.ones(3))
         torch.where(b, 'a', 'b')
-    """),
+    """,
+    ),
 ]

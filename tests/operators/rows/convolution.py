@@ -1,4 +1,5 @@
 """Convolutions: strides, padding, dilation, groups, unbatched inputs, and the common mistakes."""
+
 from __future__ import annotations
 
 from operators.spelling import I, N, V, given
@@ -9,7 +10,9 @@ LINE = {"x": N(2, 4, 7), "w": N(6, 4, 3), "b": N(6)}
 BACK = {"x": N(2, 4, 3, 4), "w": N(4, 3, 3, 2), "b": N(3)}
 
 ROWS = [
-    *given(IMAGE, """
+    *given(
+        IMAGE,
+        """
         F.conv2d(x, w)
         F.conv2d(x, w, b)
         torch.conv2d(x, w, b, 2, 1)
@@ -44,22 +47,34 @@ ROWS = [
         F.conv2d(x.int(), w)
         F.conv2d(x, w, b.half())
         F.conv2d(x.half(), w.half(), b)
-    """),
-    *given({"x": N(2, 4, 6, 5), "w": N(6, 4, 3, 3), "b": N(6)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 4, 6, 5), "w": N(6, 4, 3, 3), "b": N(6)},
+        """
         F.conv2d(x, w, b, padding='same')
         F.conv2d(x, w, b, padding='same', dilation=2)
         F.conv2d(x, w, b, 1, 1).relu().sum()
-    """),
-    *given(GROUPED, """
+    """,
+    ),
+    *given(
+        GROUPED,
+        """
         F.conv2d(x, w, b, groups=2)
         F.conv2d(x, w, None, 2, 1, 1, 2)
         F.conv2d(x[:, :2], w, b)
-    """),
-    *given({"x": N(2, 4, 5, 5), "w": N(4, 1, 3, 3), "v": N(8, 1, 2, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 4, 5, 5), "w": N(4, 1, 3, 3), "v": N(8, 1, 2, 2)},
+        """
         F.conv2d(x, w, groups=4, padding=1)
         F.conv2d(x, v, groups=4, stride=2)
-    """),
-    *given(LINE, """
+    """,
+    ),
+    *given(
+        LINE,
+        """
         F.conv1d(x, w)
         torch.conv1d(x, w, b, 2, 1, 2)
         F.conv1d(x[0], w, b)
@@ -68,14 +83,20 @@ ROWS = [
         F.conv1d(x[0, 0], w)
         F.conv1d(x, w[:, :, :, None])
         F.conv1d(x, w, padding=(1,))
-    """),
-    *given({"x": N(1, 2, 3, 4, 3), "w": N(3, 2, 2, 2, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": N(1, 2, 3, 4, 3), "w": N(3, 2, 2, 2, 2)},
+        """
         F.conv3d(x, w)
         torch.conv3d(x, w, stride=(1, 2, 1), padding=1)
         F.conv3d(x[0], w)
         F.conv_transpose3d(x, w.transpose(0, 1), stride=2)
-    """),
-    *given(BACK, """
+    """,
+    ),
+    *given(
+        BACK,
+        """
         F.conv_transpose2d(x, w)
         torch.conv_transpose2d(x, w, b, 2)
         F.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1)
@@ -90,20 +111,30 @@ ROWS = [
         F.conv_transpose2d(x, w, stride=0)
         F.conv_transpose2d(x, w, padding=-1)
         F.conv_transpose2d([1.0], w)
-    """),
-    *given({"x": N(2, 4, 5), "w": N(4, 3, 3), "b": N(3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 4, 5), "w": N(4, 3, 3), "b": N(3)},
+        """
         F.conv_transpose1d(x, w, b)
         torch.conv_transpose1d(x, w, b, 2, 1, 1)
         F.conv_transpose1d(x[0], w)
         F.conv_transpose1d(x, w, groups=4, stride=2)
         F.conv_transpose1d(x, w, stride=2, output_padding=2)
-    """),
-    *given({"x": I(1, 1, 4, 4), "w": I(2, 1, 2, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": I(1, 1, 4, 4), "w": I(2, 1, 2, 2)},
+        """
         F.conv2d(x, w)
         F.conv2d(x, w.float())
-    """),
-    *given({"x": V([[[1.0, float("inf"), 2.0, 3.0, float("nan"), 4.0, 5.0, 6.0]]]), "w": V([[[1.0, 2.0]]])}, """
+    """,
+    ),
+    *given(
+        {"x": V([[[1.0, float("inf"), 2.0, 3.0, float("nan"), 4.0, 5.0, 6.0]]]), "w": V([[[1.0, 2.0]]])},
+        """
         F.conv1d(x, w)
         F.conv1d(x, w, stride=2)
-    """),
+    """,
+    ),
 ]

@@ -1,4 +1,5 @@
 """Making tensors: from data, filled, counted. (What a row makes does not depend on the precision: one of two is kept.)"""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,7 +7,11 @@ from operators.spelling import V, given
 
 INPUTS = {"x": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([1, 2, 3], np.int64), "s": V(1.5), "d": V([1.5, 2.5], np.float64)}
 
-ROWS = [row for row in given(INPUTS, """
+ROWS = [
+    row
+    for row in given(
+        INPUTS,
+        """
     # data
     torch.tensor(1)
     torch.tensor(1.5)
@@ -284,4 +289,7 @@ ROWS = [row for row in given(INPUTS, """
     d.new_zeros()
     d.new_full(2, 3)
     torch.set_default_device('cpu'); a = str(torch.get_default_device()); torch.set_default_device(None); a
-""") if row.dtype == "float32"]
+""",
+    )
+    if row.dtype == "float32"
+]

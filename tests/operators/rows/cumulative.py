@@ -1,4 +1,5 @@
 """Running sums, products and extremes; differences, integrals, slopes, covariances."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, U, V, given
@@ -6,10 +7,17 @@ from operators.spelling import B, I, N, U, V, given
 NAN, INF = float("nan"), float("inf")
 
 ROWS = [
-    *given([{"x": N(3, 4)}, {"x": N(2, 3, 2)}], [
-        f"x.{name}({dim})" for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
-        for dim in ("0", "1", "-1", "dim=-2")]),
-    *given({"x": N(3, 4)}, """
+    *given(
+        [{"x": N(3, 4)}, {"x": N(2, 3, 2)}],
+        [
+            f"x.{name}({dim})"
+            for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")
+            for dim in ("0", "1", "-1", "dim=-2")
+        ],
+    ),
+    *given(
+        {"x": N(3, 4)},
+        """
         torch.cumsum(x, 1)
         torch.cumsum(x, axis=0)
         torch.cumsum(x, 1, dtype=torch.float64)
@@ -98,8 +106,11 @@ ROWS = [
         torch.corrcoef(x[:2])
         torch.corrcoef(x[None])
         torch.corrcoef(x[0])
-    """),
-    *given({"x": N()}, """
+    """,
+    ),
+    *given(
+        {"x": N()},
+        """
         x.cumsum(0)
         x.cumsum(-1)
         x.cumprod(0)
@@ -113,8 +124,11 @@ ROWS = [
         torch.cov(x)
         torch.cumulative_trapezoid(x)
         torch.gradient(x)
-    """),
-    *given([{"x": N(0)}, {"x": N(0, 3)}, {"x": N(1, 3)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(0)}, {"x": N(0, 3)}, {"x": N(1, 3)}],
+        """
         x.cumsum(0)
         x.cumprod(-1).detach()
         x.detach().cummax(0)
@@ -124,8 +138,11 @@ ROWS = [
         torch.diff(x, dim=0)
         torch.trapezoid(x, dim=0)
         torch.cumulative_trapezoid(x, dim=0)
-    """),
-    *given([{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": B(3, 4)}], """
+    """,
+    ),
+    *given(
+        [{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": B(3, 4)}],
+        """
         i.cumsum(1)
         i.cumsum(0, dtype=torch.float32)
         i.cumprod(0)
@@ -138,30 +155,51 @@ ROWS = [
         i.float().cov()
         torch.trapezoid(i)
         torch.cumulative_trapezoid(i)
-    """),
-    *given({"i": I(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"i": I(3, 4)},
+        """
         i.cumsum_(0)
         i.clone().cumprod_(1)
         torch.cov(i)
         torch.corrcoef(i)
         i.cov(correction=0)
-    """),
-    *given([{"x": V([[1.0, 1.0, NAN, 2.0, NAN], [3.0, 3.0, 2.0, 3.0, 4.0]])}, {"x": V([[-INF, 1.0, 2.0, INF, 0.0]])},
-            {"x": V([[-INF, -INF, -INF], [INF, 0.0, -INF]])}, {"x": V([[1000.0, 1000.0, -1000.0], [-1000.0, 0.0, 1.0]])}], """
+    """,
+    ),
+    *given(
+        [
+            {"x": V([[1.0, 1.0, NAN, 2.0, NAN], [3.0, 3.0, 2.0, 3.0, 4.0]])},
+            {"x": V([[-INF, 1.0, 2.0, INF, 0.0]])},
+            {"x": V([[-INF, -INF, -INF], [INF, 0.0, -INF]])},
+            {"x": V([[1000.0, 1000.0, -1000.0], [-1000.0, 0.0, 1.0]])},
+        ],
+        """
         x.cumsum(1)
         x.cummax(1)
         x.cummin(1)
         x.cumprod(1).detach()
         x.logcumsumexp(1).detach()
-    """),
-    *given([{"x": V([[1000.0, 1000.0, -1000.0], [-1000.0, 0.0, 1.0]])}, {"x": N(40)}], """
+    """,
+    ),
+    *given(
+        [{"x": V([[1000.0, 1000.0, -1000.0], [-1000.0, 0.0, 1.0]])}, {"x": N(40)}],
+        """
         x.logcumsumexp(-1)
         x.cumsum(-1)
         x.cummax(-1)
-    """),
-    *given([{"x": V([[2.0, 0.0, 3.0, 5.0], [4.0, 5.0, 6.0, 0.0]])}, {"x": V([3.0, 0.0, 2.0, 0.0, 4.0])}, {"x": V([0.0, 0.0])},
-            {"x": U(17)}], """
+    """,
+    ),
+    *given(
+        [
+            {"x": V([[2.0, 0.0, 3.0, 5.0], [4.0, 5.0, 6.0, 0.0]])},
+            {"x": V([3.0, 0.0, 2.0, 0.0, 4.0])},
+            {"x": V([0.0, 0.0])},
+            {"x": U(17)},
+        ],
+        """
         x.cumprod(-1)
         (x * x).cumprod(0)
-    """),
+    """,
+    ),
 ]

@@ -1,33 +1,47 @@
 """Edges: memory that overlaps, integers at their bounds, windows that share places, and what is empty."""
+
 from operators.spelling import I, N, U, V, given
 
 
 def once_more(start: str, value: str, times: int) -> str:
     """A line that takes the derivative `times` times, and once more."""
     again = "y = torch.autograd.grad(y.sum(), x, create_graph=True)[0]; "
-    return (f"x = {start}.requires_grad_(); y = {value}; {again * times}y.tolist(), y.requires_grad, "
-            "torch.autograd.grad(y.sum(), x)[0].tolist()")
+    return (
+        f"x = {start}.requires_grad_(); y = {value}; {again * times}y.tolist(), y.requires_grad, "
+        "torch.autograd.grad(y.sum(), x)[0].tolist()"
+    )
 
 
 ROWS = [
-    *given({"x": N(2, 3, 3), "w": N(4, 3, 1), "b": N(4)}, """
+    *given(
+        {"x": N(2, 3, 3), "w": N(4, 3, 1), "b": N(4)},
+        """
         F.conv1d(x, w, stride=2, padding=1)
         F.conv1d(x, w, b, stride=2, padding=1)
         F.conv1d(x, w, stride=2, padding=1, dilation=3)
         F.conv1d(x[:, :, :1], w, stride=3, padding=1)
         F.conv_transpose1d(x, w.transpose(0, 1), b, stride=2, padding=1)
         F.conv_transpose1d(x, w.transpose(0, 1), stride=2, padding=1, output_padding=1)
-    """),
-    *given({"x": N(2, 2, 3, 5), "w": N(4, 1, 1, 1), "b": N(4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 2, 3, 5), "w": N(4, 1, 1, 1), "b": N(4)},
+        """
         F.conv2d(x, w, b, stride=2, padding=(1, 2), groups=2)
         F.conv2d(x, w, stride=(1, 2), padding=(0, 2), groups=2)
         F.conv_transpose2d(x, w.reshape(2, 2, 1, 1), b, stride=2, padding=(1, 2))
-    """),
-    *given({"x": N(1, 2, 3, 3, 3), "w": N(2, 2, 1, 1, 1)}, """
+    """,
+    ),
+    *given(
+        {"x": N(1, 2, 3, 3, 3), "w": N(2, 2, 1, 1, 1)},
+        """
         F.conv3d(x, w, stride=2, padding=1)
         F.conv_transpose3d(x, w, stride=2, padding=1)
-    """),
-    *given({}, """
+    """,
+    ),
+    *given(
+        {},
+        """
         F.max_unpool1d(torch.tensor([[1., 2., 3.]]), torch.tensor([[0, 0, 1]]), 2)
         F.max_unpool2d(torch.tensor([[[1., 2.], [3., 4.]]]), torch.tensor([[[0, 0], [1, 1]]]), 2)
         torch.isclose(torch.tensor([2**62, -2**63, 2**63 - 1]), torch.tensor([-2**62, 2**63 - 1, 2**63 - 2]))
@@ -74,16 +88,25 @@ ROWS = [
         torch.rsub(torch.tensor([1]), torch.tensor([3]), alpha=2.5)
         torch.rsub(torch.tensor([True]), torch.tensor([3]), alpha=2)
         torch.masked_fill(torch.zeros(2, dtype=torch.uint8), torch.tensor([True, False]), -1)
-    """),
-    *given({"x": N(3), "y": N(3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3), "y": N(3)},
+        """
         torch.rsub(x, y, alpha=2)
         torch.rsub(x, 3, alpha=2.5)
-    """),
-    *given({"x": I(2, 3), "y": I(2, 2), "w": I(4, 3, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": I(2, 3), "y": I(2, 2), "w": I(4, 3, 2)},
+        """
         F.bilinear(x.int(), y.int(), w.int())
-    """),
+    """,
+    ),
     # Of integers, sizes that cannot be.
-    *given({}, """
+    *given(
+        {},
+        """
         torch.bincount(torch.tensor([2**63 - 1]))
         torch.bincount(torch.tensor([2**62]))
         torch.bincount(torch.tensor([1, 2]), minlength=2**62)
@@ -97,9 +120,12 @@ ROWS = [
         torch.vander(torch.tensor([1., 2.]), 2**62)
         torch.empty_strided((2, 2), (3, -1))
         torch.zeros(3).new_empty_strided((2, 2), (3, -1))
-    """),
+    """,
+    ),
     # `out` shares memory, with itself or with an argument.
-    *given({}, """
+    *given(
+        {},
+        """
         x = torch.arange(4.); torch.gather(x, 0, torch.tensor([3, 2, 1, 0]), out=x)
         x = torch.arange(4.); torch.take(x, torch.tensor([3, 2, 1, 0]), out=x)
         x = torch.arange(4.); torch.index_select(x, 0, torch.tensor([3, 2, 1, 0]), out=x)
@@ -130,22 +156,43 @@ ROWS = [
         x = torch.zeros(1).expand(4); torch.sort(torch.arange(4.), out=(x, torch.zeros(4, dtype=torch.int64)))
         x = torch.zeros(1).expand(4); torch.arange(4, out=x)
         x = torch.zeros(1, 1).expand(2, 2); torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=x)
-    """),
+    """,
+    ),
     # One derivative more than is not 0.
-    *given({}, [once_more(*row) for row in (
-        ("torch.tensor(3.)", "x ** 2", 2), ("torch.tensor(0.)", "x ** 2", 2), ("torch.tensor(3.)", "torch.square(x)", 2),
-        ("torch.tensor(3.)", "x ** 3", 3), ("torch.tensor(0.)", "x ** 3", 3), ("torch.tensor([2., 3.])", "x ** 2 @ x", 3),
-        ("torch.tensor([2., 3.])", "torch.ones(2).scatter_reduce(0, torch.tensor([0, 1]), x, 'prod', include_self=False)", 1))]),
-    *given({"x": N(3, 4), "y": U(3, 4)}, """
+    *given(
+        {},
+        [
+            once_more(*row)
+            for row in (
+                ("torch.tensor(3.)", "x ** 2", 2),
+                ("torch.tensor(0.)", "x ** 2", 2),
+                ("torch.tensor(3.)", "torch.square(x)", 2),
+                ("torch.tensor(3.)", "x ** 3", 3),
+                ("torch.tensor(0.)", "x ** 3", 3),
+                ("torch.tensor([2., 3.])", "x ** 2 @ x", 3),
+                (
+                    "torch.tensor([2., 3.])",
+                    "torch.ones(2).scatter_reduce(0, torch.tensor([0, 1]), x, 'prod', include_self=False)",
+                    1,
+                ),
+            )
+        ],
+    ),
+    *given(
+        {"x": N(3, 4), "y": U(3, 4)},
+        """
         ~ torch.scatter_reduce(x, 1, torch.tensor([[0, 2, 0, 3], [1, 1, 1, 0], [3, 2, 1, 0]]), y, "prod")
         ~ x.detach().scatter_reduce(1, torch.tensor([[0, 2, 0, 3], [1, 1, 1, 0], [3, 2, 1, 0]]), y, "prod", include_self=False)
         torch.take_along_dim(x, torch.tensor([[-1, 0], [-4, 2], [3, 3]]), 1)
         torch.take_along_dim(x, torch.tensor([[-1, 5]]), 1)
         torch.take_along_dim(x, torch.tensor([-1]))
         ~ x.index_fill(1, torch.tensor([3, 1, 1]), y[0, 0])
-    """),
+    """,
+    ),
     # Nothing in it.
-    *given({}, """
+    *given(
+        {},
+        """
         torch.gather(torch.ones(3), 0, torch.tensor([]))
         torch.scatter(torch.ones(3), 0, torch.tensor([]), torch.tensor([]))
         torch.scatter_reduce(torch.ones(3), 0, torch.tensor([]), torch.tensor([]), "prod")
@@ -176,26 +223,38 @@ ROWS = [
         torch.linalg.norm(torch.zeros(0, 3), -1)
         F.batch_norm(torch.zeros(0), torch.zeros(0), torch.zeros(0), training=True)
         F.batch_norm(torch.zeros(0), None, None, torch.ones(1), torch.ones(1), training=True)
-    """),
+    """,
+    ),
     # Matrices of which one triangle is read, integers, and other arguments.
-    *given({"x": V([[1., 5., 2.], [2., 3., 4.], [0., 1., 7.]])}, """
+    *given(
+        {"x": V([[1.0, 5.0, 2.0], [2.0, 3.0, 4.0], [0.0, 1.0, 7.0]])},
+        """
         torch.linalg.pinv(x.detach(), hermitian=True)
         torch.linalg.matrix_rank(x, hermitian=True)
         torch.linalg.pinv(x[:2], hermitian=True)
         ~ torch.linalg.pinv(x + x.mT, hermitian=True)
-    """),
-    *given({"x": N(4, 2), "y": N(4, 3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(4, 2), "y": N(4, 3)},
+        """
         ~ torch.linalg.lstsq(x, y)[:2]
         ~ torch.linalg.lstsq(x, y, driver="gels")[:2]
-    """),
-    *given({"x": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4)},
+        """
         torch.gradient(x, spacing=None)
         F.lp_pool1d(x, inf, 2)
         F.lp_pool1d(x, -inf, 2)
         F.lp_pool2d(x[None], inf, 2)
         ~ F.soft_margin_loss(40 + x, torch.ones_like(x))
-    """),
-    *given({}, """
+    """,
+    ),
+    *given(
+        {},
+        """
         F.local_response_norm(torch.arange(24).view(2, 3, 4), 2)
         torch.addr(torch.zeros(2, 2).bool(), torch.ones(2).bool(), torch.ones(2).bool(), alpha=2)
         torch.addr(torch.zeros(2, 2).bool(), torch.ones(2).bool(), torch.ones(2).bool(), beta=False, alpha=False)
@@ -209,8 +268,12 @@ ROWS = [
         torch.true_divide(5., torch.tensor([2.]))
         torch.tensor([2., 3.]).__rpow__(torch.tensor([2., 3.]))
         torch.tensor([2., 3.]).__rmod__(torch.tensor([5., 4.]))
-    """),
-    *given({"x": V(2.), "y": V(0.)}, """
+    """,
+    ),
+    *given(
+        {"x": V(2.0), "y": V(0.0)},
+        """
         torch.manual_seed(1); torch.normal(x, y.exp()) * 0
-    """),
+    """,
+    ),
 ]

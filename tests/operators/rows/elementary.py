@@ -1,4 +1,5 @@
 """The functions of one number: exponentials, trigonometry, rounding."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,31 +13,41 @@ def names(text):
 
 
 EDGES = {"x": V([-2, -1, -0.5, -0.0, 0, 0.25, 0.5, 1, 1.5, 2, 2.5, 3, 100, -100, nan, inf, -inf])}
-FINITE = {"x": V([-2, -0.5, 0, 0.25, 0.3, 0.5, 0.9, 1, 1.5, 2.5, 100, -100])}     # (logit's slope at NaN hangs on the build)
+FINITE = {"x": V([-2, -0.5, 0, 0.25, 0.3, 0.5, 0.9, 1, 1.5, 2.5, 100, -100])}  # (logit's slope at NaN hangs on the build)
 SMALL = {"x": V([1e-8, -1e-8, 1e-3, 0.999, 1e-30])}
-ANYWHERE = names("sin cos tan atan sinh cosh tanh asinh exp exp2 expm1 sigmoid sinc deg2rad rad2deg floor ceil round trunc fix "
-                 "frac sign sgn arctan arcsinh nan_to_num angle")
+ANYWHERE = names(
+    "sin cos tan atan sinh cosh tanh asinh exp exp2 expm1 sigmoid sinc deg2rad rad2deg floor ceil round trunc fix "
+    "frac sign sgn arctan arcsinh nan_to_num angle"
+)
 UNIT = names("log log2 log10 log1p sqrt rsqrt asin acos atanh logit arcsin arccos arctanh")
 BOTH = [*ANYWHERE, *UNIT, "acosh", "arccosh"]
-AREA = "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"                  # torch has no derivative of their twins; we do
+AREA = "asinh", "acosh", "atanh", "arcsinh", "arccosh", "arctanh"  # torch has no derivative of their twins; we do
 TWINS = [name for name in BOTH if name not in ("angle", *AREA)]
 TOP_TWINS = [name for name in TWINS if name not in ("sign", "sgn")]
 
 ROWS = [
     *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.{name}(x)" for name in ANYWHERE]),
     *given([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.{name}(x)" for name in UNIT]),
-    *given([{"x": U(3, 4, low=1.1, high=3)}, {"x": U(low=1.1, high=3)}], """
+    *given(
+        [{"x": U(3, 4, low=1.1, high=3)}, {"x": U(low=1.1, high=3)}],
+        """
         torch.acosh(x)
         torch.arccosh(x)
         x.acosh()
         x.detach().clone().acosh_()
         x.detach().clone().arccosh_()
-    """),
+    """,
+    ),
     *given(EDGES, [f"torch.{name}(x)" for name in BOTH if name not in ("nan_to_num", "logit")]),
     *given(EDGES, "torch.nan_to_num(x).clamp(-9, 9)"),
     *given(FINITE, "torch.logit(x)"),
-    *given(SMALL, [f"torch.{name}(x)" for name in ("exp", "expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "logit", "sigmoid",
-                                                   "rsqrt", "log", "acos")]),
+    *given(
+        SMALL,
+        [
+            f"torch.{name}(x)"
+            for name in ("exp", "expm1", "log1p", "sinh", "tanh", "asinh", "atanh", "logit", "sigmoid", "rsqrt", "log", "acos")
+        ],
+    ),
     *given({"x": U(2, 3)}, [f"x.{name}()" for name in BOTH if "acosh" not in name and "arccosh" not in name]),
     *given({"x": U(2, 3)}, [f"x.clone().{name}_()" for name in TWINS]),
     *given({"x": U(2, 3)}, [f"torch.{name}_(x.clone())" for name in TOP_TWINS]),
@@ -46,15 +57,22 @@ ROWS = [
     *given({"x": U(2, 3)}, [f"torch.{name}(input=x)" for name in ("exp", "sin", "sigmoid", "floor", "logit", "sign")]),
     *given({"i": I(2, 3), "b": B(3)}, [f"torch.{name}({x})" for name in BOTH for x in ("i", "b")]),
     *given({"i": I(2, 3)}, [f"i.clone().{name}_()" for name in ("exp", "sqrt", "floor", "sign", "sin", "round", "frac")]),
-    *given({"x": N(3, 4)}, [f"torch.{name}(x.detach().half())" for name in names(
-        "exp log1p sin sigmoid tanh floor rsqrt sinc atan sign")]),
-    *given([{"x": N(3, 4)}, FINITE], """
+    *given(
+        {"x": N(3, 4)},
+        [f"torch.{name}(x.detach().half())" for name in names("exp log1p sin sigmoid tanh floor rsqrt sinc atan sign")],
+    ),
+    *given(
+        [{"x": N(3, 4)}, FINITE],
+        """
         torch.logit(x, eps=0.1)
         torch.logit(x, 0.4)
         x.logit(0.3)
         x.clone().logit_(eps=0.1)
-    """),
-    *given([{"x": N(3, 4)}, EDGES], """
+    """,
+    ),
+    *given(
+        [{"x": N(3, 4)}, EDGES],
+        """
         torch.round(x, decimals=2)
         torch.round(x, decimals=0)
         torch.round(x * 1000, decimals=-2)
@@ -79,8 +97,11 @@ ROWS = [
         torch.signbit(torch.trunc(x))
         torch.signbit(torch.frac(x))
         (x.sin() ** 2 + x.cos() ** 2).sqrt()
-    """),
-    *given({"x": N(2, 3), "i": I(3), "b": B(3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3), "i": I(3), "b": B(3)},
+        """
         torch.imag(x)
         x.imag
         torch.view_as_real(x)
@@ -108,5 +129,6 @@ ROWS = [
         torch.exp(x.detach(), out=torch.empty(2, 3, dtype=torch.int64))
         torch.exp(x.detach(), out=torch.empty(2, dtype=x.dtype))
         torch.exp(x.detach(), out=[1])
-    """),
+    """,
+    ),
 ]

@@ -1,13 +1,25 @@
 """The mistakes of beginners: torch's own words. (What gradlab adds to them is in `tests/test_hints.py`.)"""
+
 from __future__ import annotations
 
 import numpy as np
 from operators.spelling import N, V, given
 
-INPUTS = {"x": N(2, 3), "y": N(2, 3), "w": N(3, 4), "v": N(3), "s": V(1.5), "i": V([0, 2, 1], np.int64),
-          "n": V([[1, 2], [3, 4]], np.int64)}
+INPUTS = {
+    "x": N(2, 3),
+    "y": N(2, 3),
+    "w": N(3, 4),
+    "v": N(3),
+    "s": V(1.5),
+    "i": V([0, 2, 1], np.int64),
+    "n": V([[1, 2], [3, 4]], np.int64),
+}
 
-ROWS = [row for row in given(INPUTS, """
+ROWS = [
+    row
+    for row in given(
+        INPUTS,
+        """
     # what requires no gradient
     x.detach().sum().backward()
     n.sum().backward()
@@ -180,4 +192,7 @@ ROWS = [row for row in given(INPUTS, """
     x.grad_fn.foo
     x()
     torch.zeros(2, 3, foo=1)
-""") if row.dtype == "float32"]
+""",
+    )
+    if row.dtype == "float32"
+]

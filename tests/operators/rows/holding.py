@@ -1,15 +1,24 @@
 """What a tensor tells of itself, what it becomes, and what Python and NumPy ask of it."""
+
 from __future__ import annotations
 
 import numpy as np
 from operators.spelling import N, V, given
 
-INPUTS = {"x": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([1, 2, 3], np.int64), "s": V(1.5), "b": V([True, False], np.bool_),
-          "d": V([1.5, 2.5], np.float64), "c": V([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])}
+INPUTS = {
+    "x": V([[1.0, 2.0], [3.0, 4.0]]),
+    "i": V([1, 2, 3], np.int64),
+    "s": V(1.5),
+    "b": V([True, False], np.bool_),
+    "d": V([1.5, 2.5], np.float64),
+    "c": V([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
+}
 
 ROWS = [
     # In both precisions, with derivatives: what is recorded.
-    *given([{"x": N(2, 3)}, {"x": N()}, {"x": N(0, 2)}], """
+    *given(
+        [{"x": N(2, 3)}, {"x": N()}, {"x": N(0, 2)}],
+        """
         x.to(torch.float64)
         x.to(torch.float32)
         x.to('cpu', torch.float64)
@@ -34,8 +43,11 @@ ROWS = [
         x.data * 2
         x.detach()
         x.requires_grad_() * 2
-    """),
-    *given({"x": N(2, 3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3)},
+        """
         x.t().contiguous()
         x.mT
         x.T
@@ -48,8 +60,13 @@ ROWS = [
         torch.zeros(2, 3, dtype=torch.int64).copy_(x)
         x + x.detach()
         x.to(memory_format=torch.contiguous_format)
-    """),
-    *(row for row in given(INPUTS, """
+    """,
+    ),
+    *(
+        row
+        for row in given(
+            INPUTS,
+            """
         # what it holds
         x.grad is None
         x.shape, x.size(), list(x.size()), x.size(0), x.size(-1), x.size(dim=1)
@@ -257,5 +274,8 @@ ROWS = [
         torch.set_num_threads(0)
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark, torch.backends.mps.is_available()
         torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.empty_cache()
-    """) if row.dtype == "float32"),
+    """,
+        )
+        if row.dtype == "float32"
+    ),
 ]

@@ -1,4 +1,5 @@
 """x[index] and x[index] = value, gathering and scattering, masks."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, V, given
@@ -7,7 +8,9 @@ ALL = {"x": N(3, 4), "b": N(2, 3, 4), "v": N(4), "s": N(), "i": V([0, 2], "int64
 
 # Where `scatter` and its like use a part of the source alone, torch cannot differentiate for the source; here that works.
 ROWS = [
-    *given(ALL, """
+    *given(
+        ALL,
+        """
         x[0]
         x[-1]
         x[5]
@@ -115,8 +118,11 @@ ROWS = [
         v[i[0]]
         v[i].sum() * v[1]
         len(x), x.tolist()[0] == x[0].tolist()
-    """),
-    *given(ALL, """
+    """,
+    ),
+    *given(
+        ALL,
+        """
         y = x.clone(); y[0] = 1; y
         y = x.clone(); y[0] = v; y
         y = x.clone(); y[-1] = s; y
@@ -178,8 +184,11 @@ ROWS = [
         x[...] = 1; 0
         x.expand(2, 3, 4)[0] = 1; 0
         y = torch.zeros(1, 4).expand(3, 4); y[:] = 1; 0
-    """),
-    *given(ALL, """
+    """,
+    ),
+    *given(
+        ALL,
+        """
         x.gather(1, torch.tensor([[0, 1], [1, 1], [2, 3]]))
         x.gather(0, torch.tensor([[0, 1, 2, 0], [2, 2, 2, 2]]))
         x.gather(-1, torch.tensor([[3]]))
@@ -244,8 +253,11 @@ ROWS = [
         torch.unravel_index(torch.tensor([1]), (3, -4))
         torch.argwhere(torch.tensor([0.0, nan, 2.0]))
         torch.tensor([[1, 0], [0, 2]]).argwhere()
-    """),
-    *given(ALL, """
+    """,
+    ),
+    *given(
+        ALL,
+        """
         x.scatter(1, torch.tensor([[0], [1], [2]]), 5.0)
         x.scatter(1, torch.tensor([[0], [1], [2]]), value=-1)
         x.scatter(1, torch.tensor([[0, 1], [1, 2], [2, 3]]), b[0, :, :2])
@@ -350,8 +362,11 @@ ROWS = [
         x.put(torch.tensor([50]), v[:1])
         x.put(i, v[:2].half())
         s.put(torch.tensor(0), s * 3)
-    """),
-    *given(ALL, """
+    """,
+    ),
+    *given(
+        ALL,
+        """
         x.masked_fill(x > 0, 0)
         x.masked_fill(x > 0, -inf)
         torch.masked_fill(x, x > 0, value=2.5)
@@ -384,8 +399,11 @@ ROWS = [
         x.masked_scatter(x > 0, b.half())
         x.masked_scatter(x, b)
         s.masked_scatter(torch.tensor(True), v)
-    """),
-    *given([{"x": I(3, 4)}, {"x": B(3, 4)}], """
+    """,
+    ),
+    *given(
+        [{"x": I(3, 4)}, {"x": B(3, 4)}],
+        """
         x[1:, 0]
         x[[0, 2], 1]
         x[x > 0]
@@ -398,8 +416,11 @@ ROWS = [
         y = x.clone(); y[0] = 1; y[:, 1] = 0; y
         y = x.clone(); y[[0, 2]] = y[1].clone(); y
         x.nonzero()
-    """),
-    *given({"x": V([[1, float("nan")], [float("inf"), 0]])}, """
+    """,
+    ),
+    *given(
+        {"x": V([[1, float("nan")], [float("inf"), 0]])},
+        """
         x[x > 0]
         x[[1, 1]]
         x.masked_fill(x != x, 0)
@@ -407,5 +428,6 @@ ROWS = [
         x.gather(1, torch.tensor([[1, 0]]))
         torch.zeros(2, 2, dtype=x.dtype).index_add(0, torch.tensor([0, 0]), x)
         x.masked_fill(x == inf, 0).sum()
-    """),
+    """,
+    ),
 ]

@@ -1,10 +1,13 @@
 """Tensors put together, grids and combinations, diagonals and triangles."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, V, given
 
 ROWS = [
-    *given([{"x": N(3, 4), "y": N(2, 4)}, {"x": N(3), "y": N(2)}, {"x": N(0, 4), "y": N(2, 4)}], """
+    *given(
+        [{"x": N(3, 4), "y": N(2, 4)}, {"x": N(3), "y": N(2)}, {"x": N(0, 4), "y": N(2, 4)}],
+        """
         torch.cat([x, y])
         torch.cat((x, y, x), 0)
         torch.concat([x, y], dim=0)
@@ -19,8 +22,11 @@ ROWS = [
         torch.cat([x, y], out=torch.empty(0, dtype=x.dtype))
         torch.cat([x.detach(), y.detach()], out=torch.empty(0, dtype=x.dtype))
         torch.stack([x.detach(), x.detach()], out=torch.empty(0, dtype=x.dtype))
-    """),
-    *given({"x": N(3, 4), "v": N(4), "s": N(), "i": I(4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "v": N(4), "s": N(), "i": I(4)},
+        """
         torch.cat(tensors=(x, x), dim=1)
         torch.cat([x], axis=1)
         torch.concatenate([x, x], axis=1)
@@ -162,8 +168,11 @@ ROWS = [
         x.slice_scatter(v[:3, None] * torch.ones(3, 2), 1, 0, None, 2)
         x.slice_scatter(x[:2], dim=0, start=0, end=1)
         y = x * 1; torch.diagonal(y[:, 1:]).add_(-1).pow_(2); y
-    """),
-    *given({"x": N(2, 3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4)},
+        """
         x.diagonal()
         x.diagonal(0, 1, 2)
         x.diagonal(dim1=-1, dim2=0)
@@ -179,8 +188,11 @@ ROWS = [
         x.diagonal_scatter(x.diagonal() * 3)
         x.diagonal_scatter(x.diagonal(1, -1, 1) * 3, 1, -1, 1)
         torch.trace(x)
-    """),
-    *given([{"x": I(3, 3)}, {"x": B(3, 3)}, {"x": V([[1, 2], [3, 4]], "uint8")}, {"x": V([[1, 2], [3, 4]], "float16")}], """
+    """,
+    ),
+    *given(
+        [{"x": I(3, 3)}, {"x": B(3, 3)}, {"x": V([[1, 2], [3, 4]], "uint8")}, {"x": V([[1, 2], [3, 4]], "float16")}],
+        """
         torch.cat([x, x], 1)
         torch.stack([x, x])
         x.diag()
@@ -189,11 +201,15 @@ ROWS = [
         x[0].diag_embed()
         x.clone().fill_diagonal_(1)
         torch.block_diag(x, x)
-    """),
-    *given({"x": V([[1, -1.5], [3, 2]]), "y": V([[[1.0, 2.0], [3.0, 4.0]]])}, """
+    """,
+    ),
+    *given(
+        {"x": V([[1, -1.5], [3, 2]]), "y": V([[[1.0, 2.0], [3.0, 4.0]]])},
+        """
         x.tril() / x.triu()
         (x / 0).tril()
         torch.cat([x / 0, y[0]])
         y.triu(1).sum()
-    """),
+    """,
+    ),
 ]

@@ -1,10 +1,13 @@
 """Arguments at the limits of what an operator takes: integers of all dtypes, 0-d results, empty batches."""
+
 from __future__ import annotations
 
 from operators.spelling import N, V, given
 
 ROWS = [
-    *given({"u": V([5, 1], "uint8"), "i": V([5, 1], "int8"), "x": V([1.5, 2.5])}, """
+    *given(
+        {"u": V([5, 1], "uint8"), "i": V([5, 1], "int8"), "x": V([1.5, 2.5])},
+        """
         torch.sub(u, u, alpha=2)
         u.sub(1, alpha=2)
         y = u.clone(); y.sub_(1, alpha=2); y
@@ -16,8 +19,11 @@ ROWS = [
         torch.stack(torch.unravel_index(u, (2, 300)))
         torch.einsum('i,i->', u, u)
         torch.einsum('i,j->ij', i, i)
-    """),
-    *given({"x": V(0.5), "t": V(True, "bool"), "m": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([[1, 2], [3, 4]], "int64")}, """
+    """,
+    ),
+    *given(
+        {"x": V(0.5), "t": V(True, "bool"), "m": V([[1.0, 2.0], [3.0, 4.0]]), "i": V([[1, 2], [3, 4]], "int64")},
+        """
         torch.nn.init.uniform_(torch.empty(()), 2.0, 2.0).numpy().shape
         torch.nn.init.normal_(torch.empty(()), 2.0, 0.0).numpy()
         torch.normal(torch.zeros(()), 1.5).numpy().shape
@@ -32,8 +38,11 @@ ROWS = [
         torch.einsum('a,b->', i[0].to(torch.int8), i[1].to(torch.int8))
         torch.einsum('ab,c->c', i > 1, i[0] > 1)
         torch.einsum('ab,bc->ac', i, i.int())
-    """),
-    *given({"A": N(0, 3, 3), "B": N(0, 3, 2), "C": N(0, 0), "D": N(0, 2), "s": N(0, 3), "r": N(2, 0), "v": N(2, 2)}, """
+    """,
+    ),
+    *given(
+        {"A": N(0, 3, 3), "B": N(0, 3, 2), "C": N(0, 0), "D": N(0, 2), "s": N(0, 3), "r": N(2, 0), "v": N(2, 2)},
+        """
         torch.linalg.lu_solve(A, torch.empty(0, 3, dtype=torch.int32), B)
         torch.linalg.lu_solve(C, torch.empty(0, dtype=torch.int32), D)
         torch.linalg.lu_solve(torch.ones(2, 0, 0), torch.empty(2, 0, dtype=torch.int32), torch.ones(2, 0, 2))
@@ -41,5 +50,6 @@ ROWS = [
         torch.searchsorted(r, torch.ones(2, 2))
         torch.searchsorted(r, torch.ones(2, 0))
         torch.searchsorted(r[0], torch.ones(3))
-    """),
+    """,
+    ),
 ]

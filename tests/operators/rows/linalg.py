@@ -1,14 +1,17 @@
 """Linear algebra. Signs of singular vectors and eigenvectors are a library's own choice, so rows look at what has none."""
+
 from __future__ import annotations
 
 from operators.spelling import I, N, V, given
 
-IGNORE = "import warnings; warnings.simplefilter('ignore')"              # torch warns once in a process
+IGNORE = "import warnings; warnings.simplefilter('ignore')"  # torch warns once in a process
 P = "x @ x.mT + 2 * torch.eye(x.shape[-1], dtype=x.dtype)"
 SINGULAR = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 1.0]]
 
 ROWS = [
-    *given([{"x": N(3, 3)}, {"x": N(2, 3, 3)}], f"""
+    *given(
+        [{"x": N(3, 3)}, {"x": N(2, 3, 3)}],
+        f"""
         torch.linalg.inv(x)
         torch.inverse(x)
         x.inverse()
@@ -136,8 +139,11 @@ ROWS = [
         torch.linalg.norm(x, "nuc")
         torch.linalg.norm(x, inf)
         torch.linalg.matrix_norm(x.detach(), dtype=torch.float64)
-    """),
-    *given({"a": N(3, 3), "b": N(3, 2), "v": N(3), "c": N(2, 3, 3), "d": N(2, 3), "e": N(2, 3, 1)}, """
+    """,
+    ),
+    *given(
+        {"a": N(3, 3), "b": N(3, 2), "v": N(3), "c": N(2, 3, 3), "d": N(2, 3), "e": N(2, 3, 1)},
+        """
         torch.linalg.solve(a, b)
         torch.linalg.solve(a, v)
         torch.linalg.solve(c, b)
@@ -172,16 +178,22 @@ ROWS = [
         torch.cholesky_solve(b.mT, a)
         torch.linalg.tensorsolve(c, d)
         torch.linalg.tensorsolve(b, v)
-    """),
-    *given({"x": N(4, 2, 2), "y": N(4), "z": N(2, 2, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(4, 2, 2), "y": N(4), "z": N(2, 2, 4)},
+        """
         torch.linalg.tensorsolve(x, y)
         torch.linalg.tensorsolve(x, y.reshape(2, 2), dims=(0,))
         ~ torch.linalg.tensorinv(x, ind=1)
         ~ torch.linalg.tensorinv(z)
         torch.linalg.tensorinv(x)
         torch.linalg.tensorinv(x, 0)
-    """),
-    *given({"x": N(3, 4), "v": N(3), "i": I(3, 3), "h": N(3, 3), "t": N(2, 3, 3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "v": N(3), "i": I(3, 3), "h": N(3, 3), "t": N(2, 3, 3)},
+        """
         torch.linalg.inv(x)
         torch.linalg.inv(v)
         torch.linalg.inv(i)
@@ -237,9 +249,12 @@ ROWS = [
         torch.solve(h, h)
         torch.lstsq(h, h)
         torch.matrix_rank(h)
-    """),
+    """,
+    ),
     # torch's own determinant of a singular matrix has the gradient 0; its formula for create_graph=True the cofactors, as here
-    *given({"s": V(SINGULAR), "n": V([[-1.0, 0.0], [0.0, 1.0]]), "q": V([[float("nan"), 0.0], [0.0, 1.0]])}, """
+    *given(
+        {"s": V(SINGULAR), "n": V([[-1.0, 0.0], [0.0, 1.0]]), "q": V([[float("nan"), 0.0], [0.0, 1.0]])},
+        """
         torch.linalg.inv(s)
         torch.linalg.inv(torch.stack([torch.eye(3, dtype=s.dtype), s]))
         torch.linalg.inv_ex(s, check_errors=True)
@@ -264,9 +279,11 @@ ROWS = [
         torch.linalg.svd(q)
         torch.linalg.eigh(q)
         torch.linalg.solve_triangular(n - n, n, upper=True).isfinite()
-    """),
-    *given({"x": N(0, 0), "y": N(0, 3), "z": N(0, 2, 2), "e": V([[1.0, 0.0], [0.0, 1.0]]),
-             "o": V([[0.0, 0.0], [0.0, 0.0]])}, """
+    """,
+    ),
+    *given(
+        {"x": N(0, 0), "y": N(0, 3), "z": N(0, 2, 2), "e": V([[1.0, 0.0], [0.0, 1.0]]), "o": V([[0.0, 0.0], [0.0, 0.0]])},
+        """
         torch.linalg.inv(x)
         torch.linalg.inv(z)
         torch.linalg.det(x.detach())
@@ -293,5 +310,6 @@ ROWS = [
         torch.linalg.matrix_norm(o, "nuc")
         torch.linalg.matrix_norm(o, 1)
         torch.linalg.matrix_norm(o)
-    """),
+    """,
+    ),
 ]

@@ -1,4 +1,5 @@
 """Losses of `torch.nn.functional`, but for those over class indices."""
+
 from __future__ import annotations
 
 from operators.spelling import N, U, V, given
@@ -6,7 +7,9 @@ from operators.spelling import N, U, V, given
 PAIR = [{"x": N(3, 4), "y": N(3, 4)}, {"x": N(), "y": N()}, {"x": N(0, 3), "y": N(0, 3)}, {"x": N(2, 3, 2), "y": N(2, 3, 2)}]
 
 ROWS = [
-    *given(PAIR, """
+    *given(
+        PAIR,
+        """
         F.mse_loss(x, y)
         F.mse_loss(x, y.detach())
         F.mse_loss(x, y, reduction="sum")
@@ -58,15 +61,21 @@ ROWS = [
         F.soft_margin_loss(x, y.detach().sign())
         F.soft_margin_loss(x, y.detach().sign(), reduction="sum")
         F.soft_margin_loss(x, y.detach().sign(), reduction="none")
-    """),
-    *given([{"p": U(3, 4), "y": U(3, 4)}, {"p": U(), "y": U()}, {"p": U(0, 2), "y": U(0, 2)}], """
+    """,
+    ),
+    *given(
+        [{"p": U(3, 4), "y": U(3, 4)}, {"p": U(), "y": U()}, {"p": U(0, 2), "y": U(0, 2)}],
+        """
         F.binary_cross_entropy(p, y)
         F.binary_cross_entropy(p, y.detach(), reduction="sum")
         F.binary_cross_entropy(p, y, reduction="none")
         F.binary_cross_entropy(p, y, weight=p.detach())
         F.binary_cross_entropy(p, y, p.detach(), reduction="none")
-    """),
-    *given({"p": U(3, 4), "y": U(3, 4), "w": U(4)}, """
+    """,
+    ),
+    *given(
+        {"p": U(3, 4), "y": U(3, 4), "w": U(4)},
+        """
         F.binary_cross_entropy(p, y, w.detach())
         F.binary_cross_entropy(p, y, w)
         F.binary_cross_entropy(p, y, w.detach()[:3])
@@ -104,10 +113,13 @@ ROWS = [
         F.gaussian_nll_loss(p, y, p, reduction="average")
         F.soft_margin_loss(p, y)
         F.soft_margin_loss(p, torch.tensor([1, -1, 1, 1]))
-    """),
+    """,
+    ),
     # At the bends, and where a logarithm is not finite. The second derivative of the cross entropy is left out at p = 0 and 1: it
     # is of the order 1e24.
-    *given({"x": V([0.0, 1, -1, 0.5, -0.5, 3, 0.25]), "y": V([0.0] * 7)}, """
+    *given(
+        {"x": V([0.0, 1, -1, 0.5, -0.5, 3, 0.25]), "y": V([0.0] * 7)},
+        """
         F.l1_loss(x, y, reduction="none")
         F.smooth_l1_loss(x, y, reduction="sum")
         F.smooth_l1_loss(x, y, reduction="none", beta=0.5)
@@ -115,20 +127,29 @@ ROWS = [
         F.huber_loss(x, y, reduction="none", delta=0.5)
         F.hinge_embedding_loss(x, torch.tensor([-1, -1, -1, 1, 1, 1, 0]), reduction="none")
         F.margin_ranking_loss(x, y, torch.tensor([1, 1, 1, -1, 1, 1, -1]), margin=1, reduction="none")
-    """),
-    *given({"x": V([0.0, 100, -100, 1000, -1000, float("inf"), 2]), "y": V([0.0, 1, 1, 0, 0, 0, 1])}, """
+    """,
+    ),
+    *given(
+        {"x": V([0.0, 100, -100, 1000, -1000, float("inf"), 2]), "y": V([0.0, 1, 1, 0, 0, 0, 1])},
+        """
         F.binary_cross_entropy_with_logits(x, y.detach(), reduction="none")
         F.mse_loss(x, y, reduction="none")
         F.l1_loss(x, y)
         F.huber_loss(x, y, reduction="none")
-    """),
-    *given({"p": V([0.0, 1, 0.25, 0, 1, 0.75]), "y": V([0.0, 1, 0.5, 1, 0, 1])}, """
+    """,
+    ),
+    *given(
+        {"p": V([0.0, 1, 0.25, 0, 1, 0.75]), "y": V([0.0, 1, 0.5, 1, 0, 1])},
+        """
         # in float32: torch keeps the denominator from 0 by a 1e-12 in float32 always
         p = p.detach().float().requires_grad_(); z = F.binary_cross_entropy(p, y.float()); z.backward(); [z.detach(), p.grad]
         F.kl_div(p.detach(), y.detach(), reduction="none")
         z = F.kl_div(p, y.detach(), reduction="none"); z.backward(torch.ones_like(z)); [z.detach(), p.grad]
-    """),
-    *given([{"x": N(3, 4), "y": N(4)}, {"x": N(3, 1), "y": N(3)}, {"x": N(2, 3), "y": N()}, {"x": N(3, 4), "y": N(3)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(3, 4), "y": N(4)}, {"x": N(3, 1), "y": N(3)}, {"x": N(2, 3), "y": N()}, {"x": N(3, 4), "y": N(3)}],
+        """
         F.mse_loss(x, y)
         F.mse_loss(x, y, reduction="none")
         F.l1_loss(x, y)
@@ -139,8 +160,11 @@ ROWS = [
         F.poisson_nll_loss(x, y)
         F.hinge_embedding_loss(x, y.detach())
         F.margin_ranking_loss(x, x, y)
-    """),
-    *given({"x": N(3, 4), "y": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "y": N(3, 4)},
+        """
         F.mse_loss(x, y, size_average=False)
         F.mse_loss(x, y, reduce=False)
         F.mse_loss(x, y, True, True)
@@ -189,8 +213,11 @@ ROWS = [
         F.l1_loss(x, y, weight=y[0])
         y = x * 2; z = F.mse_loss(y, x.detach()); y += 1; z.backward()
         F.mse_loss(x, y).grad_fn.next_functions[0][0] is None
-    """),
-    *given({"x": N(3, 4), "y": N(3, 4), "t": V([1, -1, 1], "int64")}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "y": N(3, 4), "t": V([1, -1, 1], "int64")},
+        """
         F.cosine_embedding_loss(x, y, t)
         F.cosine_embedding_loss(x, y, t, margin=0.2, reduction="sum")
         F.cosine_embedding_loss(x, y, t, 0.1, reduction="none")
@@ -203,8 +230,11 @@ ROWS = [
         F.cosine_embedding_loss(x[0], y[0], t[:1])
         F.cosine_embedding_loss(x, y[0], t)
         F.cosine_embedding_loss(x, y, t, reduction="average")
-    """),
-    *given({"a": N(3, 4), "p": N(3, 4), "n": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"a": N(3, 4), "p": N(3, 4), "n": N(3, 4)},
+        """
         F.triplet_margin_loss(a, p, n)
         F.triplet_margin_loss(a, p, n, margin=0.3, p=1)
         F.triplet_margin_loss(a, p, n, 2, p=3, reduction="sum")
@@ -221,5 +251,6 @@ ROWS = [
         F.triplet_margin_with_distance_loss(a, p, n, margin=-1.0)
         F.triplet_margin_with_distance_loss(a, p, n[0])
         F.triplet_margin_with_distance_loss(a, p, n, reduction="average")
-    """),
+    """,
+    ),
 ]

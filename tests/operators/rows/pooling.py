@@ -1,4 +1,5 @@
 """Pooling: windows of every kind, ties, NaN and infinities, indices, unbatched inputs, and the common mistakes."""
+
 from __future__ import annotations
 
 from operators.spelling import I, N, V, given
@@ -8,7 +9,9 @@ TIES = V([[[1.0, 2.0, 2.0, 0.0, 3.0], [2.0, 1.0, 2.0, 0.0, 3.0], [0.0, 0.0, -1.0
 ODD = V([[[NAN, 1.0, -INF, -INF], [2.0, NAN, -INF, -INF], [INF, INF, 3.0, NAN], [1.0, INF, 4.0, 5.0]]])
 
 ROWS = [
-    *given([{"x": N(2, 3, 6, 7)}, {"x": TIES}, {"x": ODD}], """
+    *given(
+        [{"x": N(2, 3, 6, 7)}, {"x": TIES}, {"x": ODD}],
+        """
         F.max_pool2d(x, 2)
         F.max_pool2d(x, 2, return_indices=True)
         F.max_pool2d(x, 3, 1, 1, return_indices=True)
@@ -19,8 +22,11 @@ ROWS = [
         F.avg_pool2d(x, 3, 1, 1)
         F.adaptive_max_pool2d(x, (2, 3), return_indices=True)
         F.adaptive_avg_pool2d(x, 2)
-    """),
-    *given({"x": N(2, 3, 6, 7)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 6, 7)},
+        """
         torch.max_pool2d(x, [2], [1], 0, 1, True)
         F.max_pool2d(x, kernel_size=2, stride=None)
         F.max_pool2d(x[0], 2)
@@ -80,8 +86,11 @@ ROWS = [
         y, at = F.max_pool2d(x[..., :6], 2, return_indices=True); F.max_unpool2d(y, at.int(), 2)
         y, at = F.max_pool2d(x[..., :6], 2, return_indices=True); at[1, 2, 1, 1] = 36; F.max_unpool2d(y, at, 2)
         y, at = F.max_pool2d(x[..., :6], 2, return_indices=True); F.max_unpool2d(y, at[..., 1:], 2)
-    """),
-    *given({"x": N(2, 3, 7)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 7)},
+        """
         F.max_pool1d(x, 2)
         torch.max_pool1d(x, 3, 2, 1, 1, True)
         F.max_pool1d(x, 2, dilation=2, stride=1, return_indices=True)
@@ -113,8 +122,11 @@ ROWS = [
         F.lp_pool1d(x, 2, 3, 2)
         y, at = F.max_pool1d(x, 2, return_indices=True); F.max_unpool1d(y, at, 2)
         y, at = F.max_pool1d(x, 2, return_indices=True); F.max_unpool1d(y, at, 2, output_size=(7,))
-    """),
-    *given({"x": N(1, 2, 4, 3, 5)}, """
+    """,
+    ),
+    *given(
+        {"x": N(1, 2, 4, 3, 5)},
+        """
         F.max_pool3d(x, 2)
         F.max_pool3d(x, 2, 1, 1, return_indices=True)
         torch.max_pool3d(x[0], (1, 2, 2))
@@ -122,9 +134,13 @@ ROWS = [
         F.avg_pool3d(x, 2, 1, 1, count_include_pad=False)
         F.adaptive_avg_pool3d(x, (2, None, 3))
         F.adaptive_avg_pool3d(x, 1)
-    """),
-    *given({"x": I(1, 2, 4, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": I(1, 2, 4, 4)},
+        """
         F.avg_pool2d(x, 2)
         F.max_pool2d(x, 2)
-    """),
+    """,
+    ),
 ]

@@ -1,10 +1,13 @@
 """Products of matrices and vectors, einsum and what is like it."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, V, given
 
 ROWS = [
-    *given({"a": N(3, 4), "b": N(4, 2), "v": N(4), "w": N(3), "s": N()}, """
+    *given(
+        {"a": N(3, 4), "b": N(4, 2), "v": N(4), "w": N(3), "s": N()},
+        """
         torch.mm(a, b)
         a.mm(b)
         a.mm(mat2=b)
@@ -74,8 +77,11 @@ ROWS = [
         a.trace()
         a.long().trace()
         torch.trace(v)
-    """),
-    *given({"x": N(2, 3, 4), "y": N(2, 4, 3), "m": N(4, 3), "v": N(4), "u": N(3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4), "y": N(2, 4, 3), "m": N(4, 3), "v": N(4), "u": N(3)},
+        """
         torch.bmm(x, y)
         x.bmm(mat2=y)
         torch.bmm(input=x, mat2=y)
@@ -107,8 +113,11 @@ ROWS = [
         torch.inner(x, x)
         torch.trace(x)
         torch.kron(x, m)
-    """),
-    *given({"a": I(2, 3), "b": I(3, 2), "v": I(3), "c": B(2, 2)}, """
+    """,
+    ),
+    *given(
+        {"a": I(2, 3), "b": I(3, 2), "v": I(3), "c": B(2, 2)},
+        """
         a @ b
         torch.mm(a, b)
         a @ v
@@ -127,8 +136,11 @@ ROWS = [
         torch.mv(c, c[0])
         torch.outer(c[0], c[0])
         torch.cross(v, v + 1, dim=0)
-    """),
-    *given({"a": N(3, 4), "b": N(4, 2), "c": N(3, 2), "r": N(2), "s": N(), "k": N(3, 1)}, """
+    """,
+    ),
+    *given(
+        {"a": N(3, 4), "b": N(4, 2), "c": N(3, 2), "r": N(2), "s": N(), "k": N(3, 1)},
+        """
         torch.addmm(c, a, b)
         torch.addmm(r, a, b)
         torch.addmm(s, a, b)
@@ -151,8 +163,11 @@ ROWS = [
         torch.addmm(c.long(), a, b)
         torch.addmm(c, a, b.long())
         torch.addmm(c, a, 2)
-    """),
-    *given({"a": N(3, 4), "v": N(4), "w": N(3), "s": N()}, """
+    """,
+    ),
+    *given(
+        {"a": N(3, 4), "v": N(4), "w": N(3), "s": N()},
+        """
         torch.addmv(w, a, v)
         torch.addmv(s, a, v)
         torch.addmv(w[:1], a, v)
@@ -178,8 +193,11 @@ ROWS = [
         torch.addr(a.detach(), w.detach(), v.detach(), out=torch.empty(3, 4, dtype=a.dtype))
         torch.addr(a, v, v)
         torch.addr(a, a, v)
-    """),
-    *given({"x": N(2, 3, 4), "y": N(2, 4, 2), "c": N(3, 2), "d": N(2, 3, 2), "r": N(2)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4), "y": N(2, 4, 2), "c": N(3, 2), "d": N(2, 3, 2), "r": N(2)},
+        """
         torch.baddbmm(d, x, y)
         torch.baddbmm(c, x, y)
         torch.baddbmm(r, x, y)
@@ -204,8 +222,11 @@ ROWS = [
         torch.addbmm(c.detach(), x.detach(), y.detach(), out=torch.empty(3, 2, dtype=x.dtype))
         torch.addbmm(c, x, y[:1])
         torch.addbmm(c, c, c)
-    """),
-    *given({"a": N(3, 4), "b": N(4, 5), "q": N(3, 3), "v": N(3)}, """
+    """,
+    ),
+    *given(
+        {"a": N(3, 4), "b": N(4, 5), "q": N(3, 3), "v": N(3)},
+        """
         torch.einsum("ij,jk->ik", a, b)
         torch.einsum("ij,jk", a, b)
         torch.einsum("ij,jk->ki", a, b)
@@ -268,8 +289,11 @@ ROWS = [
         torch.tensordot(a, a, ([0, 1], [0]))
         torch.tensordot(a, a, ([0], [1]))
         torch.tensordot(a, b.long(), 1)
-    """),
-    *given({"x": N(2, 5, 3, 4), "y": N(2, 6, 3, 4), "z": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 5, 3, 4), "y": N(2, 6, 3, 4), "z": N(3, 4)},
+        """
         torch.einsum("bqhd,bkhd->bhqk", x, y)
         torch.einsum("bqhd,bkhd->bqk", x, y)
         torch.einsum("bqhd,hd->bq", x, z)
@@ -280,8 +304,11 @@ ROWS = [
         torch.tensordot(x, y, dims=([2, 3], [2, 3]))
         torch.tensordot(x, z, 2)
         torch.tensordot(x, y, dims=([0, 2, 3], [0, 2, 3]))
-    """),
-    *given({"a": N(4, 3), "b": N(4, 3), "c": N(1, 3), "v": N(3), "p": N(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"a": N(4, 3), "b": N(4, 3), "c": N(1, 3), "v": N(3), "p": N(3, 4)},
+        """
         torch.cross(a, b, dim=1)
         torch.cross(a, b, dim=-1)
         a.cross(b, dim=1)
@@ -319,8 +346,11 @@ ROWS = [
         torch.linalg.multi_dot([a, v, p])
         torch.linalg.multi_dot([a, p[None]])
         torch.linalg.multi_dot([p, a.long()])
-    """),
-    *given({"q": N(3, 3), "x": N(2, 2, 2), "v": N(4), "z": V([[0.0, 1.0], [0.0, 0.0]])}, """
+    """,
+    ),
+    *given(
+        {"q": N(3, 3), "x": N(2, 2, 2), "v": N(4), "z": V([[0.0, 1.0], [0.0, 0.0]])},
+        """
         torch.matrix_power(q, 1)
         torch.matrix_power(q, 2)
         torch.matrix_power(q, 3)
@@ -359,5 +389,6 @@ ROWS = [
         torch.vander(v.detach(), 0)
         torch.vander(v.long())
         torch.vander(q)
-    """),
+    """,
+    ),
 ]

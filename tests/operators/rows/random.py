@@ -1,11 +1,16 @@
 """Random numbers: each row starts torch's stream anew, and draws what torch draws."""
+
 from __future__ import annotations
 
 import numpy as np
 from operators.spelling import V, given
 
-INPUTS = {"x": V([[1.0, 2.0], [3.0, 4.0]]), "p": V([0.2, 0.5, 0.3]), "i": V([1, 2, 3], np.int64),
-          "m": V([[1.0, 0.5, 0.0, 2.0], [0.1, 0.2, 0.3, 0.4]])}
+INPUTS = {
+    "x": V([[1.0, 2.0], [3.0, 4.0]]),
+    "p": V([0.2, 0.5, 0.3]),
+    "i": V([1, 2, 3], np.int64),
+    "m": V([[1.0, 0.5, 0.0, 2.0], [0.1, 0.2, 0.3, 0.4]]),
+}
 SEEDED = """
     torch.rand(2, 3)
     torch.rand((2, 3), dtype=torch.float64)
@@ -195,5 +200,8 @@ def seeded(line: str) -> str:
     return f"{'~ ' if line[0] == '~' else ''}torch.manual_seed(0); {line.removeprefix('~ ')}"
 
 
-ROWS = [row for row in given(INPUTS, [seeded(line.strip()) for line in SEEDED.strip().splitlines()] +
-                             MISTAKES.strip().splitlines()) if row.dtype == "float32"]
+ROWS = [
+    row
+    for row in given(INPUTS, [seeded(line.strip()) for line in SEEDED.strip().splitlines()] + MISTAKES.strip().splitlines())
+    if row.dtype == "float32"
+]

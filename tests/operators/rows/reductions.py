@@ -1,4 +1,5 @@
 """Sums, products, means, spreads, norms, extremes, softmax."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, U, V, given
@@ -10,9 +11,13 @@ EMPTY = ["sum", "mean", "prod", "nansum", "nanmean", "all", "any", "amax", "amin
 
 ROWS = [
     # Torch's gradient of a spread over () is not that of its value, the spread over everything.
-    *given({"x": N(2, 3, 4)}, [f"x.{name}({axes}){'.detach()' * (axes == '()' and name in ('std', 'var'))}"
-                               for name in ANY_DIM for axes in AXES]),
-    *given({"x": N(2, 3, 4)}, """
+    *given(
+        {"x": N(2, 3, 4)},
+        [f"x.{name}({axes}){'.detach()' * (axes == '()' and name in ('std', 'var'))}" for name in ANY_DIM for axes in AXES],
+    ),
+    *given(
+        {"x": N(2, 3, 4)},
+        """
         torch.sum(x, (0, 1), True)
         torch.sum(input=x, dim=1)
         torch.sum(x, dtype=torch.float64)
@@ -158,8 +163,11 @@ ROWS = [
         torch.max([1, 2])
         torch.prod([1.0])
         torch.softmax([1.0], 0)
-    """),
-    *given({"x": N(3, 4), "y": N(4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(3, 4), "y": N(4)},
+        """
         torch.dist(x, y)
         x.dist(y, 1)
         torch.dist(x, x * 1, 2)
@@ -170,8 +178,11 @@ ROWS = [
         ((x - x.mean(0)) / x.std(0, correction=0)).pow(3).mean()
         (x.softmax(1) * x.log_softmax(1)).sum(1)
         x - x.logsumexp(1, keepdim=True)
-    """),
-    *given({"x": N()}, """
+    """,
+    ),
+    *given(
+        {"x": N()},
+        """
         x.sum()
         x.sum(0)
         x.sum(-1, True)
@@ -212,10 +223,13 @@ ROWS = [
         x.log_softmax(-1)
         x.softmax(1)
         torch.dist(x, x * 2)
-    """),
+    """,
+    ),
     *given([{"x": N(0, 3)}, {"x": N(0)}], [f"x.{name}({dim})" for name in EMPTY for dim in ("", "0", "-1")]),
     *given({"x": N(0, 3)}, [f"x.{name}({dim})" for name in ("std", "var") for dim in ("", "0", "-1")]),
-    *given({"x": N(0, 3)}, """
+    *given(
+        {"x": N(0, 3)},
+        """
         x.sum((0, 1))
         x.amax((0, 1))
         x.aminmax()
@@ -238,8 +252,11 @@ ROWS = [
         x.sum(2)
         (x > 0).sum()
         (x > 0).all(0)
-    """),
-    *given([{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": V([[3, 0, -7], [1, 50, 7]], "int32")}], """
+    """,
+    ),
+    *given(
+        [{"i": I(3, 4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": V([[3, 0, -7], [1, 50, 7]], "int32")}],
+        """
         i.sum()
         i.sum(1, keepdim=True)
         i.sum(dtype=torch.float32)
@@ -273,10 +290,17 @@ ROWS = [
         i.log_softmax(-1)
         i.softmax(1, dtype=torch.float32)
         torch.max(i, i * 0)
-    """),
-    *given([{"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])}, {"x": V([[1.0, NAN, 3.0], [NAN, NAN, -2.0]])},
-            {"x": V([[INF, -INF, 0.0], [-INF, -INF, -INF], [INF, 1.0, INF]])}, {"x": V([[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])},
-            {"x": V([[1e3, -1e3, 1e3], [-1e3, -1e3, -2e3]])}], """
+    """,
+    ),
+    *given(
+        [
+            {"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])},
+            {"x": V([[1.0, NAN, 3.0], [NAN, NAN, -2.0]])},
+            {"x": V([[INF, -INF, 0.0], [-INF, -INF, -INF], [INF, 1.0, INF]])},
+            {"x": V([[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])},
+            {"x": V([[1e3, -1e3, 1e3], [-1e3, -1e3, -2e3]])},
+        ],
+        """
         x.max()
         x.min()
         x.max(1)
@@ -312,28 +336,40 @@ ROWS = [
         x.any(1)
         x.count_nonzero(1)
         torch.max(x, x.flip(1))
-    """),
-    *given([{"x": V([[2.0, 0.0, 3.0], [4.0, 5.0, 6.0]])}, {"x": V([3.0, 0.0, 2.0, 4.0])}], """
+    """,
+    ),
+    *given(
+        [{"x": V([[2.0, 0.0, 3.0], [4.0, 5.0, 6.0]])}, {"x": V([3.0, 0.0, 2.0, 4.0])}],
+        """
         x.prod()
         x.prod(0)
         x.prod(-1, keepdim=True)
         (x * x).prod(-1)
-    """),
+    """,
+    ),
     # The sign of NaN is NaN or 0 in torch, whichever loop runs, so the gradients of these norms are compared without one.
-    *given([{"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])}, {"x": V([[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])}], """
+    *given(
+        [{"x": V([[2.0, 5.0, 5.0], [5.0, 1.0, 1.0]])}, {"x": V([[0.0, 0.0, 0.0], [0.0, 3.0, -4.0]])}],
+        """
         x.norm(1, 1)
         x.norm(inf, 1)
         x.norm(-inf, 0)
-    """),
+    """,
+    ),
     # The derivative of a product is the product of the others, where torch divides the product by the element: that is NaN
     # next to a NaN or an infinity, so there (above) only values are compared.
     # Torch's product of everything has no second derivative where two factors are 0; along an axis it has.
-    *given({"x": V([[0.0, 0.0, 3.0], [0.0, 5.0, 6.0]])}, """
+    *given(
+        {"x": V([[0.0, 0.0, 3.0], [0.0, 5.0, 6.0]])},
+        """
         x.prod(0)
         x.prod(1)
         (x + 1).prod()
-    """),
-    *given({"x": U(5, 1, 3), "b": B(3, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": U(5, 1, 3), "b": B(3, 2)},
+        """
         x.sum((0, -1))
         x.std(0)
         x.squeeze(1).max(0)
@@ -346,5 +382,6 @@ ROWS = [
         b.prod()
         b.max(1)
         b.aminmax()
-    """),
+    """,
+    ),
 ]

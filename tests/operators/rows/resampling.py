@@ -1,10 +1,13 @@
 """Padding, columns of windows, interpolation and shuffles."""
+
 from __future__ import annotations
 
 from operators.spelling import I, N, V, given
 
 ROWS = [
-    *given({"x": N(2, 3, 4, 5)}, """
+    *given(
+        {"x": N(2, 3, 4, 5)},
+        """
         F.pad(x, (1, 2))
         F.pad(x, [1, 2, 0, 1], value=1.5)
         F.pad(x, (1, 1, 1, 1, 1, 1, 1, 1), 'constant', 2)
@@ -40,21 +43,30 @@ ROWS = [
         F.pad(x, (1, 1, 1, 1), 'reflect', 1.0)
         F.pad(x[0, 0, 0], (1, 1), 'reflect')
         F.pad([1.0], (1, 1))
-    """),
-    *given({"x": N(1, 2, 2, 3, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": N(1, 2, 2, 3, 2)},
+        """
         F.pad(x, (1, 1, 0, 1, 1, 0), 'replicate')
         F.pad(x, (1, 1, 0, 1, 1, 0), 'reflect')
         ~ F.pad(x, (1, 1, 0, 1, 1, 0), 'circular')
         F.interpolate(x, scale_factor=2)
         F.interpolate(x, (3, 2, 4), mode='trilinear')
         F.interpolate(x, (3, 2, 4), mode='area')
-    """),
-    *given([{"x": I(2, 3)}, {"x": V([[True, False], [False, True]], bool)}], """
+    """,
+    ),
+    *given(
+        [{"x": I(2, 3)}, {"x": V([[True, False], [False, True]], bool)}],
+        """
         F.pad(x, (1, 1))
         F.pad(x, (1, 1), value=1)
         F.pad(x, (1, 1), 'replicate')
-    """),
-    *given({"x": N(2, 3, 5, 6)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 5, 6)},
+        """
         F.unfold(x, 2)
         F.unfold(x, (3, 2), dilation=(1, 2), padding=1, stride=(2, 1))
         F.unfold(x[0], 3)
@@ -71,8 +83,11 @@ ROWS = [
         F.fold(F.unfold(x, 2), (5, 7), 2)
         F.fold(F.unfold(x, 2)[:, 1:], (5, 6), 2)
         F.fold(x[0, 0, 0], (5, 6), 2)
-    """),
-    *given({"x": N(2, 2, 4, 5)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 2, 4, 5)},
+        """
         F.interpolate(x, scale_factor=2)
         F.interpolate(x, size=(3, 7))
         F.interpolate(x, 3)
@@ -112,8 +127,11 @@ ROWS = [
         F.pixel_unshuffle(x, 0)
         F.channel_shuffle(x, 2)
         F.channel_shuffle(x, 3)
-    """),
-    *given({"x": N(2, 8, 2, 3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 8, 2, 3)},
+        """
         F.pixel_shuffle(x, 2)
         torch.pixel_shuffle(x[0], 2)
         torch.pixel_unshuffle(torch.pixel_shuffle(x, 2), 2)
@@ -121,11 +139,15 @@ ROWS = [
         F.pixel_shuffle(x, 3)
         F.pixel_shuffle(x, 0)
         F.pixel_shuffle(x[0, 0], 2)
-    """),
-    *given({"x": V([[1.0, float("inf"), 2.0, float("nan"), 3.0, 4.0]])}, """
+    """,
+    ),
+    *given(
+        {"x": V([[1.0, float("inf"), 2.0, float("nan"), 3.0, 4.0]])},
+        """
         F.pad(x, (1, 1))
         F.pad(x, (2, 1), 'reflect')
         F.interpolate(x[None], 12)
         F.interpolate(x[None], 4, mode='linear')
-    """),
+    """,
+    ),
 ]

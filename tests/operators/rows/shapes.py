@@ -1,4 +1,5 @@
 """Views and copies in another shape or order, parts along an axis."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, V, given
@@ -6,7 +7,9 @@ from operators.spelling import B, I, N, V, given
 X, E = {"x": N(3, 4)}, {"x": N(0, 3)}
 
 ROWS = [
-    *given([X, {"x": N()}, E], """
+    *given(
+        [X, {"x": N()}, E],
+        """
         x.reshape(-1)
         x.reshape(x.numel())
         x.flatten()
@@ -27,8 +30,11 @@ ROWS = [
         x.tile(2)
         x.repeat_interleave(2)
         x.flip(())
-    """),
-    *given(X, """
+    """,
+    ),
+    *given(
+        X,
+        """
         torch.reshape(x, (4, 3))
         torch.reshape(input=x, shape=(2, 6))
         x.reshape(2, -1)
@@ -253,8 +259,11 @@ ROWS = [
         x.detach().clone().resize_(2, 6)
         x.clone().resize_(2, 2)
         x.detach().clone().resize_as_(torch.zeros(3)).shape
-    """),
-    *given({"x": N(1, 3, 1)}, """
+    """,
+    ),
+    *given(
+        {"x": N(1, 3, 1)},
+        """
         x.squeeze()
         x.squeeze(0)
         x.squeeze(dim=-1)
@@ -267,8 +276,11 @@ ROWS = [
         x.clone().squeeze_(0)
         x.clone().squeeze_()
         torch.movedim(x, (0, 2), (2, 0))
-    """),
-    *given({"x": N(2, 3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4)},
+        """
         x.flatten(1)
         x.flatten(start_dim=0, end_dim=1)
         x.permute(2, 0, 1)
@@ -297,8 +309,11 @@ ROWS = [
         x.view(6, 4)[1:3].view(2, 2, 2)
         x.transpose(0, 1).view(6, 4)
         x.as_strided((2, 4), (12, 1), 4)
-    """),
-    *given([{"x": I(2, 3)}, {"x": B(2, 3)}, {"x": V([[1, 2, 3]], "int32")}], """
+    """,
+    ),
+    *given(
+        [{"x": I(2, 3)}, {"x": B(2, 3)}, {"x": V([[1, 2, 3]], "int32")}],
+        """
         x.reshape(-1)
         x.T
         x.expand(2, *x.shape)
@@ -311,8 +326,11 @@ ROWS = [
         x.rot90()
         x.clone().t_()
         x.unfold(1, 2, 1)
-    """),
-    *given({"x": N()}, """
+    """,
+    ),
+    *given(
+        {"x": N()},
+        """
         x.expand(3)
         x.expand(2, 3)
         x.reshape(())
@@ -339,5 +357,6 @@ ROWS = [
         x.roll(2)
         x.flip(0)
         list(x)
-    """),
+    """,
+    ),
 ]

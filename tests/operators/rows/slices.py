@@ -1,4 +1,5 @@
 """Slices of an axis combined at places, sums to a size, and parts that are no views."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -10,15 +11,25 @@ from operators.spelling import I, N, V, given
 KINDS = list(product(("prod", "mean", "amax", "amin"), (True, False)))
 
 ROWS = [
-    *given({"x": N(4, 3), "s": N(5, 3), "i": V([0, 2, 0, 3, 2], "int64")}, [
-        f"torch.index_reduce(x, 0, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own]),
-    *given({"x": N(2, 4, 3), "s": N(2, 2, 3), "i": V([3, 3], "int64")}, [
-        f"x.index_reduce(1, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own]),
-    *given({"x": V([[2.0, 1.0], [0.0, -1.0]]), "s": V([[2.0, 1.0], [2.0, 0.0], [0.0, -1.0]]), "i": V([0, 0, 1], "int64")}, [
-        f"x.index_reduce(-2, i, s, {kind!r})" for kind, own in KINDS if own]),
-    *given({"n": I(4, 2), "m": I(3, 2), "i": V([0, 0, 1], "int32")}, [
-        f"torch.index_reduce(n, 0, i, m, {kind!r}, include_self={own})" for kind, own in KINDS]),
-    *given({"x": N(3, 2), "s": N(2, 2), "z": N(), "i": V([0, 2], "int64")}, """
+    *given(
+        {"x": N(4, 3), "s": N(5, 3), "i": V([0, 2, 0, 3, 2], "int64")},
+        [f"torch.index_reduce(x, 0, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own],
+    ),
+    *given(
+        {"x": N(2, 4, 3), "s": N(2, 2, 3), "i": V([3, 3], "int64")},
+        [f"x.index_reduce(1, i, s, {kind!r}, include_self={own})" for kind, own in KINDS if kind != "prod" or own],
+    ),
+    *given(
+        {"x": V([[2.0, 1.0], [0.0, -1.0]]), "s": V([[2.0, 1.0], [2.0, 0.0], [0.0, -1.0]]), "i": V([0, 0, 1], "int64")},
+        [f"x.index_reduce(-2, i, s, {kind!r})" for kind, own in KINDS if own],
+    ),
+    *given(
+        {"n": I(4, 2), "m": I(3, 2), "i": V([0, 0, 1], "int32")},
+        [f"torch.index_reduce(n, 0, i, m, {kind!r}, include_self={own})" for kind, own in KINDS],
+    ),
+    *given(
+        {"x": N(3, 2), "s": N(2, 2), "z": N(), "i": V([0, 2], "int64")},
+        """
         y = x * 1; y.index_reduce_(0, i, s, 'mean'); y
         y = x * 1; y.index_reduce_(0, i, s, 'amax', include_self=False); y
         torch.index_reduce(z, 0, torch.tensor(0), z, 'prod')
@@ -30,8 +41,11 @@ ROWS = [
         x.index_reduce(0, i, s.double().float().half(), 'prod')
         x.index_reduce(0, i[None], s, 'prod')
         x.index_reduce(0, i.float(), s, 'prod')
-    """),
-    *given({"x": N(2, 3, 4), "n": I(2, 3)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4), "n": I(2, 3)},
+        """
         x.sum_to_size(4)
         x.sum_to_size(3, 1)
         x.sum_to_size((1, 3, 4))
@@ -44,8 +58,11 @@ ROWS = [
         x.sum_to_size(2, 4)
         x.sum_to_size(1, 2, 3, 4)
         x.sum_to_size(0)
-    """),
-    *given({"x": N(6, 2)}, """
+    """,
+    ),
+    *given(
+        {"x": N(6, 2)},
+        """
         torch.unsafe_split(x, 4)
         torch.unsafe_chunk(x, 3)
         x.unsafe_split(2, 1)
@@ -58,5 +75,6 @@ ROWS = [
         torch.unsafe_chunk(x, 0)
         torch.unsafe_split(x[0, 0], 1)
         x.unsafe_split_with_sizes([1, 2])
-    """),
+    """,
+    ),
 ]

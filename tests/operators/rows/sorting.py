@@ -1,4 +1,5 @@
 """Order, quantiles, distinct elements, counts and searches."""
+
 from __future__ import annotations
 
 from operators.spelling import B, I, N, V, given
@@ -6,7 +7,9 @@ from operators.spelling import B, I, N, V, given
 NAN, INF = float("nan"), float("inf")
 
 ROWS = [
-    *given({"x": N(3, 5)}, """
+    *given(
+        {"x": N(3, 5)},
+        """
         torch.sort(x)
         x.sort(0)
         x.sort(dim=-1, descending=True)
@@ -85,18 +88,49 @@ ROWS = [
         (x.topk(2).values * x.kthvalue(1, keepdim=True).values).sum(0) + x.median(1).values.sum()
         torch.sort([3.0, 1.0])
         torch.topk(3.0, 1)
-    """),
-    *given({"x": V([[2.0, 5.0, 4.0], [5.0, 1.0, 0.5]])}, [f"repr(torch.{call})" for call in (
-        "max(x, 1)", "min(x, 0)", "sort(x)", "topk(x, 2)", "kthvalue(x, 2)", "median(x, 1)", "nanmedian(x, 1)", "mode(x)",
-        "cummax(x, 0)", "cummin(x, 1)", "aminmax(x)", "histogram(x.detach(), 2)", "var_mean(x, 1)", "unique(x)",
-        "max(x.int(), 1)", "quantile(x, 0.5, 1)", "logsumexp(x, 1)", "softmax(x, 1)", "std(x)", "argsort(x)",
-        "max(x, 1).values", "cov(x)")]),
-    *given({"x": N(7), "q": V([0.1, 0.45, 0.8])}, """
+    """,
+    ),
+    *given(
+        {"x": V([[2.0, 5.0, 4.0], [5.0, 1.0, 0.5]])},
+        [
+            f"repr(torch.{call})"
+            for call in (
+                "max(x, 1)",
+                "min(x, 0)",
+                "sort(x)",
+                "topk(x, 2)",
+                "kthvalue(x, 2)",
+                "median(x, 1)",
+                "nanmedian(x, 1)",
+                "mode(x)",
+                "cummax(x, 0)",
+                "cummin(x, 1)",
+                "aminmax(x)",
+                "histogram(x.detach(), 2)",
+                "var_mean(x, 1)",
+                "unique(x)",
+                "max(x.int(), 1)",
+                "quantile(x, 0.5, 1)",
+                "logsumexp(x, 1)",
+                "softmax(x, 1)",
+                "std(x)",
+                "argsort(x)",
+                "max(x, 1).values",
+                "cov(x)",
+            )
+        ],
+    ),
+    *given(
+        {"x": N(7), "q": V([0.1, 0.45, 0.8])},
+        """
         torch.quantile(x, q)
         x.quantile(q, dim=0)
         x.nanquantile(q, 0, True)
-    """),
-    *given({"x": N(2, 3, 4)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 3, 4)},
+        """
         x.sort(1)
         x.topk(2, 1)
         x.median(0)
@@ -104,8 +138,11 @@ ROWS = [
         x.quantile(0.3, 1)
         x.quantile(torch.tensor([0.1, 0.9]).to(x.dtype), dim=1, keepdim=True)
         x.argsort(0, descending=True)
-    """),
-    *given({"x": N(2, 300)}, """
+    """,
+    ),
+    *given(
+        {"x": N(2, 300)},
+        """
         x.topk(3)
         x.topk(4, largest=False)
         x.topk(1, 1)
@@ -114,8 +151,11 @@ ROWS = [
         x.kthvalue(17)
         x.nanmedian(1)
         x.quantile(0.77, 1)
-    """),
-    *given({"x": N()}, """
+    """,
+    ),
+    *given(
+        {"x": N()},
+        """
         x.sort()
         x.sort(0, True)
         x.argsort()
@@ -135,8 +175,11 @@ ROWS = [
         x.unique_consecutive().detach()
         x.unique(dim=0)
         x.sort(1)
-    """),
-    *given([{"x": N(0)}, {"x": N(0, 3)}], """
+    """,
+    ),
+    *given(
+        [{"x": N(0)}, {"x": N(0, 3)}],
+        """
         x.sort(0)
         x.sort()
         x.argsort()
@@ -151,9 +194,16 @@ ROWS = [
         x.unique().detach()
         x.unique_consecutive().detach()
         torch.histc(x, 3)
-    """),
-    *given([{"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])}, {"x": V([[1.0, NAN, 3.0, 1.0], [NAN, NAN, -2.0, NAN]])},
-            {"x": V([[INF, -INF, 0.0], [-INF, 1.0, INF]])}, {"x": V([[NAN, NAN], [NAN, 1.0]])}], """
+    """,
+    ),
+    *given(
+        [
+            {"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])},
+            {"x": V([[1.0, NAN, 3.0, 1.0], [NAN, NAN, -2.0, NAN]])},
+            {"x": V([[INF, -INF, 0.0], [-INF, 1.0, INF]])},
+            {"x": V([[NAN, NAN], [NAN, 1.0]])},
+        ],
+        """
         x.sort()
         x.sort(0, descending=True)
         x.argsort(descending=True)
@@ -174,17 +224,25 @@ ROWS = [
         x.unique(return_inverse=True)[1]
         x.unique_consecutive(return_inverse=True, return_counts=True)[1:]
         x.unique_consecutive(dim=1, return_counts=True)[1]
-    """),
+    """,
+    ),
     # Modes of NaNs, and the order of rows with NaNs, are accidents in torch. Here every NaN is a value of its own.
-    *given([{"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])},
-            {"x": V([[INF, -INF, 0.0], [-INF, 1.0, INF], [INF, -INF, 0.0]])}], """
+    *given(
+        [
+            {"x": V([[2.0, 5.0, 5.0, 2.0], [5.0, 1.0, 1.0, 1.0]])},
+            {"x": V([[INF, -INF, 0.0], [-INF, 1.0, INF], [INF, -INF, 0.0]])},
+        ],
+        """
         x.mode()
         x.mode(0)
         x.topk(1)
         x.unique(dim=0, return_inverse=True)[1]
         x.unique(dim=1, return_inverse=True, return_counts=True)[1:]
-    """),
-    *given([{"i": I(3, 4, low=0, high=4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": I(6, low=-2, high=2)}], """
+    """,
+    ),
+    *given(
+        [{"i": I(3, 4, low=0, high=4)}, {"i": V([[3, 0, 7], [1, 250, 7]], "uint8")}, {"i": I(6, low=-2, high=2)}],
+        """
         i.sort()
         i.sort(0, True)
         i.argsort()
@@ -215,8 +273,11 @@ ROWS = [
         torch.isin(2, i)
         torch.isin(i, torch.tensor([1, 3]), invert=True)
         torch.histc(i)
-    """),
-    *given({"i": B(3, 4)}, """
+    """,
+    ),
+    *given(
+        {"i": B(3, 4)},
+        """
         i.sort()
         i.argsort(descending=True)
         i.topk(2).values
@@ -226,8 +287,11 @@ ROWS = [
         i.unique(return_counts=True)
         i.unique_consecutive()
         torch.bincount(i.flatten())
-    """),
-    *given({"i": I(5, low=0, high=4), "w": N(5)}, """
+    """,
+    ),
+    *given(
+        {"i": I(5, low=0, high=4), "w": N(5)},
+        """
         torch.bincount(i, w.detach())
         torch.bincount(i, weights=w.detach(), minlength=6)
         torch.bincount(i, i)
@@ -236,8 +300,11 @@ ROWS = [
         torch.bincount(i.float())
         torch.bincount(i[:0])
         torch.bincount(i[:0], minlength=3)
-    """),
-    *given({"s": V([1.0, 3.0, 3.0, 5.0, 7.0]), "v": V([[0.0, 3.0, 4.0], [7.0, 8.0, NAN]])}, """
+    """,
+    ),
+    *given(
+        {"s": V([1.0, 3.0, 3.0, 5.0, 7.0]), "v": V([[0.0, 3.0, 4.0], [7.0, 8.0, NAN]])},
+        """
         torch.searchsorted(s, v)
         torch.searchsorted(s, v, right=True)
         torch.searchsorted(s, v, side="right")
@@ -259,8 +326,11 @@ ROWS = [
         torch.bucketize(4, s)
         torch.bucketize(v[0, 1], s)
         torch.bucketize(s, v)
-    """),
-    *given({"x": N(40)}, """
+    """,
+    ),
+    *given(
+        {"x": N(40)},
+        """
         torch.histc(x)
         torch.histc(x, bins=5)
         x.histc(4, min=-1, max=1)
@@ -275,5 +345,6 @@ ROWS = [
         torch.histogram(x.detach(), 3, weight=x.detach().abs())
         torch.histogram(x.detach(), 3).hist
         torch.histc(torch.tensor([0.0, float("inf")]), 3)
-    """),
+    """,
+    ),
 ]

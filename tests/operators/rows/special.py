@@ -1,4 +1,5 @@
 """Special functions: the error function, gamma functions, Bessel functions."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,39 +15,74 @@ def names(text):
 EDGES = {"x": V([-2.5, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 2, 3, 10, nan, inf])}
 SMOOTH = names("erf erfc erfcx i0 i0e i1 i1e ndtr log_ndtr sinc expit exp2 expm1")
 POSITIVE = names("erfinv gammaln entr ndtri logit log1p")
-BESSEL = names("bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
-               "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai spherical_bessel_j0")
-POLYNOMIALS = names("chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
-                    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
-                    "shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l "
-                    "legendre_polynomial_p")
+BESSEL = names(
+    "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
+    "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai spherical_bessel_j0"
+)
+POLYNOMIALS = names(
+    "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
+    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+    "shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l "
+    "legendre_polynomial_p"
+)
 METHODS = names("erf erfc erfinv lgamma digamma i0")
 
 ROWS = [
     *given([{"x": N(3, 4)}, {"x": N()}, {"x": N(0, 3)}], [f"torch.special.{name}(x)" for name in SMOOTH]),
     *given([{"x": U(3, 4)}, {"x": U()}, {"x": U(0, 3)}], [f"torch.special.{name}(x)" for name in POSITIVE]),
     *given(EDGES, [f"torch.special.{name}(x)" for name in (*SMOOTH, *POSITIVE)]),
-    *given([{"x": N(3, 4)}, {"x": U()}, {"x": U(0, 3)}, {"x": V([-2.5, -0.5, 0, 0.25, 1, 10, 1e5, nan])}],
-           "torch.special.digamma(x)\ntorch.special.psi(x)"),       # (torch's polygamma is NaN at inf, where its limit is 0)
-    *given({"x": U(3, 4, low=0.5, high=6)}, [
-        *(f"torch.{name}(x)" for name in METHODS if name != "erfinv"),
-        *(f"torch.special.{name}(x)" for name in BESSEL[4:]),
-        *(f"torch.round(torch.special.{name}(x), decimals=5)" for name in BESSEL[:4]),            # torch's are right to 1e-7
-        *(f"torch.special.{name}(x / 3, {n})" for name in POLYNOMIALS for n in (0, 1, 2, 5))]),
-    *given({"x": U(3), "i": I(3, low=0, high=5)}, [
-        *(f"torch.special.{name}(x, i)" for name in POLYNOMIALS),
-        *(f"torch.special.{name}(0.5, i)" for name in POLYNOMIALS[:2])]),
-    *given({"x": U(2, 3)}, [
-        *(f"x.{name}()" for name in METHODS), *(f"x.clone().{name}_()" for name in METHODS),
-        *(f"torch.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))" for name in METHODS),
-        *(f"torch.special.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))" for name in (*SMOOTH, *POSITIVE, *BESSEL[:3]))]),
+    *given(
+        [{"x": N(3, 4)}, {"x": U()}, {"x": U(0, 3)}, {"x": V([-2.5, -0.5, 0, 0.25, 1, 10, 1e5, nan])}],
+        "torch.special.digamma(x)\ntorch.special.psi(x)",
+    ),  # (torch's polygamma is NaN at inf, where its limit is 0)
+    *given(
+        {"x": U(3, 4, low=0.5, high=6)},
+        [
+            *(f"torch.{name}(x)" for name in METHODS if name != "erfinv"),
+            *(f"torch.special.{name}(x)" for name in BESSEL[4:]),
+            *(f"torch.round(torch.special.{name}(x), decimals=5)" for name in BESSEL[:4]),  # torch's are right to 1e-7
+            *(f"torch.special.{name}(x / 3, {n})" for name in POLYNOMIALS for n in (0, 1, 2, 5)),
+        ],
+    ),
+    *given(
+        {"x": U(3), "i": I(3, low=0, high=5)},
+        [
+            *(f"torch.special.{name}(x, i)" for name in POLYNOMIALS),
+            *(f"torch.special.{name}(0.5, i)" for name in POLYNOMIALS[:2]),
+        ],
+    ),
+    *given(
+        {"x": U(2, 3)},
+        [
+            *(f"x.{name}()" for name in METHODS),
+            *(f"x.clone().{name}_()" for name in METHODS),
+            *(f"torch.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))" for name in METHODS),
+            *(
+                f"torch.special.{name}(x.detach(), out=torch.empty(0, dtype=x.dtype))"
+                for name in (*SMOOTH, *POSITIVE, *BESSEL[:3])
+            ),
+        ],
+    ),
     *given({"x": U(2, 3)}, "torch.erf_(x.clone())\ntorch.erfc_(x.clone())\ntorch.i0_(x.clone())"),
-    *given({"i": I(3, low=1, high=5), "b": B(3)}, [
-        *(f"torch.special.{name}({x})" for name in (*SMOOTH, *POSITIVE, *BESSEL[:2]) for x in "ib"), "i.clone().erf_()"]),
-    *given({"x": U(3)}, [*(f"torch.special.{name}(x.detach().half())" for name in names("erf gammaln expit i0 ndtr digamma")),
-                         *(f"torch.{name}(0.5)" for name in METHODS), "torch.special.bessel_j0(0.5)"]),
-    *given([{"x": U(3, 4, low=0.5, high=4), "y": U(4, low=0.5, high=4)}, {"x": U(low=0.5, high=2), "y": U(2, low=0.5, high=2)},
-            {"x": U(0, 3), "y": U(3)}], """
+    *given(
+        {"i": I(3, low=1, high=5), "b": B(3)},
+        [*(f"torch.special.{name}({x})" for name in (*SMOOTH, *POSITIVE, *BESSEL[:2]) for x in "ib"), "i.clone().erf_()"],
+    ),
+    *given(
+        {"x": U(3)},
+        [
+            *(f"torch.special.{name}(x.detach().half())" for name in names("erf gammaln expit i0 ndtr digamma")),
+            *(f"torch.{name}(0.5)" for name in METHODS),
+            "torch.special.bessel_j0(0.5)",
+        ],
+    ),
+    *given(
+        [
+            {"x": U(3, 4, low=0.5, high=4), "y": U(4, low=0.5, high=4)},
+            {"x": U(low=0.5, high=2), "y": U(2, low=0.5, high=2)},
+            {"x": U(0, 3), "y": U(3)},
+        ],
+        """
         torch.special.xlogy(x, y)
         torch.special.xlog1py(x, y)
         torch.special.xlog1py(x, 2)
@@ -77,8 +113,11 @@ ROWS = [
         torch.special.round(x, decimals=1)
         torch.special.softmax(x, 0)
         torch.special.log_softmax(x, dim=0)
-    """),
-    *given({"x": V([0, 0, 1, -1, nan, 1, 0, 2]), "y": V([0, -1, -1, 0, 1, nan, -2, 2])}, """
+    """,
+    ),
+    *given(
+        {"x": V([0, 0, 1, -1, nan, 1, 0, 2]), "y": V([0, -1, -1, 0, 1, nan, -2, 2])},
+        """
         torch.special.xlogy(x, y)
         torch.special.xlog1py(x, y)
         torch.special.zeta(x.detach(), y.detach())
@@ -86,8 +125,11 @@ ROWS = [
         torch.igammac(x.detach(), y.detach())
         torch.polygamma(1, x)
         torch.polygamma(2, x.detach())
-    """),
-    *given({"x": U(3), "i": I(3, low=1, high=4)}, """
+    """,
+    ),
+    *given(
+        {"x": U(3), "i": I(3, low=1, high=4)},
+        """
         torch.igamma(x, x)
         torch.special.zeta(x + 1, x)
         torch.special.zeta(x + 1, 2)
@@ -109,5 +151,6 @@ ROWS = [
         torch.lgamma(None)
         torch.erfc([1.0])
         torch.sigmoid(2.0)
-    """),
+    """,
+    ),
 ]

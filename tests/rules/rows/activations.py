@@ -1,4 +1,5 @@
 """Rows of the activations. Where a function bends, the sample is moved so that both pieces are met."""
+
 from __future__ import annotations
 
 from rules.sample import case

@@ -1,4 +1,5 @@
 """Rows of the convolutions: strides, padding, dilation, groups, one to three dimensions, and batch axes on both sides."""
+
 from __future__ import annotations
 
 from rules.sample import case

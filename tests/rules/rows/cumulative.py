@@ -1,4 +1,5 @@
 """Rows of running sums, products and log-sum-exps."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Rows of draws."""
+
 from __future__ import annotations
 
 from rules.sample import case

@@ -1,10 +1,12 @@
 """Rows of the functions of one number."""
+
 from __future__ import annotations
 
 from rules.sample import case
 
 import gradlab as gl
 
+# fmt: off
 CASES = [
     *(case(name, getattr(gl, name), (3, 2)) for name in (
         "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "atan", "sinh", "cosh",
@@ -18,3 +20,4 @@ CASES = [
     case("round_decimals", lambda x: gl.round(x, decimals=1) + x, (3,), coincidence=True),
     case("nan_to_num", gl.nan_to_num, (3, 2)),
 ]
+# fmt: on

@@ -1,4 +1,5 @@
 """Rows of the element by element primitives of two and more numbers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -38,11 +39,11 @@ CASES = [
     case("remainder", lambda a: a % 0.4, (3,), coincidence=True),
     case("fmod", lambda a, b: gl.fmod(a * -7, b), (3, 4), (4,), coincidence=True),
     case("fmod", lambda a: gl.fmod(a, 0.4), (3,), coincidence=True),
-    case("pow", lambda a, b: a ** b, (3, 4), (4,)),
-    case("pow_scalar", lambda x: x ** 3, (3,)),
-    case("pow_scalar", lambda x: x ** -1.5, (2, 2)),
-    case("pow_scalar", lambda x: x ** 2, ()),
-    case("rpow_scalar", lambda x: 2.5 ** x, (3,)),
+    case("pow", lambda a, b: a**b, (3, 4), (4,)),
+    case("pow_scalar", lambda x: x**3, (3,)),
+    case("pow_scalar", lambda x: x**-1.5, (2, 2)),
+    case("pow_scalar", lambda x: x**2, ()),
+    case("rpow_scalar", lambda x: 2.5**x, (3,)),
     case("ldexp", gl.ldexp, (3, 1), (4,)),
     case("frexp", lambda x: gl.frexp(x * 3).mantissa, (3, 4), coincidence=True),
     case("hypot", gl.hypot, (3, 1), (4,)),

@@ -1,4 +1,5 @@
 """Rows of picks, of adding where a pick came from, and of writes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -31,15 +32,26 @@ CASES = [
     case("getitem", lambda x: x.unbind(1)[2], (2, 3)),
     case("getitem", lambda x: x.take(like(x, np.array([[5, 0], [-1, 2]]))), (2, 3)),
     case("scatter", lambda x: indexing.scatter.record(x, shape=(4, 2), index=(like(x, ROWS).array,), skip=0), (3, 2)),
-    case("scatter", lambda x: indexing.scatter.record(
-        x, shape=(2, 5), index=(like(x, np.arange(24) % 2 - 1).array,), skip=0), (24, 5)),
+    case(
+        "scatter",
+        lambda x: indexing.scatter.record(x, shape=(2, 5), index=(like(x, np.arange(24) % 2 - 1).array,), skip=0),
+        (24, 5),
+    ),
     case("gather", lambda x: x.gather(1, like(x, ALONG)), (3, 4)),
     case("gather", lambda x: x.gather(0, like(x, ALONG[:1])), (3, 4)),
     case("gather", lambda x: indexing.gather.record(x, axis=-1, indices=like(x, ALONG[:, :1]).array, keepdims=False), (3, 4)),
-    case("put_along", lambda x: indexing.put_along.record(
-        x, shape=(3, 4), axis=-1, indices=like(x, ALONG).array, keepdims=True), (3, 2)),
-    case("put_along", lambda x: indexing.put_along.record(
-        x, shape=(3, 4), axis=-2, indices=like(x, np.array([[2, 0, 0, 1]])).array, keepdims=False), (4,)),
+    case(
+        "put_along",
+        lambda x: indexing.put_along.record(x, shape=(3, 4), axis=-1, indices=like(x, ALONG).array, keepdims=True),
+        (3, 2),
+    ),
+    case(
+        "put_along",
+        lambda x: indexing.put_along.record(
+            x, shape=(3, 4), axis=-2, indices=like(x, np.array([[2, 0, 0, 1]])).array, keepdims=False
+        ),
+        (4,),
+    ),
     case("index_add", lambda x, y: x.index_add(0, like(x, ROWS), y), (3, 2), (3, 2)),
     case("index_add", lambda x, y: x.index_add(1, like(x, np.arange(24) % 2), y), (5, 2), (5, 24)),
     case("index_add", lambda x, y: x.index_add(0, like(x, np.arange(24) % 2), y), (2, 5), (24, 5)),
@@ -54,7 +66,12 @@ CASES = [
     case("overwrite", lambda x, y: x.diagonal_scatter(y), (3, 3), (3,)),
     case("copy", PRIMITIVES["copy"].record, (3, 4), (3, 4)),
     case("overwrite", lambda x, y: x.scatter_reduce(1, like(x, ALONG), y, "prod"), (3, 4), (3, 2)),
-    case("overwrite", lambda x, y: x.scatter_reduce(1, like(x, ALONG), y, "amax", include_self=False), (3, 4), (3, 2),
-         coincidence=True),
+    case(
+        "overwrite",
+        lambda x, y: x.scatter_reduce(1, like(x, ALONG), y, "amax", include_self=False),
+        (3, 4),
+        (3, 2),
+        coincidence=True,
+    ),
     case("stack", gl.combinations, (4,)),
 ]

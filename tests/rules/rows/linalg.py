@@ -1,4 +1,5 @@
 """Rows of linear algebra. Inputs are lifted off the diagonal, so that the matrices are well conditioned."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -29,14 +30,16 @@ def halves(op, **meta):
 
 def lu(n, m):
     """An LU factorization whose pivots are known beforehand."""
+
     def run(x):
         array = x.array if isinstance(x.array, np.ndarray) else x.array.get()
         order = np.eye(n, dtype=array.dtype)[[1, 0, *range(2, n)]]
         a = order @ array
         for k in range(min(n, m)):
-            a[..., k + 1:, k] /= a[..., k:k + 1, k]
-            a[..., k + 1:, k + 1:] -= a[..., k + 1:, k, None] * a[..., k, None, k + 1:]
+            a[..., k + 1 :, k] /= a[..., k : k + 1, k]
+            a[..., k + 1 :, k + 1 :] -= a[..., k + 1 :, k, None] * a[..., k, None, k + 1 :]
         return factorizations.lu.record(x, factors=like(x, a).array, order=like(x, order).array)
+
     return run
 
 
@@ -54,10 +57,20 @@ CASES = [
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 3), (3, 2)),
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (2, 2), (3, 2, 1)),
     case("solve", lambda a, b: linalg.solve.record(lifted(a), b), (3, 2, 2), (2, 2)),
-    case("solve_triangular", lambda a, b: linalg.triangular.record(lifted(a), b, upper=True, unit=False), (3, 3), (3, 2),
-         coincidence=True),
-    case("solve_triangular", lambda a, b: linalg.triangular.record(a, b, upper=False, unit=True), (3, 2, 2), (2, 2),
-         coincidence=True),
+    case(
+        "solve_triangular",
+        lambda a, b: linalg.triangular.record(lifted(a), b, upper=True, unit=False),
+        (3, 3),
+        (3, 2),
+        coincidence=True,
+    ),
+    case(
+        "solve_triangular",
+        lambda a, b: linalg.triangular.record(a, b, upper=False, unit=True),
+        (3, 2, 2),
+        (2, 2),
+        coincidence=True,
+    ),
     case("pinv", lambda x: linalg.pinv.record(positive(x), cutoff=(0.0, 1e-12), hermitian=True), (2, 3, 3), coincidence=True),
     case("cholesky", lambda x: factorizations.cholesky.record(positive(x), upper=False), (3, 3), coincidence=True),
     case("cholesky", lambda x: factorizations.cholesky.record(positive(x), upper=True), (2, 2, 2), coincidence=True),

@@ -1,4 +1,5 @@
 """Rows of the losses and of the distances."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,6 +19,7 @@ def entries(weighted, total):
         weights = like(x, np.array([1.0, 2.0, 0.5], x.array.dtype)).array if weighted else None
         at = like(x, np.arange(3) * 4 + TARGET).array
         return nll_entries.record(x, shape=(3, 4), at=at, weights=weights, total=total)
+
     return run
 
 
@@ -36,13 +38,22 @@ CASES = [
     case("huber_loss", lambda x, y: F.huber_loss(x, y, delta=0.3), (3, 4), (3, 4)),
     case("huber_loss", lambda x, y: F.huber_loss(x, y, "sum", 0.3), (3,), (3,)),
     case("binary_cross_entropy", lambda x, y: F.binary_cross_entropy(x / 2, y / 2), (3, 4), (3, 4)),
-    case("binary_cross_entropy", lambda x, y: F.binary_cross_entropy(
-        x / 2, y / 2, weights_of(x), reduction="none"), (3, 4), (3, 4)),
+    case(
+        "binary_cross_entropy", lambda x, y: F.binary_cross_entropy(x / 2, y / 2, weights_of(x), reduction="none"), (3, 4), (3, 4)
+    ),
     case("binary_cross_entropy_with_logits", lambda x, y: F.binary_cross_entropy_with_logits(x - 1, y), (3, 4), (3, 4)),
-    case("binary_cross_entropy_with_logits", lambda x, y: F.binary_cross_entropy_with_logits(
-        x - 1, y, weights_of(x), pos_weight=weights_of(x)), (3, 4), (3, 4)),
-    case("binary_cross_entropy_with_logits", lambda x, y: F.binary_cross_entropy_with_logits(
-        x - 1, y, pos_weight=weights_of(x), reduction="none"), (3, 4), (3, 4)),
+    case(
+        "binary_cross_entropy_with_logits",
+        lambda x, y: F.binary_cross_entropy_with_logits(x - 1, y, weights_of(x), pos_weight=weights_of(x)),
+        (3, 4),
+        (3, 4),
+    ),
+    case(
+        "binary_cross_entropy_with_logits",
+        lambda x, y: F.binary_cross_entropy_with_logits(x - 1, y, pos_weight=weights_of(x), reduction="none"),
+        (3, 4),
+        (3, 4),
+    ),
     case("soft_margin_loss", lambda x: F.soft_margin_loss(x, like(x, SIGNS)), (3, 4)),
     case("nll_loss", lambda x: F.nll_loss(x, like(x, TARGET)), (3, 4)),
     case("nll_loss", lambda x: F.nll_loss(x, like(x, TARGET), weights_of(x)), (3, 4)),

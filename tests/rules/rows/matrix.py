@@ -1,4 +1,5 @@
 """Rows of the products."""
+
 from __future__ import annotations
 
 from rules.sample import case

@@ -1,4 +1,5 @@
 """Rows of normalisation, embeddings and attention's softmax."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -42,6 +43,10 @@ CASES = [
     case("mixture", attention.mixture.record, (2, 3, 3), (3, 3)),
     case("safe_softmax", lambda x: attention.safe_softmax.record(x, mask=None, axis=(-1,)), (3, 4)),
     case("safe_softmax", lambda x: attention.safe_softmax.record(100 * x, mask=None, axis=(-1,)), (3, 3), coincidence=True),
-    case("safe_softmax", lambda x: attention.safe_softmax.record(x, mask=like(x, MASK.astype(x.array.dtype)).array, axis=(-1,)),
-         (2, 3, 4), coincidence=True),
+    case(
+        "safe_softmax",
+        lambda x: attention.safe_softmax.record(x, mask=like(x, MASK.astype(x.array.dtype)).array, axis=(-1,)),
+        (2, 3, 4),
+        coincidence=True,
+    ),
 ]

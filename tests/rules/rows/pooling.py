@@ -1,4 +1,5 @@
 """Rows of max pooling: windows apart, overlapping, padded, with holes, and of uneven length."""
+
 from __future__ import annotations
 
 from rules.sample import case

@@ -1,4 +1,5 @@
 """Rows of the reductions."""
+
 from __future__ import annotations
 
 from math import inf
@@ -19,8 +20,12 @@ CASES = [
     case("mean", lambda x: x.mean(1), (3, 4)),
     case("mean", lambda x: x.mean(), (2, 3)),
     case("nansum", lambda x: x.nansum(0), (3, 4)),
-    case("nansum", lambda x: gl.where(like(x, np.isnan(NANS)), like(x, NANS.astype(x.array.dtype)), x).nansum(1, True), (2, 3),
-         coincidence=True),
+    case(
+        "nansum",
+        lambda x: gl.where(like(x, np.isnan(NANS)), like(x, NANS.astype(x.array.dtype)), x).nansum(1, True),
+        (2, 3),
+        coincidence=True,
+    ),
     case("prod", lambda x: x.prod(1), (3, 3)),
     case("prod", lambda x: x.prod(), (2, 3)),
     case("prod", lambda x: (x * like(x, ZEROS.astype(x.array.dtype))).prod(0, keepdim=True), (3, 3), coincidence=True),
@@ -32,8 +37,10 @@ CASES = [
     case("std", lambda x: x.std(), (3, 4)),
     case("vector_norm", lambda x: x.norm(), (3, 4)),
     case("vector_norm", lambda x: x.norm(dim=0, keepdim=True), (2, 3)),
-    *(case("vector_norm", lambda x, p=p: (x - 1).norm(p, dim=1), (3, 3), coincidence=True)
-      for p in (0, 0.5, 1, 1.5, 2.5, 3, -1, inf, -inf)),
+    *(
+        case("vector_norm", lambda x, p=p: (x - 1).norm(p, dim=1), (3, 3), coincidence=True)
+        for p in (0, 0.5, 1, 1.5, 2.5, 3, -1, inf, -inf)
+    ),
     case("amax", lambda x: x.amax(1), (3, 4), coincidence=True),
     case("amax", lambda x: reductions.amax.record(x, axis=(-1,), keepdims=True), (3, 4), coincidence=True),
     case("amin", lambda x: x.amin((0, 2)), (3, 2, 2), coincidence=True),

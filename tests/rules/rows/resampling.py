@@ -1,4 +1,5 @@
 """Rows of the maps along axes: padding, averages, interpolation, columns of windows."""
+
 from __future__ import annotations
 
 from rules.sample import case

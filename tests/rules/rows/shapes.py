@@ -1,4 +1,5 @@
 """Rows of views, of copies in another order, and of joins."""
+
 from __future__ import annotations
 
 from rules.sample import case

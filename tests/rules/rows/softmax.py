@@ -1,4 +1,5 @@
 """Rows of softmax and its like."""
+
 from __future__ import annotations
 
 from rules.sample import case

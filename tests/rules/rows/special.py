@@ -1,4 +1,5 @@
 """Rows of the special functions."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,8 +14,10 @@ def number(x, value):
 
 
 CASES = [
-    *(case(name, getattr(special, name), (3, 2)) for name in ("erf", "erfc", "erfcx", "digamma", "i0", "i0e", "i1", "i1e", "entr",
-                                                               "log_ndtr")),
+    *(
+        case(name, getattr(special, name), (3, 2))
+        for name in ("erf", "erfc", "erfcx", "digamma", "i0", "i0e", "i1", "i1e", "entr", "log_ndtr")
+    ),
     *(case(name, lambda x, name=name: getattr(special, name)(1 - x), (3, 4)) for name in ("erf", "i1", "i1e", "i0e", "log_ndtr")),
     case("erf", gl.erf, ()),
     case("erfinv", lambda x: gl.erfinv(x - 1), (3, 2)),
