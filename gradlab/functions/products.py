@@ -86,10 +86,10 @@ def exchanged(ndim: int) -> tuple[int, ...]:
 
 
 def check_dtypes(input: Tensor, other: Tensor) -> None:
-    """Torch's refusals: products promote nothing, and there are none of bools."""
+    """Torch's refusals: products promote nothing, and there are none of bools, unless there is nothing to multiply."""
     one, two, ranks = input.dtype, other.dtype, (input.array.ndim, other.array.ndim)
     if one is two:
-        if one.numpy.kind == "b":
+        if one.numpy.kind == "b" and input.array.size and other.array.size:
             name = (
                 "dot"
                 if ranks == (1, 1)
