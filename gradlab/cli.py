@@ -345,7 +345,7 @@ c.Grade.seed = {seed}                 # of the shapes and numbers in the checks:
 c.Grade.altogether = 55.0              # seconds for a submission, whatever it does
 
 # nbgrader zip_collect: files called as STUDENT_hw3_jacobian.ipynb in downloaded/hw3_jacobian/archive.
-c.FileNameCollectorPlugin.named_regexp = r".*?(?P<student_id>[^/\\\\_]+)_(?P<file_id>hw\\d+_\\w+)"
+c.FileNameCollectorPlugin.named_regexp = r".*?(?P<student_id>[^/\\\\]+)_(?P<file_id>hw\\d+_\\w+)"
 """
 
 

@@ -14,6 +14,9 @@ AGAIN = 0.25  # seconds after which code that swallowed the exception gets anoth
 class TimeUp(BaseException):
     """The time for a piece of code is over."""
 
+    def __str__(self) -> str:
+        return "this did not end in time, and was stopped"
+
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:

@@ -187,7 +187,9 @@ class Student:
         short = words if len(words) <= 300 else words[:300] + " …"
         if end == "missing":
             return self.stop(
-                what, "there is no such name in the notebook yet", "run the cell that makes it, and mind the spelling."
+                what,
+                "there is no such name in the notebook yet",
+                "run the cell that makes it, to its end, and mind the spelling.",
             )
         if end == "no function":
             return self.stop(

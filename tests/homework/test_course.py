@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shutil
 
 import pytest
@@ -42,6 +44,16 @@ def test_each_course_has_a_seed_of_its_own(tmp_path):
         seeds.add((tmp_path / name / "nbgrader_config.py").read_text())
     assert len(seeds) == 2
     compile(seeds.pop(), "nbgrader_config.py", "exec")
+
+
+def test_collected_files_belong_to_whom_they_name(tmp_path):
+    """Names may have underscores."""
+    assert cli.main(["course", str(tmp_path), "--teacher"]) == 0
+    (line,) = [line for line in (tmp_path / "nbgrader_config.py").read_text().splitlines() if "named_regexp" in line]
+    pattern = re.compile(ast.literal_eval(line.partition(" = ")[2]))
+    for name, student in (("ada", "ada"), ("jan_de_vries", "jan_de_vries"), ("archive/piet_vries", "piet_vries")):
+        found = pattern.match(f"downloaded/{NAME}/{name}_{NAME}.ipynb")
+        assert (found["student_id"], found["file_id"]) == (student, NAME)
 
 
 def test_what_python_leaves_behind_is_no_file_of_the_course(tmp_path, monkeypatch):
