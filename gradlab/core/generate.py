@@ -12,7 +12,7 @@ import linecache
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from gradlab.core.table import used
 from gradlab.core.tensor import Tensor, as_output
 from gradlab.core.watching import WATCHED, recorded
 
-if TYPE_CHECKING:
-    from gradlab.core.primitive import Primitive
+Primitive = Any  # a declaration: `core.primitive` is made on top of this module
 
 GENERATED = "record", "apply", "vjp", "scalar_vjp", "traced_vjp", "jvp", "traced_jvp", "half"
 
