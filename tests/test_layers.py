@@ -120,10 +120,6 @@ def test_no_module_over_600_lines(path):
     assert len(path.read_text().splitlines()) <= 600
 
 
-def name_of(path: Path) -> str:
-    return "gradlab." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-
-
 EXPLORE = [path for path in MODULES if path.is_relative_to(PACKAGE / "explore")]
 PUBLIC = {"_getframe", "_replace"}  # of the standard library, and documented
 
