@@ -54,6 +54,7 @@ def tensors(result: Any) -> Iterator[Any]:
             yield from tensors(part)
 
 
+@pytest.mark.slow
 def test_no_result_is_a_number_of_numpy() -> None:
     """NumPy makes numbers of 0-d arrays at every turn; a tensor holds an array."""
     odd, called = set(), 0

@@ -138,6 +138,7 @@ SITUATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):

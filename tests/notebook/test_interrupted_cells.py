@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+import pytest
 from interrupting import OURS, interrupted
 from leftovers import clear, left_behind
 
@@ -15,6 +16,7 @@ FILES = tuple(
 )
 
 
+@pytest.mark.slow
 def test_an_interrupted_cell_leaves_nothing_to_the_next(shell, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda report: None)  # in a destructor it is reported, not raised
 
