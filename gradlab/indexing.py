@@ -16,13 +16,14 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import device_of, is_array, is_writable, namespace_of
 from gradlab.core.devices import different_devices
 from gradlab.core.dtypes import known_dtype
-from gradlab.core.errors import view_of_leaf_in_place
+from gradlab.core.errors import advice, view_of_leaf_in_place
 from gradlab.core.inplace import check_writable, commit
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
+from gradlab.core.silence import silence
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, chosen
 from gradlab.functions.shapes import in_order
 from gradlab.rules.indexing import getitem
 from gradlab.rules.shapes import expand, reshape, transfer
@@ -238,7 +239,8 @@ def get(self: Tensor, index: Any) -> Tensor:
         if type(index) is Tensor:
             at = index.array
             if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
-                return in_order(getitem.record(self, index=(at.copy(),), skip=0))
+                made = in_order(getitem.record(self, index=(at.copy(),), skip=0))
+                return chosen(made, index) if WATCHED else made
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)
@@ -251,6 +253,8 @@ def get(self: Tensor, index: Any) -> Tensor:
             result = op.record(result, index=meta, skip=0)
     except IndexError as error:
         raise misfit(error, steps, shape) from None
+    if WATCHED and steps[-1][0] is getitem:
+        chosen(result, *(i for i in (index if type(index) is tuple else (index,)) if type(i) is Tensor))
     return in_order(result) if steps[-1][0] is getitem else result
 
 
@@ -286,7 +290,11 @@ def written_directly(x: Tensor, index: Any, value: Any) -> bool:
         plain = ((index, ...),) if type(index) is int else (quick(index, x.array.shape) or ((),))[1:]
         if not plain:
             return False
-        x.array[plain[0]] = value
+        try:
+            x.array[plain[0]] = value
+        except RuntimeWarning:  # an error, where warnings are
+            with silence():
+                x.array[plain[0]] = value
     except (IndexError, TypeError, ValueError, OverflowError):
         return False
     return True
@@ -305,7 +313,9 @@ def write(self: Tensor, steps: list[tuple[Any, tuple[Any, ...]]], value: Any, op
     if not isinstance(value, Tensor):
         if not isinstance(value, (bool, int, float, np.generic)):
             kind = f"numpy.{type(value).__name__}" if isinstance(value, np.ndarray) else type(value).__name__
-            raise TypeError(f"can't assign a {kind} to a gradlab.{self.dtype.legacy}. Make it a tensor: gradlab.tensor(…).")
+            raise TypeError(
+                f"can't assign a {kind} to a gradlab.{self.dtype.legacy}. " + advice("Make it a tensor: gradlab.tensor(…).")
+            )
         value = constant(namespace_of[type(self.array)].asarray(value, self.array.dtype))
     at: Any = steps[-1][1] if picks else Ellipsis
     if type(value.array) is not type(self.array):  # from another device: a copy goes there, a pick does not

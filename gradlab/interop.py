@@ -18,6 +18,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import device, moved, namespace_of, namespace_on
 from gradlab.core.dtypes import known_dtype
+from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["as_torch", "from_dlpack", "to_dlpack"]
@@ -133,8 +134,8 @@ class _AsTorch:
         theirs = sys.modules.get("torch")
         if theirs is not None and theirs is not sys.modules["gradlab"]:
             raise RuntimeError(
-                "torch is imported already, and gradlab cannot take its place: call gradlab.as_torch() in a fresh "
-                "process, before anything imports torch."
+                "torch is imported already, and gradlab cannot take its place: "
+                + advice("call gradlab.as_torch() in a fresh process, before anything imports torch.")
             )
         if not _AsTorch.active:
             sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]

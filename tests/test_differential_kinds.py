@@ -1,6 +1,6 @@
 """Random programs of the kinds that `test_differential` does not make, on gradlab and on a live torch: convolutions of every
 geometry, float16 beside Python numbers of every size, integers and bools with scalars, `alpha` and `value`, `out=` that overlaps,
-shapes without elements or axes, unpooling, and gradients that are recorded, kept and written to.
+shapes without elements or axes, unpooling, gradients that are recorded, kept and written to, and tensors that `out=` resizes.
 
 A kind draws one small program from a seed: its lines, and the tensors they start from. Compared are values, dtypes and shapes,
 whether an error is raised, and gradients by all leaves. What differs on purpose is said where it is drawn.
@@ -178,6 +178,23 @@ def kept_gradients(rng: random.Random, numbers: np.random.Generator) -> Program:
     return {"x": numbers.standard_normal(3), "y": numbers.standard_normal(3)}, [*lines, "(x.grad, y.grad, g)"]
 
 
+MADE = "lib.ones({}, dtype=lib.float64, requires_grad=True){}"
+FILLED = "lib.exp(x, out=o) | lib.add(x, 1, out=o) | lib.sum(x, -1, out=o) | lib.stack([x, x], out=o) | lib.cumsum(x, -1, out=o)"
+LATER = "(o * o).sum().backward() | (o * 2).sum().backward() | (o.exp() * o).sum().backward() | o[..., :1].exp().sum().backward()"
+
+
+def resized(rng: random.Random, numbers: np.random.Generator) -> Program:
+    """A leaf, or a result, whose shape `out=` changes where nothing is recorded."""
+    shapes = "2, 3", "3", "1, 3", "0", "()"
+    lines = [
+        f"o = {MADE.format(rng.choice(shapes), rng.choice(['', ' * 2', '.exp()']))}",
+        f"with lib.no_grad(): {rng.choice(table(FILLED))}",
+        *rng.choice(table(LATER)).split("; "),
+        "[o, o.grad]",
+    ]
+    return {"x": numbers.standard_normal(rng.choice([(2, 3), (3,), (1, 3), (0,), ()]))}, lines
+
+
 KINDS: dict[str, Callable[[random.Random, np.random.Generator], Program]] = {
     "convolution": convolution,
     "half": half,
@@ -187,6 +204,7 @@ KINDS: dict[str, Callable[[random.Random, np.random.Generator], Program]] = {
     "empty": empty,
     "unpooling": unpooling,
     "kept gradients": kept_gradients,
+    "resized": resized,
 }
 
 

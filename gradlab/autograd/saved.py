@@ -126,7 +126,7 @@ class _MutationContext(Watcher):
         if handle not in self.cloned and found.storage.version != handle.version:
             raise RuntimeError(
                 "A saved tensor was written to by an operation that allow_mutation_on_saved_tensors does not see "
-                "beforehand, such as out= or embedding(max_norm=…). Write to a copy: x.clone()."
+                "beforehand. Write to a copy: x.clone()."
             )
         return found
 

@@ -46,9 +46,7 @@ class device:  # noqa: N801  (torch's name)
         if not type:
             raise RuntimeError("Device string must not be empty. Write 'cpu', 'cuda' or 'cuda:0'.")
         if not type.replace("_", "").isalpha():
-            raise RuntimeError(
-                f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is written gradlab.float64."
-            )
+            raise RuntimeError(f"Invalid device string: '{type}'. Write 'cpu', 'cuda' or 'cuda:0'; a dtype is no string.")
         if type not in ("cpu", "cuda"):
             raise RuntimeError(
                 f"Expected one of cpu, cuda device type at start of device string: {type}. These are the "

@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 from gradlab.backend.namespaces import address, is_writable
 from gradlab.core.devices import different_devices
 from gradlab.core.dtypes import CATEGORY
-from gradlab.core.errors import shared_place
+from gradlab.core.errors import advice, shared_place
 from gradlab.core.modes import mode
+from gradlab.core.ports import hold
+from gradlab.core.silence import quietly
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import WATCHED, writing
@@ -39,7 +41,7 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
     if mode.grad and (made.node is not None or out.node is not None):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad. Leave out= away, or compute inside `with no_grad():`."
+            "arguments requires grad. " + advice("Leave out= away, or compute inside `with gradlab.no_grad():`.")
         )
     if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (made, out)):
         raise NotImplementedError(
@@ -47,15 +49,15 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
         )
     if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
         raise RuntimeError(
-            f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. Give an "
-            f"out= of dtype {made.dtype}."
+            f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. "
+            + advice(f"Give an out= of dtype {made.dtype}.")
         )
     if type(out.array) is not type(made.array):
         raise different_devices(name, (made.array, out.array))
     if WATCHED:
         writing(out)
     if out.array.shape == made.array.shape:
-        out.array[...] = made.array
+        quietly(out.array.__setitem__, ..., made.array)
     else:
         if out.array.size:
             warnings.warn(
@@ -65,7 +67,7 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
                 UserWarning,
                 stacklevel=3,
             )
-        out.array = made.array.astype(out.array.dtype)
+        hold(out, quietly(made.array.astype, out.array.dtype))
     wrote(out)
     filled: Tensor = out
     return filled

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradlab.backend.namespaces import CPU, current_gpu, device, device_of, is_array
+from gradlab.core.errors import advice
 from gradlab.core.table import used
 from gradlab.core.tensor import Tensor
 
@@ -56,6 +57,6 @@ def different_devices(name: str, arrays: Any) -> RuntimeError:
 def another_gpu(name: str, where: device) -> RuntimeError:
     return RuntimeError(
         f"{name.strip('_')}() got tensors on {where}, and the current GPU is cuda:{current_gpu()}. Operations "
-        f"run on the current one: write `with gradlab.cuda.device({where.index}):`, or gradlab.cuda.set_device("
-        f"{where.index})."
+        "run on the current one: "
+        + advice(f"write `with gradlab.cuda.device({where.index}):`, or gradlab.cuda.set_device({where.index}).")
     )

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core.errors import advice
+
 
 class dtype:  # noqa: N801  (torch's name)
     """An element type: `gradlab.float32`. Compare by `==` or `is`; there is one object for each."""
@@ -81,8 +83,8 @@ def as_numpy_dtype(value: Any, function: str = "") -> np.dtype | None:
     if value is bool:
         return bool_.numpy
     raise TypeError(
-        f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. Write "
-        "gradlab.float32 and the like."
+        f"{function and f'{function}(): '}argument 'dtype' must be gradlab.dtype, not {type(value).__name__}. "
+        + advice("Write gradlab.float32 and the like.")
     )
 
 

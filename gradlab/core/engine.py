@@ -220,6 +220,8 @@ def _reverse(
             found[node] = g if traced or node not in borrowed else g.copy()
             borrowed.add(node)
         if op is None:
+            for watcher in watching:
+                watcher.visit(node, g, ())
             if wanted is None:
                 accumulate(node, g, traced, node in borrowed, hooks)
             continue

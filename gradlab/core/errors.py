@@ -23,7 +23,7 @@ class _Registered:
 
 
 _registered = _Registered()
-E = TypeVar("E", bound=Callable[..., Exception])
+E = TypeVar("E", bound=Callable[..., Any])
 
 
 def explain_with(explainer: Explainer | None) -> None:
@@ -32,7 +32,7 @@ def explain_with(explainer: Explainer | None) -> None:
 
 
 def explained(plain: E) -> E:
-    """The error that `plain` makes, in the words of the registered explainer if there is one."""
+    """What `plain` makes, an error or a part of its text, in the words of the registered explainer if there is one."""
 
     @functools.wraps(plain)
     def worded(*about: Any) -> Any:
@@ -40,6 +40,12 @@ def explained(plain: E) -> E:
         return error if explainer is None else explainer(plain.__name__, error, *about)
 
     return worded  # type: ignore[return-value]
+
+
+@explained
+def advice(text: str) -> str:
+    """gradlab's own advice, which follows torch's sentence: code of gradlab's in it is spelled as the user's code spells it."""
+    return text
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
@@ -110,7 +116,7 @@ def type_name(x: Any) -> str:
 def expected(function: str, argument: str, position: int | None, wanted: str, got: Any) -> TypeError:
     """Torch's error for an argument of the wrong type."""
     at = f" (position {position})" if position else ""
-    hint = " Make it a tensor first: gradlab.tensor(…)." if wanted == "Tensor" and not isinstance(got, str) else ""
+    hint = advice(" Make it a tensor first: gradlab.tensor(…).") if wanted == "Tensor" and not isinstance(got, str) else ""
     return TypeError(f"{function}(): argument '{argument}'{at} must be {wanted}, not {type_name(got)}.{hint}")
 
 
@@ -298,8 +304,8 @@ def out_of_memory(name: str, error: MemoryError, nodes: Sequence[Any]) -> OutOfM
 # ------------------------------------------------------------------------------------------------------- of an operation
 def leaf_used_in_place() -> RuntimeError:
     return RuntimeError(
-        "a leaf Variable that requires grad has been used in an in-place operation. Call the Function on a copy "
-        "(x.clone()), or inside `with gradlab.no_grad():`."
+        "a leaf Variable that requires grad has been used in an in-place operation. "
+        + advice("Call the Function on a copy (x.clone()), or inside `with gradlab.no_grad():`.")
     )
 
 

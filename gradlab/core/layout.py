@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.core.errors import advice
 
 
 class layout:  # noqa: N801  (torch's name)
@@ -65,7 +66,9 @@ def channels_in_front(array: Any) -> Any:
 def is_arranged(array: Any, wanted: Any) -> bool:
     """Whether the elements lie in that order."""
     if wanted is preserve_format:
-        raise RuntimeError("preserve memory format is unsupported by the contiguous operator. Give gradlab.contiguous_format.")
+        raise RuntimeError(
+            "preserve memory format is unsupported by the contiguous operator. " + advice("Give gradlab.contiguous_format.")
+        )
     return bool((channels_in_front(array) if _checked(array, wanted) else array).flags.c_contiguous)
 
 

@@ -65,7 +65,7 @@ class InputMetadata(NamedTuple):
 class Node:
     """One recorded call. `edges` are the nodes of its differentiable arguments (None: no gradient is wanted there)."""
 
-    __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "order", "saved", "shape", "site", "storage")
+    __slots__ = ("__weakref__", "dtype", "edges", "hooks", "meta", "note", "order", "saved", "shape", "site", "storage")
     op: ClassVar[Any] = None  # the Primitive; None where a sweep ends
     alone: ClassVar[Callable[..., Any]]  # how the engine runs one node
 
@@ -78,6 +78,7 @@ class Node:
     saved: Any  # a tuple; Packed, where hooks have it; or why it is gone
     shape: tuple[int, ...]
     site: Any  # where it was recorded; set only when somebody watches
+    note: Any  # what an explorer noted of it; likewise
 
     def __repr__(self) -> str:
         return f"<{self.title} object at {id(self):#x}>"

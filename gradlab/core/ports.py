@@ -15,8 +15,8 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from gradlab.core.node import Hooks, Node
-from gradlab.core.storage import FRESH, tick
+from gradlab.core.node import AccumulateGrad, Hooks, Node
+from gradlab.core.storage import FRESH, own_storage, tick
 
 
 class Bundle:
@@ -149,6 +149,17 @@ class Reshaped(Port):
 
     def hooks_of_its_own(self) -> Hooks:
         return self.proper.hooks_of_its_own()
+
+
+def hold(tensor: Any, array: Any) -> None:
+    """Let a tensor hold another array, perhaps of another shape and dtype, where nothing is recorded: gradients of a leaf are of
+    that shape from now on, the operation that made a tensor stays what it was."""
+    tensor.array, node = array, tensor.node
+    if isinstance(node, AccumulateGrad):
+        node.shape, node.dtype = array.shape, array.dtype
+    elif node is not None and node.shape != array.shape:
+        own_storage(tensor)  # the node's too, which may have saved its result
+        tensor.node = Reshaped(node, tensor)
 
 
 class Several(Node):

@@ -28,7 +28,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_array, namespace_of
 from gradlab.core.dtypes import common_dtype, default, join, number_dtype
-from gradlab.core.errors import no_bool, not_implemented
+from gradlab.core.errors import advice, no_bool, not_implemented
+from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, recast
 
@@ -37,7 +38,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     """`x` in another dtype, with `x`'s node; itself if it has it already."""
     if x.array.dtype == dtype:
         return x
-    other = constant(x.array.astype(dtype))
+    other = constant(quietly(x.array.astype, dtype))
     other.node = x.node
     if WATCHED:
         recast(other, x)
@@ -159,7 +160,7 @@ def number_as(xp: Any, number: bool | int | float, dtype: np.dtype) -> Any:
 
 def expected_tensor(op: Any, x: Any, position: int = 0) -> TypeError:
     hint = (
-        " Make it a tensor first: gradlab.tensor(…), or gradlab.from_numpy(…) to share its memory."
+        advice(" Make it a tensor first: gradlab.tensor(…), or gradlab.from_numpy(…) to share its memory.")
         if isinstance(x, (list, tuple)) or is_array(x)
         else ""
     )

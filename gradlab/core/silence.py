@@ -9,6 +9,7 @@ time, by "always", is seen of forwards: to ask before each operation would slow 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ def heard() -> bool:
     """Whether NumPy's warnings may come through: a filter was set since."""
     filters = warnings.filters
     return not filters or filters[0] is not OURS
+
+
+def quietly(compute: Callable[..., Any], *args: Any) -> Any:
+    """compute(*args); once more with NumPy's warnings off, where they are errors."""
+    try:
+        return compute(*args)
+    except RuntimeWarning:
+        with silence():
+            return compute(*args)
 
 
 def silence() -> Any:

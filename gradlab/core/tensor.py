@@ -16,6 +16,7 @@ from gradlab.core.errors import Size, non_leaf_grad, size_of
 from gradlab.core.inference import InferenceStorage
 from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
+from gradlab.core.ports import hold
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
 from gradlab.core.watching import WATCHED, born, cut, remade
 
@@ -75,9 +76,7 @@ class Tensor(Methods):
             raise RuntimeError(
                 f"data set to a tensor that requires gradients must be floating point or complex dtype. It has dtype {new.dtype}."
             )
-        self.array = new.array
-        if isinstance(self.node, AccumulateGrad):
-            self.node.shape, self.node.dtype = new.array.shape, new.array.dtype
+        hold(self, new.array)
 
     @data.deleter
     def data(self) -> None:

@@ -55,6 +55,9 @@ class Watcher:
     def cut(self, made: Any, source: Any, how: str) -> None:
         """`made` was made of `source` without its history, by `how`: "detach", "data" …"""
 
+    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
+        """The elements of `made` were picked by the tensors `indices`."""
+
     def left(self, source: Any, how: str) -> None:
         """The values of `source` went on as Python numbers or as a NumPy array, by `how`: "item()", "numpy()" …"""
 
@@ -81,6 +84,18 @@ class Watcher:
 
     def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
         """The tensors `made`, which were recorded one by one with the nodes `members`, are the outputs of one node now."""
+
+    def entered(self, module: Any) -> None:
+        """A module is about to be called."""
+
+    def exited(self, module: Any) -> None:
+        """The call of a module is over, however it ended."""
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made a step."""
+
+    def refused(self, output: Any) -> None:
+        """A reverse sweep was asked of a tensor without history."""
 
     def swept(self) -> Any:
         """A reverse sweep starts: what it shall leave in the nodes that it frees, or None."""
@@ -223,6 +238,37 @@ def joined(made: Sequence[Any], members: Sequence[Any]) -> None:
     """Tell this thread's watchers of tensors that are the outputs of one node now."""
     for watcher in watchers.active:
         watcher.joined(made, members)
+
+
+def entered(module: Any) -> None:
+    """Tell this thread's watchers of a call of a module."""
+    for watcher in watchers.active:
+        watcher.entered(module)
+
+
+def exited(module: Any) -> None:
+    """Tell this thread's watchers of its end."""
+    for watcher in watchers.active:
+        watcher.exited(module)
+
+
+def chosen(made: T, *indices: Any) -> T:
+    """Tell this thread's watchers of tensors that picked elements. Returns these."""
+    for watcher in watchers.active:
+        watcher.chosen(made, indices)
+    return made
+
+
+def stepped(optimizer: Any) -> None:
+    """Tell this thread's watchers of an optimizer's step."""
+    for watcher in watchers.active:
+        watcher.stepped(optimizer)
+
+
+def refused(output: Any) -> None:
+    """Tell this thread's watchers of a reverse sweep that cannot be."""
+    for watcher in watchers.active:
+        watcher.refused(output)
 
 
 def left(source: Any, how: str) -> None:

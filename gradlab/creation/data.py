@@ -9,7 +9,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import is_array
 from gradlab.core.dtypes import as_numpy_dtype, default, dtype, join, known_dtype, number_dtype
-from gradlab.core.errors import expected, type_name
+from gradlab.core.errors import advice, expected, type_name
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
 from gradlab.creation.factories import Device, factory, placed
@@ -105,7 +105,7 @@ def without_tensors(data: Any, integers: bool) -> Any:
     """Nested sequences with the tensors in them, each of one element, as numbers."""
     if isinstance(data, Tensor):
         if data.array.size != 1:
-            hint = f"One has shape {list(data.array.shape)}: to put tensors together use gradlab.stack or gradlab.cat."
+            hint = advice(f"One has shape {list(data.array.shape)}: to put tensors together use gradlab.stack or gradlab.cat.")
             raise (
                 TypeError(f"only integer tensors of a single element can be converted to an index. {hint}")
                 if integers
@@ -202,7 +202,7 @@ def asarray(
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory: a write to one is seen in the other."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type_name(array)}). gradlab.tensor takes numbers and lists.")
+        raise TypeError(f"expected np.ndarray (got {type_name(array)}). " + advice("gradlab.tensor takes numbers and lists."))
     known_dtype(array.dtype)
     if array.size and min(array.strides, default=0) < 0:
         raise ValueError(

@@ -17,7 +17,7 @@ import numpy as np
 from gradlab.backend.namespaces import CPU, current, device, moved, namespace_of, namespace_on
 from gradlab.core.destination import into
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype
-from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.errors import advice, expected, invalid_combination
 from gradlab.core.layout import arranged, only_strided
 from gradlab.core.tensor import Tensor, constant
 
@@ -40,7 +40,7 @@ def placed(array: Any, where: Device, requires_grad: bool) -> Tensor:
         if array.dtype.kind != "f":
             raise RuntimeError(
                 f"Only Tensors of floating point and complex dtype can require gradients. The data made a tensor "
-                f"of dtype {made.dtype}: write 1. and not 1, or give dtype=gradlab.float32."
+                f"of dtype {made.dtype}: " + advice("write 1. and not 1, or give dtype=gradlab.float32.")
             )
         made.requires_grad_()
     return made

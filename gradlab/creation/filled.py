@@ -13,6 +13,7 @@ from gradlab.backend.mersenne import multiply_add
 from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.layout import arranged
+from gradlab.core.silence import silence
 from gradlab.core.tensor import Tensor
 from gradlab.creation.factories import factory, factory_like, sizes
 
@@ -240,13 +241,15 @@ def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, dty
     wanted = default.float if dtype is None else dtype
     bounds = bounds_of("logspace", start, end, steps, wanted)
     if steps < 2:
-        return np.full(steps, float(base) ** bounds[0]).astype(wanted)
-    first, last = map(wanted.type if wanted.kind == "f" else int, bounds)
-    width = float(last - first) / (steps - 1)
-    powers = np.concatenate(
-        (float(first) + width * np.arange(steps // 2), (float(last) - width * np.arange(steps - steps // 2))[::-1])
-    )
-    return (float(base) ** powers).astype(wanted)
+        powers = np.full(steps, float(bounds[0]))
+    else:
+        first, last = map(wanted.type if wanted.kind == "f" else int, bounds)
+        width = float(last - first) / (steps - 1)
+        powers = np.concatenate(
+            (float(first) + width * np.arange(steps // 2), (float(last) - width * np.arange(steps - steps // 2))[::-1])
+        )
+    with silence():
+        return (float(base) ** powers).astype(wanted)
 
 
 @factory

@@ -24,7 +24,7 @@ from gradlab.core.dtypes import (
     set_default_dtype,
     uint8,
 )
-from gradlab.core.errors import Size
+from gradlab.core.errors import Size, advice
 from gradlab.core.tensor import Tensor
 from gradlab.creation.data import from_data
 from gradlab.creation.factories import Device, placed, sizes
@@ -63,11 +63,14 @@ def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None
         if isinstance(source, Tensor):
             if typed is not None and source.array.dtype != typed:
                 raise TypeError(
-                    f"expected {options_of(OF_NUMPY[typed])} (got {options_of(source.dtype)}). Call .to({OF_NUMPY[typed]})."
+                    f"expected {options_of(OF_NUMPY[typed])} (got {options_of(source.dtype)}). "
+                    + advice(f"Call .to({OF_NUMPY[typed]}).")
                 )
             return source.array
         if isinstance(source, (float, np.generic)):
-            raise TypeError(f"new(): data must be a sequence (got {type(source).__name__}). gradlab.tensor takes a number.")
+            raise TypeError(
+                f"new(): data must be a sequence (got {type(source).__name__}). " + advice("gradlab.tensor takes a number.")
+            )
         if is_array(source) or isinstance(source, (list, tuple, range)) or hasattr(source, "__array__"):
             return from_data(source, wanted)
         raise TypeError(f"new(): invalid data type '{type(source).__name__}'. Give a sequence of numbers, or the axes' sizes.")
@@ -129,7 +132,7 @@ def set_default_tensor_type(t: Any) -> None:
     )
     known = as_legacy(t)
     if known is None:
-        raise TypeError("invalid type object. Give gradlab.FloatTensor, or its name.")
+        raise TypeError("invalid type object. " + advice("Give gradlab.FloatTensor, or its name."))
     set_default_dtype(known[0])
 
 

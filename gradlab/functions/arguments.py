@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradlab.core.destination import takes_out
-from gradlab.core.errors import type_name
+from gradlab.core.errors import advice, type_name
 from gradlab.core.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,8 +43,8 @@ def over_dims(function: F) -> F:
 def not_a_tensor(name: str, x: Any, argument: str = "input", position: int = 1) -> TypeError:
     """Torch's error for an argument that should be a tensor."""
     return TypeError(
-        f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. Make it a "
-        "tensor first: gradlab.tensor(…)."
+        f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type_name(x)}. "
+        + advice("Make it a tensor first: gradlab.tensor(…).")
     )
 
 

@@ -394,6 +394,8 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
 def _clamped(op: Any, input: Tensor, min: Any, max: Any, out: Tensor | None) -> Tensor:
     if input.array.dtype.kind != "f":
         numbers = [x.item() if isinstance(x, np.generic) else x for x in (min, max)]
+        if input.array.dtype.kind == "b" and all(x is None or isinstance(x, bool) for x in numbers):
+            raise not_implemented(f"clamp{'_min' * (max is None)}{'_max' * (min is None)}_scalar", input.dtype)
         input = agree(el.add, input, *(x for x in numbers if x is not None))[0]
         for x in numbers:
             if x is not None:

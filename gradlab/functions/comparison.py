@@ -68,7 +68,7 @@ def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
             return computed(called, ufunc, *joined)
         raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
     if WATCHED:
-        cut(made, a if a.node is not None else b, "comparison")
+        cut(made, a if a.node is not None or (b.node is None and hasattr(a, "lost")) else b, "comparison")
     return made
 
 

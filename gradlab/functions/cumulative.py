@@ -10,6 +10,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
+from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import one_dim, over_dims
 from gradlab.functions.joins import cat
@@ -46,7 +47,7 @@ def whole(ufunc: Any, input: Tensor, dim: int, dtype: Any) -> Tensor | None:
     wanted = as_numpy_dtype(dtype)
     if wanted is None or wanted.kind == "f":
         return None
-    x, axis = input.array.astype(wanted), one_axis(dim, input.array.ndim)
+    x, axis = quietly(input.array.astype, wanted), one_axis(dim, input.array.ndim)
     return constant(rules.running(namespace_of[type(x)], ufunc, x, axis) if axis else x)
 
 

@@ -132,7 +132,10 @@ TRACE = reductions.sum_.named("TraceBackward0")
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     if input.array.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
+        raise RuntimeError(
+            f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
+            "x.diagonal(dim1=-2, dim2=-1).sum(-1)."
+        )
     if input.array.dtype.kind == "b":
         raise NotImplementedError("\"trace\" not implemented for 'Bool'. Call .int() or .float() first.")
     return TRACE.record(diagonal(input), axis=(-1,), keepdims=False)

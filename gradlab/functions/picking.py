@@ -22,7 +22,7 @@ from gradlab.core.modes import mode
 from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
+from gradlab.core.watching import WATCHED, chosen
 from gradlab.functions.arguments import number, one_dim
 from gradlab.functions.joins import cat
 from gradlab.functions.shapes import expand, joint_shape, reshape, unsqueeze
@@ -163,6 +163,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
             )
     check_range("gather", at, shape[axis], axis + len(shape))
     made = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
+    if WATCHED:
+        chosen(made, index)
     return as_given(made, index)
 
 

@@ -12,10 +12,9 @@ from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.functions.arguments import checked, number, one_dim
-from gradlab.functions.diagonals import diagonal
 from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
 from gradlab.rules import elementwise as el
-from gradlab.rules import matrix, reductions, shapes
+from gradlab.rules import matrix, shapes
 
 __all__ = [
     "addbmm",
@@ -32,7 +31,6 @@ __all__ = [
     "mm",
     "mv",
     "outer",
-    "trace",
     "vdot",
 ]
 
@@ -435,19 +433,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     return vector_product(input, other, one_dim(dim, ndim), dim)
-
-
-TRACE = reductions.sum_.named("TraceBackward0")
-
-
-def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
-    if input.array.ndim != 2:
-        raise RuntimeError(
-            f"trace: expected a matrix, but got tensor with dim {input.array.ndim}. Of a batch: "
-            "x.diagonal(dim1=-2, dim2=-1).sum(-1)."
-        )
-    return TRACE.record(diagonal(input), axis=(-1,), keepdims=False)
 
 
 def identity_like(x: Tensor, n: int) -> Tensor:

@@ -16,6 +16,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
+from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
 from gradlab.functions.arguments import many_dims, one_dim, over_dims
@@ -75,7 +76,7 @@ def whole_sum(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     if x.dtype.kind == "b" and dim is None and dtype is None:
         return constant(np.asarray(np.count_nonzero(x)) if type(x) is np.ndarray else namespace_of[type(x)].count_nonzero(x))
     if dtype is not None and x.dtype != dtype:
-        x = x.astype(dtype)
+        x = quietly(x.astype, dtype)
     return constant(wrap(x.sum(axis=many_dims(dim, x.ndim), keepdims=keepdim, dtype=dtype or np.int64)))
 
 
@@ -398,6 +399,8 @@ def _softmax(op: Any) -> Any:
         ndim = input.array.ndim
         axis = one_dim(dim, ndim)
         if input.array.dtype.kind != "f":
+            if not input.array.size:
+                return constant(input.array.copy())
             raise NotImplementedError(
                 f'"{op.name}_{"lastdim_" * (axis == -1)}kernel_impl" not implemented for '
                 f"'{input.dtype.word}'. Call .float() first, or give dtype=."

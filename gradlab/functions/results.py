@@ -15,6 +15,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
 from gradlab.rules import elementwise as el
 from gradlab.rules.indexing import gather
 
@@ -56,7 +57,10 @@ class Picking:
     def __call__(self, input: Tensor, axis: int, indices: Any, keepdim: bool) -> Any:
         """`indices` with the axis in place, one or several along it."""
         values = self.pick.record(input, axis=axis, indices=indices, keepdims=keepdim)
-        return self.result((values, constant(indices if keepdim else wrap(indices.squeeze(axis)))))
+        places = constant(indices if keepdim else wrap(indices.squeeze(axis)))
+        if WATCHED:
+            cut(places, input, "position")
+        return self.result((values, places))
 
     def of_scalar(self, input: Tensor) -> Any:
         """Of a 0-d tensor: itself, at 0."""

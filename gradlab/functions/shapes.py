@@ -17,6 +17,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype, dtype, float16, float32
 from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.layout import arranged, contiguous_format, is_arranged
+from gradlab.core.silence import quietly
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
@@ -192,6 +193,8 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """The axis `dim` taken apart into axes of these sizes, of which one may be -1."""
     have = input.array.shape
+    if not have:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     at = one_dim(dim, len(have)) + len(have)
     parts = ints("unflatten", "sizes", (sizes,))
     if not parts:
@@ -476,7 +479,7 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
         return input
     if wanted.kind == "f":
         return rules.astype.record(input, dtype=wanted)
-    made = constant(input.array.astype(wanted))
+    made = constant(quietly(input.array.astype, wanted))
     if WATCHED:
         cut_off(made, input, "cast")
     return made

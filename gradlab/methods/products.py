@@ -12,13 +12,12 @@ class Products:
     """Matrix products, factorizations, inverses."""
 
     matmul, mm, mv, dot, bmm, vdot = (functions.matmul, functions.mm, functions.mv, functions.dot, functions.bmm, functions.vdot)
-    outer, ger, inner, kron, cross, trace = (
+    outer, ger, inner, kron, cross = (
         functions.outer,
         functions.ger,
         contraction.inner,
         contraction.kron,
         functions.cross,
-        functions.trace,
     )
     addmm, addmm_ = functions.addmm, twin(functions.addmm)
     addmv, addmv_ = functions.addmv, twin(functions.addmv)

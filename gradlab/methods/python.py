@@ -14,6 +14,7 @@ from gradlab.backend.bounds import NOTED, settle
 from gradlab.backend.namespaces import CPU, device, moved
 from gradlab.core import inplace
 from gradlab.core.dtypes import OF_NUMPY, default
+from gradlab.core.errors import advice
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, left
@@ -89,8 +90,8 @@ class Python:
                 "with no values is ambiguous. Ask x.numel() > 0."
                 if not self.array.size
                 else (
-                    "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; gradlab.where chooses "
-                    "element by element."
+                    "with more than one value is ambiguous. Ask whether .any() or .all() of them are true; "
+                    + advice("gradlab.where chooses element by element.")
                 )
             )
             raise RuntimeError(f"Boolean value of Tensor {how}")

@@ -12,10 +12,11 @@ import numpy as np
 from gradlab import indexing
 from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
-from gradlab.core.errors import broadcast_mismatch, expected, invalid_combination
+from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_combination
 from gradlab.core.modes import mode
-from gradlab.core.node import AccumulateGrad
+from gradlab.core.ports import hold
 from gradlab.core.primitive import Primitive
+from gradlab.core.silence import quietly
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, writing
@@ -99,7 +100,7 @@ class Writing:
             and (type(self.array) is type(other.array))
         ):
             inplace.check_writable(self)
-            self.array[...] = other.array
+            quietly(self.array.__setitem__, ..., other.array)
             wrote(self)
             return self
         if len(new) > len(have):
@@ -157,21 +158,19 @@ class Writing:
         if source.array.dtype != self.array.dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
-                f"Convert it first: source.to({self.dtype})."
+                + advice(f"Convert it first: source.to({self.dtype}).")
             )
         if self.requires_grad and mode.grad:
             raise RuntimeError(
-                "set_ is supported for tensors without gradients only. Call it inside `with no_grad():`, or copy_ the values."
+                "set_ is supported for tensors without gradients only. "
+                + advice("Call it inside `with gradlab.no_grad():`, or copy_ the values.")
             )
         self._without_tangent("set_")
         self._hold(source.array)
         return self
 
     def _hold(self, array: Any) -> None:
-        """Other memory; of a leaf, gradients have its shape from now on."""
-        self.array = array
-        if isinstance(self.node, AccumulateGrad):
-            self.node.shape, self.node.dtype = array.shape, array.dtype
+        hold(self, array)
         wrote(self)
 
     def _without_tangent(self, what: str) -> None:

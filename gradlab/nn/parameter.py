@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradlab.core.errors import advice
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
 from gradlab.creation.filled import empty
 
 __all__ = ["Buffer", "Parameter"]
@@ -23,11 +25,13 @@ def marked(data: Any, role: str) -> Tensor:
         data = empty(0)
     if not isinstance(data, Tensor):
         raise TypeError(
-            f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. Make it one first: "
-            "gradlab.tensor(…)."
+            f"{role.split()[0]}(): argument 'data' must be Tensor, not {type(data).__name__}. "
+            + advice("Make it one first: gradlab.tensor(…).")
         )
     made = constant(data.array)
     made.storage, made._role = own_storage(data), role
+    if WATCHED:
+        cut(made, data, f"{role.split()[0]}()")
     return made
 
 

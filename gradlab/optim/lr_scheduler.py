@@ -518,6 +518,19 @@ class ReduceLROnPlateau(LRScheduler):
     def _reset(self) -> None:
         self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
 
+    def _least(self) -> list[float]:
+        """The least rate of each group, those that came later included."""
+        groups = len(self.optimizer.param_groups)
+        if len(self.min_lrs) != groups:
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({groups}) differs from when `ReduceLROnPlateau` was "
+                    f"initialized ({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please "
+                    "modify the `min_lrs` field to match the length of the `optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * groups  # type: ignore[list-item]
+        return self.min_lrs
+
     @property
     def in_cooldown(self) -> bool:
         """Whether bad epochs do not count at present."""
@@ -542,7 +555,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.in_cooldown:
             self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
         if self.num_bad_epochs > self.patience:
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
+            for group, least in zip(self.optimizer.param_groups, self._least(), strict=True):
                 before = float(group["lr"])
                 if before - (after := max(before * self.factor, least)) > self.eps:
                     put(group, "lr", after)

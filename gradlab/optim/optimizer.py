@@ -21,7 +21,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.modes import enable_grad, no_grad
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, writing
+from gradlab.core.watching import WATCHED, stepped, writing
 
 __all__ = ["Optimizer"]
 
@@ -43,6 +43,8 @@ def stepping(step: Callable[..., Any]) -> Callable[..., Any]:
         result = step(self, *args, **kwargs)
         for hook in tuple(self._after.values()):
             hook(self, args, kwargs)
+        if WATCHED:
+            stepped(self)
         return result
 
     return wrapper

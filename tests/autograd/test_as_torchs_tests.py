@@ -514,3 +514,25 @@ def test_two_results_of_half_precision(t, name):
     a, b = getattr(t, name)(exact, dim=1)
     (a.sum() + 3 * b.sum()).backward()
     assert x.grad.dtype is t.float16 and t.allclose(x.grad.double(), exact.grad, rtol=2e-3, atol=2e-3)
+
+
+# -------------------------------------------------------------------------------------------------- out= of another shape
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_leaf_that_out_has_resized(t):
+    o = t.ones(2, 3, requires_grad=True)
+    with t.no_grad():
+        t.add(t.arange(4.0), 0, out=o)
+    (o * o).sum().backward()
+    assert o.is_leaf and values(o.grad) == [0, 2, 4, 6]
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_a_result_that_out_has_resized(t):
+    x = t.ones(2, 3, requires_grad=True)
+    o = x * 2
+    with t.no_grad():
+        t.add(t.arange(4.0), 0, out=o)
+    with pytest.raises(
+        RuntimeError, match=r"returned an invalid gradient at index 0 - got \[4\] but expected shape compatible with"
+    ):
+        o.sum().backward()

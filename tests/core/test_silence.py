@@ -84,6 +84,24 @@ def test_writes_in_place_are_done_once():
     assert x.tolist() == [4.0, float("inf")]
 
 
+# fmt: off
+NAN_OR_INF = {
+    "int": lambda x: (x / 0).int(), "long": lambda x: (x * 0 / 0).long(), "to": lambda x: (x * 1e30).to(gl.int32),
+    "copy_": lambda x: gl.zeros(2, dtype=gl.int32).copy_(x / 0), "sum": lambda x: (x / 0).sum(dtype=gl.int64),
+    "an element": lambda x: gl.zeros(2).int().__setitem__(0, x[0] / 0), "cumsum": lambda x: (x / 0).cumsum(0, dtype=gl.int64),
+    "out=": lambda x: gl.exp(x.double() * 300, out=gl.empty(2)), "new out=": lambda x: gl.exp(x.double() * 300, out=gl.empty(0)),
+    "logspace": lambda x: gl.logspace(0, 500, 3), "one of logspace": lambda x: gl.logspace(500, 500, 1),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", NAN_OR_INF)
+def test_casts_with_warnings_as_errors(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        NAN_OR_INF[name](gl.tensor([1.0, 2.0]))
+
+
 def test_what_a_user_computes_with_numpy_is_heard():
     x = gl.ones(2, requires_grad=True)
     (x / 0).sum().backward()

@@ -113,5 +113,5 @@ def test_a_watcher_is_told_what_it_overrides():
     with watching(Both()) as both, watching(both):
         assert [both, both] == WATCHED and watchers.sweeps == (both, both)
         (x * 2).backward()
-    assert (of_sweeps.visited, both.visited, both.seen) == (1, 2, ["mul", "mul", "wrote", "wrote"])
+    assert (of_sweeps.visited, both.visited, both.seen) == (2, 4, ["mul", "mul", "wrote", "wrote"])
     assert not WATCHED and watchers.active == watchers.sweeps == ()

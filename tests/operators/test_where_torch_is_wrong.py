@@ -129,3 +129,36 @@ def test_polygamma_of_many() -> None:
     x = gl.tensor([float("inf"), 0.5], dtype=gl.float64)
     k = np.arange(200_000) + 0.5
     assert gl.polygamma(2, x).numpy() == pytest.approx([0, -factorial(2) * (k**-3.0).sum()], rel=1e-10)
+
+
+@pytest.mark.parametrize("leaf", ["x", "w", "b"])
+def test_third_derivatives_of_layer_norm(leaf: str) -> None:
+    """Of a sum of squares, along two directions in x, then by each leaf. (torch takes mean and deviation for constants.)"""
+    start = {"x": array(2, 3), "w": array(3, seed=1), "b": array(3, seed=2)}
+    first, second = gl.from_numpy(array(2, 3, seed=3)), gl.from_numpy(array(2, 3, seed=4))
+
+    def curvature(at: np.ndarray) -> tuple[gl.Tensor, gl.Tensor]:
+        given = {name: gl.from_numpy(value.copy()).requires_grad_() for name, value in (start | {leaf: at}).items()}
+        y = gl.nn.functional.layer_norm(given["x"], (3,), given["w"], given["b"])
+        (g,) = gl.autograd.grad(y.pow(2).sum(), given["x"], create_graph=True)
+        (h,) = gl.autograd.grad((g * first).sum(), given["x"], create_graph=True)
+        return (h * second).sum(), given[leaf]
+
+    value, by = curvature(start[leaf])
+    (found,) = gl.autograd.grad(value, by)
+    expected = by_differences(lambda at: curvature(at)[0].detach().numpy().reshape(1), start[leaf])
+    np.testing.assert_allclose(found.numpy().reshape(-1), expected.reshape(-1), rtol=1e-5, atol=1e-6)
+
+
+def test_forward_mode_of_writes_into_what_they_read() -> None:
+    """(x²)' = 2x, (x + x²)' = 1 + 2x and (x · x²)' = 3x². (torch reads the tangent when it is written half.)"""
+    writes: list[tuple[Callable[[gl.Tensor], gl.Tensor], float]] = [
+        (lambda x: x.mul_(x), 6.0),
+        (lambda x: x.addcmul_(x, x), 7.0),
+        (lambda x: x.mul_(x * x), 27.0),
+        (lambda x: x.mul_(x[...]), 6.0),
+    ]
+    for write, expected in writes:
+        with gl.autograd.forward_ad.dual_level():
+            x = gl.autograd.forward_ad.make_dual(gl.tensor([3.0]), gl.tensor([1.0]))
+            assert gl.autograd.forward_ad.unpack_dual(write(x)).tangent.tolist() == [expected]  # type: ignore[union-attr]

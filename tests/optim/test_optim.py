@@ -141,3 +141,20 @@ def test_copies_and_pickles() -> None:
 def test_recorded_steps_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="differentiable=True is not supported"):
         gradlab.optim.SGD([gradlab.ones(1, requires_grad=True)], differentiable=True)
+
+
+def test_a_group_that_comes_later_has_a_least_rate_too() -> None:
+    w, v = gradlab.ones(1, requires_grad=True), gradlab.ones(1, requires_grad=True)
+    for least, rates in ((0.0, [0.025, 0.05]), (0.04, [0.04, 0.05])):
+        optimizer = gradlab.optim.SGD([w], lr=0.1)
+        schedule = gradlab.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, min_lr=least)
+        schedule.step(1.0)
+        schedule.step(1.0)
+        optimizer.add_param_group({"params": [v], "lr": 0.1})
+        schedule.step(1.0)
+        assert [group["lr"] for group in optimizer.param_groups] == rates
+    schedule = gradlab.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.0, 0.0])
+    optimizer.add_param_group({"params": [gradlab.ones(1, requires_grad=True)]})
+    schedule.step(1.0)
+    with pytest.raises(RuntimeError, match=r"The number of param groups in the `optimizer` \(3\) differs from when"):
+        schedule.step(1.0)

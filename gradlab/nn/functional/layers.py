@@ -15,7 +15,7 @@ from gradlab.core import inplace
 from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED, writing
+from gradlab.core.watching import WATCHED, chosen, writing
 from gradlab.functions import dropping as drops
 from gradlab.functions.arguments import fits_in_memory, not_a_tensor
 from gradlab.functions.products import matmul
@@ -162,7 +162,8 @@ def embedding(
     factor = None
     if weight.node is not None and (padding_idx is not None or scale_grad_by_freq):
         factor = row_factors(table, indices, padding_idx, scale_grad_by_freq)
-    return rules.embedding.record(weight, indices=indices, factor=factor)
+    made = rules.embedding.record(weight, indices=indices, factor=factor)
+    return chosen(made, input) if WATCHED else made
 
 
 def refuse_sparse(sparse: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from gradlab.core.modes import mode
 from gradlab.core.node import RemovableHandle
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, entered, exited
 from gradlab.functions.joins import cat
 from gradlab.functions.splits import split
 from gradlab.rules import shapes
@@ -54,6 +55,17 @@ def registered(
 
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`module(*args, **kwargs)`, with its hooks, and watched."""
+    if not WATCHED:
+        return hooked(module, args, kwargs)
+    entered(module)
+    try:
+        return module.forward(*args, **kwargs) if module._hooks is None else hooked(module, args, kwargs)
+    finally:
+        exited(module)
+
+
+def hooked(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)`, with its hooks."""
     hooks, ran, result = module._hooks, set(), None
     try:

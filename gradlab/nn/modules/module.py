@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from gradlab.core.dtypes import dtype, float16, float32, float64
 from gradlab.core.node import RemovableHandle
 from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
 from gradlab.creation.factories import Device
 from gradlab.nn.modules import hooks
 from gradlab.nn.modules.state import State, named_members, type_named
@@ -57,7 +58,7 @@ class Module(State):
             super().__init__(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None:
+        if self._hooks is None and not WATCHED:
             return self.forward(*args, **kwargs)
         return hooks.call(self, args, kwargs)
 

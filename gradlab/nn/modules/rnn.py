@@ -14,6 +14,7 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
+from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor
 from gradlab.creation import zeros
 from gradlab.functions import cat, chunk, relu, sigmoid, stack, tanh
@@ -146,8 +147,8 @@ class RNNBase(Module):
         weights = self.weight_ih_l0.dtype
         if input.dtype != weights:
             raise ValueError(
-                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weights}). Convert input: "
-                f"input.to({weights}), or convert model: model.to({input.dtype})"
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weights}). "
+                + advice(f"Convert input: input.to({weights}), or convert model: model.to({input.dtype})")
             )
         if self.input_size != input.shape[-1]:
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}")

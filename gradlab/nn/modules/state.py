@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from gradlab.core.errors import advice
 from gradlab.core.modes import no_grad
 from gradlab.core.node import RemovableHandle
 from gradlab.core.tensor import Tensor
@@ -112,8 +113,8 @@ class State:
         has; `assign=True` takes the given tensors themselves."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(
-                f"Expected state_dict to be dict-like, got {type(state_dict)}. Give what model.state_dict() returned "
-                "or what gradlab.load read."
+                f"Expected state_dict to be dict-like, got {type(state_dict)}. "
+                + advice("Give what model.state_dict() returned or what gradlab.load read.")
             )
         missing: list[str] = []
         unexpected: list[str] = []

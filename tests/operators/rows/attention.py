@@ -186,7 +186,8 @@ ROWS = [
     *given(
         LAYER | {"s": CAUSAL, "p": V([[0, 0, 1, 1], [0, 0, 0, 1]], bool), "h": N(BATCH * HEADS, L, KEYS)},
         [
-            f"y, n = {mha(tail=tail)}; (y.detach(), n, torch.autograd.grad((y * y.detach()).sum(), (q, k, v, w, b, o, c)))"
+            f"y, n = {mha('q / 8, k, v', tail=tail)}; "
+            "(y.detach(), n, torch.autograd.grad((y * y.detach()).sum(), (q, k, v, w, b, o, c)))"
             for tail in (
                 "need_weights=False",
                 "need_weights=False, attn_mask=s",

@@ -96,7 +96,7 @@ ROWS = [
         torch.signbit(torch.round(x))
         torch.signbit(torch.trunc(x))
         torch.signbit(torch.frac(x))
-        (x.sin() ** 2 + x.cos() ** 2).sqrt()
+        (x.sin() ** 2 + 2 * x.cos() ** 2).sqrt()
     """,
     ),
     *given(

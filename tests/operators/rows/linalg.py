@@ -6,7 +6,7 @@ from operators.spelling import I, N, V, given
 
 IGNORE = "import warnings; warnings.simplefilter('ignore')"  # torch warns once in a process
 P = "x @ x.mT + 2 * torch.eye(x.shape[-1], dtype=x.dtype)"
-SINGULAR = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 1.0]]
+SINGULAR = [[2.0, 4.0, 8.0], [1.0, 2.0, 4.0], [1.0, 1.0, 1.0]]  # to the last digit, whatever rounds: powers of two
 
 ROWS = [
     *given(
