@@ -329,7 +329,8 @@ def test_showing_computes_what_is_cheap_and_says_what_is_missing():
     z = x * x
     J = jacobian(z, x)
     blank = J.drawing(compute=False)
-    assert J.rows_known == 0 and "0 of 2 rows known" in blank.text and "np.asarray(J)" in blank.text
+    assert J.rows_known == 0 and "not computed yet. np.asarray(J) computes it" in blank.text
+    assert "all 0" not in blank.svg() and "least" not in blank.text and "not computed yet" in repr(J) and " 0 of" not in repr(J)
     bundle = J._repr_mimebundle_()
     assert J.rows_known == 2 and "z[1]" in bundle["text/plain"] and bundle["text/html"].startswith("<img ")
     assert "image/svg+xml" not in bundle

@@ -218,7 +218,7 @@ def test_hessians(way):
     x = vector(1.0, -0.5, 0.2, 0.7, 2.0)
     H = hessian(lambda a: 0.5 * a @ gl.tensor(A) @ a + (a**3).sum(), x, **way)
     np.testing.assert_allclose(H, (A + A.T) / 2 + np.diag(6 * x.numpy()), atol=1e-13)
-    assert "Hessian of y by x (5)" in repr(H) and H.labels[1] == "∂y/∂x[1]" and tuple(H.tensor().shape) == (5, 5)
+    assert "Hessian of y with respect to x (5)" in repr(H) and H.labels[1] == "∂y/∂x[1]" and tuple(H.tensor().shape) == (5, 5)
     a, b = vector(1.0, 2.0), vector(3.0, 4.0, 5.0)
     H = hessian(lambda a, b: (a**2).sum() * b.sum(), (a, b), **way)
     corner = 2 * a.numpy()[:, None] * np.ones(3)

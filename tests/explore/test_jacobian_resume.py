@@ -36,7 +36,7 @@ def half(tmp_path, **options):
 
 def test_a_record_says_what_the_file_holds(tmp_path):
     found = half(tmp_path)
-    assert found["what"] == record.WHAT and found["version"] == 2 and found["blocks"] == 3
+    assert found["what"] == record.WHAT and found["version"] == 3 and found["blocks"] == 3
     said = {what: part[1] for what, part in found["facts"].items()}
     assert said["the method"] == "batched" and said["the chunk size"] == "5" and said["the shape"] == "(12, 12)"
     assert said["the dtype"] == "float64" and said["inputs[0]"] == "a gradlab tensor of shape (12,), float64"
@@ -197,8 +197,8 @@ def test_a_given_pattern_counts(tmp_path):
         (b"\xff\xfe\x00", "it is not text"),
         ("[1, 2]", 'it is JSON without "what": "the record of a Jacobian that gradlab computes"'),
         ('{"scripts": {}}', 'it is JSON without "what"'),
-        (json.dumps({"what": record.WHAT, "version": 99}), "it has version 99, and this gradlab reads version 2"),
-        (json.dumps({"what": record.WHAT, "version": 2, "facts": {}}), "it is damaged"),
+        (json.dumps({"what": record.WHAT, "version": 99}), "it has version 99, and this gradlab reads version 3"),
+        (json.dumps({"what": record.WHAT, "version": 3, "facts": {}}), "it is damaged"),
     ],
 )
 def test_a_corrupt_or_foreign_record_is_left_alone(tmp_path, text, why):

@@ -8,7 +8,7 @@ import pytest
 import gradlab as gl
 from gradlab.core.sparsity import pattern
 from gradlab.diagnose.exhausted import held
-from gradlab.explore.reading import read
+from gradlab.explore.trace.reading import trace_of
 
 
 def results(name):
@@ -19,7 +19,8 @@ def results(name):
 @pytest.mark.parametrize("name", ["var_mean", "std_mean", "aminmax"])
 def test_one_node_is_drawn(name):
     x, a, b = results(name)
-    nodes, edges = read([(a * b).sum()], {"x": x, "a": a, "b": b})
+    trace = trace_of([(a * b).sum()], {"x": x, "a": a, "b": b})
+    nodes, edges = trace.nodes, trace.edges
     drawn = [(node.label, node.name) for node in nodes if node.kind == "operation"]
     assert drawn == [(f"{name}(1)", "a, b"), ("×", ""), ("sum", "")]
     assert [(e.source, e.target) for e in edges if e.target == 2] == [(1, 2), (1, 2)] and len(nodes) == 5

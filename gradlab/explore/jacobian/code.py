@@ -138,31 +138,61 @@ class HandCode:
         used = [(z, part, shape) for z, part, (_, shape) in zip(zs, np.split(v, stops[:-1]), self.outputs, strict=True)]
         used = [one for one in used if one[1].any()] or used[:1]
         made = [self._weight(lines, "v" if len(used) == 1 else f"v{k}", *one) for k, one in enumerate(used)]
+        outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
+        given = made[0] if len(used) == 1 else f"[{', '.join(w or 'None' for w in made)}]"
+        keeping = "" if self.opening else "retain_graph=True"  # a graph that these lines made themselves is not wanted again
         if self.leaves:
-            lines.append(" = ".join(f"{x}.grad" for x in xs) + " = None")
-            if len(used) == 1:
-                lines.append(f"{used[0][0]}.backward({made[0]}{', ' if made[0] else ''}retain_graph=True)")
-            else:
-                lines.append(
-                    f"{gl}.autograd.backward([{', '.join(z for z, *_ in used)}], "
-                    f"[{', '.join(w or 'None' for w in made)}], retain_graph=True)"
-                )
+            lines.append(self._zeroing(xs))
+            call = f"{outputs}.backward" if len(used) == 1 else f"{gl}.autograd.backward"
+            arguments = [given] if len(used) == 1 else [outputs, given]
+            lines.append(f"{call}({', '.join(filter(None, [*arguments, keeping]))})")
             parts = [f"{x}.grad" for x in xs]
         else:
             parts = [f"g{k}" for k in range(len(xs))] if len(xs) > 1 else ["g"]
-            outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
             weights_made = f"[{', '.join(w or 'None' for w in made)}]" if any(made) else "None"
-            lines.append(
-                f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad("
-                f"{outputs}, [{', '.join(xs)}], {weights_made}, retain_graph=True"
-                f"{', allow_unused=True' if any(unused) else ''})"
-            )
-        parts = [
-            f"{gl}.zeros({math.prod(size)})" if missing else f"{part}.flatten()"
-            for part, (_, size), missing in zip(parts, self.inputs, unused, strict=True)
+            allowing = "allow_unused=True" if any(unused) else ""
+            arguments = [outputs, f"[{', '.join(xs)}]", weights_made, keeping, allowing]
+            call = f"{gl}.autograd.grad({', '.join(filter(None, arguments))})"
+            lines.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {call}")
+        return "\n".join(filter(None, [*lines, f"row = {self._joined(parts, unused)}{end}"]))
+
+    def loop(self, rows: Sequence[int], unused: Sequence[bool], *, zero: bool, retain: bool, said: str = "") -> str:
+        """The loop over `rows`, with the line that zeroes, or retains, left out; at its end `row` is what `said` says."""
+        gl, (zs, xs), lines = self.alias, self._names(), self._opening()
+        z, (_, shape) = zs[0], self.outputs[0]
+        if len(zs) > 1:
+            z, shape = "together", (len(self.row_labels()),)
+            lines.append(f"{z} = {gl}.cat([{', '.join(f'{one}.flatten()' for one in zs)}])")
+        keeping, forgotten = ("", "  # retain_graph=True is forgotten") if retain else ("retain_graph=True", "")
+        body = [f"v = {gl}.{'zeros' if shape else 'ones'}_like({z})"]
+        if shape:
+            body.append(f"{'v[i]' if len(shape) == 1 else 'v.view(-1)[i]'} = 1.")
+        if self.leaves:
+            zeroing, parts = self._zeroing(xs), [f"{x}.grad" for x in xs]
+            if zero:
+                lines.append(zeroing)
+            body.insert(0, f"# {zeroing}  is forgotten" if zero else zeroing)
+            body.append(f"{z}.backward({', '.join(filter(None, ['v', keeping]))}){forgotten}")
+        else:
+            parts = spare_names(len(xs), "g")
+            allowing = "allow_unused=True" if any(unused) else ""
+            arguments = ", ".join(filter(None, [z, f"[{', '.join(xs)}]", "v", keeping, allowing]))
+            body.append(f"{', '.join(parts)}{',' if len(xs) == 1 else ''} = {gl}.autograd.grad({arguments}){forgotten}")
+        ending = f"  # {_one_line(said)}" if said else ""
+        body.append(f"row = {self._joined(parts, unused)}{'.clone()' if self.leaves else ''}{ending}")
+        return "\n".join([*filter(None, lines), f"for i in {list(rows)}:", *(f"    {line}" for line in body)])
+
+    def _zeroing(self, xs: Sequence[str]) -> str:
+        return " = ".join(f"{x}.grad" for x in xs) + " = None"
+
+    def _joined(self, parts: Sequence[str], unused: Sequence[bool]) -> str:
+        """The gradients by all inputs, flat, one after the other."""
+        missing = unused or (False,) * len(parts)
+        flat = [
+            f"{self.alias}.zeros({math.prod(size)})" if absent else f"{part}.flatten()"
+            for part, (_, size), absent in zip(parts, self.inputs, missing, strict=True)
         ]
-        result = parts[0] if len(parts) == 1 else f"{gl}.cat([{', '.join(parts)}])"
-        return "\n".join(filter(None, [*lines, f"row = {result}{end}"]))
+        return flat[0] if len(flat) == 1 else f"{self.alias}.cat([{', '.join(flat)}])"
 
     def column(self, weights: int | Sequence[float] | np.ndarray) -> str:
         """Lines that leave the weighted mix of columns, or one column, in `column`."""

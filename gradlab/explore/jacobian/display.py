@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ from gradlab.explore.heat import plot as plot_heat
 from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.jacobian.memory import SMALL
 from gradlab.explore.jacobian.runner import Runner
+from gradlab.explore.reduced import Reduced, Sample, sampled_rows_and_columns
 
 CHEAP_SECONDS = 1.0  # a display computes what is missing if it takes no longer
-DRAWABLE_CELLS = 1_000_000  # beyond, a display pools the matrix first
+DRAWABLE_CELLS = 1_000_000  # beyond, matplotlib gets a pooled matrix
+SMALL_MAP = 20  # cells a side up to which an empty map is drawn, and not a sentence alone
+NONE: Mapping[int, np.ndarray] = {}
 PLOTTED = 512  # cells a side of a pooled matrix on matplotlib axes
 
 
@@ -31,7 +34,7 @@ class Display:
     code : HandCode
         What rows and columns are called.
     word, heading : str
-        What kind of matrix it is, and of what by what.
+        What kind of matrix it is, and of what with respect to what.
     """
 
     def __init__(self, runner: Runner, code: HandCode, word: str, heading: str) -> None:
@@ -51,55 +54,59 @@ class Display:
         plan = self._runner.plan
         if store.done and plan.kind != "rows":
             return f"{len(store.done)} of {len(plan.blocks())} blocks of {plan.kind} known"
-        return f"{int(store.known_rows.sum())} of {rows} rows known" if rows != 1 else "its row is not computed yet"
+        known = int(store.known_rows.sum())
+        return f"{known} of {rows} rows known" if known else "not computed yet"
 
-    def drawing(self, *, compute: bool = True) -> Drawing:
-        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second."""
+    def drawing(self, *, compute: bool = True, columns: Mapping[int, np.ndarray] = NONE) -> Drawing:
+        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second.
+        `columns`: by number, those that are known beside what is stored."""
         if compute:
             self._compute_if_cheap()
         store, code, blocks = self._store, self._code, self._blocks
         heading = f"{self._word} of {self._heading}"
-        remarks = []
-        if not store.complete:
-            plan = self._runner.plan
+        drawn, remarks = self._drawn(columns=columns), []
+        if drawn.empty:
+            swept = f"{len(columns)} of {store.shape[1]} columns" if columns and not store.known_rows.any() else ""
+            plan, state = self._runner.plan, f"{swept} known. " if swept else f"{self._state()}. "
             start = "J.sparse()" if plan.colours is not None else "np.asarray(J)"
-            remarks.append(f"{self._state()}. {start} computes the rest ({plan}), J[i] one row, J.widget() step by step")
+            called = "the rest" if drawn.shown.any() else "it"
+            remarks.append(f"{state}{start} computes {called} ({plan}), J[i] one row, J.widget() step by step")
         if unused := code.independent(self._runner.unused):
             remarks.append(f"{', '.join(name for name, _ in code.outputs)} does not depend on {', '.join(unused)}: zero")
-        if math.prod(store.shape) <= DRAWABLE_CELLS and store.by_rows:
-            values, filled = self._values_to_draw()
-            return heatmap(
-                values,
-                title=heading,
-                rows=code.row_labels(),
-                columns=code.column_labels(),
-                filled=filled,
-                blocks=blocks if len(blocks) > 1 else None,
-                remark="; ".join(remarks),
-            )
-        part = self.reduced()
-        if not part.known.any():
+        if max(drawn.cells.shape) > SMALL_MAP and not drawn.shown.any():
             return note(heading, "; ".join(remarks))
-        if not part.exact:
-            (m, n), (h, w) = store.shape, part.low.shape
-            remarks.insert(0, f"{m} × {n} pooled to {h} × {w} cells by largest |value|")
-        rows, columns = self._pooled_labels(part)
-        edges = np.searchsorted(part.columns, np.cumsum([0, *(size for _, size in blocks)]))
         return heatmap(
-            part.values,
+            drawn,
             title=heading,
-            rows=rows,
-            columns=columns,
-            filled=part.known,
-            truth=part.truth(),
-            blocks=[(name, int(width)) for (name, _), width in zip(blocks, np.diff(edges), strict=True)]
-            if len(blocks) > 1
-            else None,
+            rows=code.row_labels(),
+            columns=code.column_labels(),
+            blocks=blocks if len(blocks) > 1 else None,
             remark="; ".join(remarks),
         )
 
-    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
-        """What is known of a part of the matrix, in `cells` along its sides at most."""
+    def _drawn(self, cells: tuple[int, int] = (64, 64), columns: Mapping[int, np.ndarray] = NONE) -> Reduced:
+        """What is known, as it is drawn: in `cells` along the sides, with its true extremes, and its corners for the text."""
+        shape, part = self._store.shape, self.reduced(cells=cells, beside=columns)
+        empty = math.prod(shape) - int(part.count.sum())
+        return Reduced(shape, part.rows, part.columns, part.values, part.known, empty, part.truth(), self._sample(columns))
+
+    def _sample(self, beside: Mapping[int, np.ndarray]) -> Sample:
+        """The corners of the matrix as far as they are known."""
+        tall, broad = sampled_rows_and_columns(self._store.shape)
+        corners = [[self.reduced(rows, columns, beside=beside) for columns in _runs(broad)] for rows in _runs(tall)]
+        if not corners or not corners[0]:
+            return Sample(tall, broad, np.zeros((len(corners), 0)), None)
+        numbers, present = (np.block([[getattr(one, what) for one in line] for line in corners]) for what in ("values", "known"))
+        return Sample(tall, broad, numbers, present)
+
+    def reduced(
+        self,
+        rows: slice = slice(None),
+        columns: slice = slice(None),
+        cells: tuple[int, int] = (64, 64),
+        beside: Mapping[int, np.ndarray] = NONE,
+    ) -> Cells:
+        """What is known of a part of the matrix, in `cells` along its sides at most; with columns known `beside` the store."""
         (first, end, step), (left, right, across) = (
             some.indices(size) for some, size in zip((rows, columns), self._store.shape, strict=True)
         )
@@ -108,7 +115,12 @@ class Display:
                 f"reduced() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
             )
         made = Cells((first, max(first, end), left, max(left, right)), self._blocks, cells)
-        made.put_known(self._store)
+        with self._store.lock:
+            made.put_known(self._store)
+            stored, swept = self._store.known_rows, self._store.known_columns
+        for j, column in beside.items():
+            if not swept[j]:
+                made.put_column(j, column, ~stored)
         return made
 
     def plot(self, ax: Any = None) -> Any:
@@ -117,33 +129,14 @@ class Display:
 
         if ax is None:
             ax = plt.subplots(layout="constrained")[1]
+        rows, columns = self._code.row_labels(), self._code.column_labels()
         if math.prod(self._store.shape) <= DRAWABLE_CELLS:
-            plot_heat(self._runner.dense(), ax, rows=self._code.row_labels(), columns=self._code.column_labels())
+            plot_heat(self._runner.dense(), ax, rows=rows, columns=columns)
         else:
             self._runner.compute()
-            part = self.reduced(cells=(PLOTTED, PLOTTED))
-            rows, columns = self._pooled_labels(part)
-            plot_heat(part.values, ax, rows=rows, columns=columns)
+            plot_heat(self._drawn((PLOTTED, PLOTTED)), ax, rows=rows, columns=columns)
         ax.set_title(f"{self._word} of {self._heading}".replace("$", r"\$"))
         return ax
-
-    def _pooled_labels(self, part: Cells) -> Iterator[list[str]]:
-        """What the rows and the columns of cells begin with: "y[0]…", or "y[0]" where that is all."""
-        for labels, starts, end in (
-            (self._code.row_labels(), part.rows, part.window[1]),
-            (self._code.column_labels(), part.columns, part.window[3]),
-        ):
-            yield [labels[int(i)] + ("…" if size > 1 else "") for i, size in zip(starts, np.diff([*starts, end]), strict=True)]
-
-    def _values_to_draw(self) -> tuple[np.ndarray, np.ndarray | None]:
-        store = self._store
-        if store.complete:
-            return self._runner.dense(), None
-        filled = store.known_rows
-        values = np.zeros(store.shape)
-        for i in np.flatnonzero(filled):
-            values[i] = self._runner.row(int(i))
-        return values, filled
 
     def _compute_if_cheap(self) -> None:
         """Compute the rest if it takes under a second, judging by what a row and then the first block take."""
@@ -162,10 +155,19 @@ class Display:
             runner.run([block], progress=False)
 
 
+def _runs(which: Sequence[int | None]) -> list[slice]:
+    """The runs of neighbours among numbers with None between."""
+    present = [k for k in which if k is not None]
+    if None not in which:
+        return [slice(0, len(present))] if present else []
+    gap = which.index(None)
+    return [slice(0, gap), slice(present[gap], present[-1] + 1)]
+
+
 def heading_of(code: HandCode) -> str:
-    """What by what, in words: "z (7) by x (5)"."""
+    """Of what with respect to what, in words: "z (7) with respect to x (5)"."""
     outputs, inputs = (", ".join(f"{name} ({times(shape)})" for name, shape in side) for side in (code.outputs, code.inputs))
-    return f"{outputs} by {inputs}"
+    return f"{outputs} with respect to {inputs}"
 
 
 def blocks_of(side: Sequence[tuple[str, tuple[int, ...]]]) -> list[tuple[str, int]]:

@@ -31,6 +31,7 @@ class Graph:
     operations read."""
 
     forward_cost, tells_pattern, symmetric = 1.0, False, False
+    samples = 0  # of a batch, each of which has a Jacobian of its own
     unused: tuple[bool, ...] | None = None  # which inputs the outputs do not depend on; None: not known yet
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
@@ -52,6 +53,27 @@ class Graph:
         """Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
         made = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
         return made.copy() if np.may_share_memory(made, u) else made  # the tangent of a view is a view of u
+
+    def likes(self) -> Sequence[Any]:
+        """Tensors in whose shapes the parts of a row are."""
+        return self.inputs
+
+    def output(self) -> np.ndarray:
+        """What the function returned, flat: another process that records the graph must get it too, to rounding."""
+        return np.concatenate([np.reshape(self.library.array(y), -1) for y in self.outputs])
+
+    def derivative(self) -> np.ndarray:
+        """One weighted backward, which must be the same likewise."""
+        return self.vjp(np.random.default_rng(0).uniform(0.5, 1.0, self.shape[0]).astype(self.dtype))
+
+    def of_samples(self, start: int, stop: int) -> np.ndarray:
+        """The rows of some samples of a batch, where the graph is one of a batch."""
+        raise NotImplementedError
+
+    def refusal(self) -> RuntimeError | None:
+        """The error that a second backward raises after one without retain_graph=True, of this graph, which stays whole; None
+        if it had saved nothing that could be freed."""
+        raise NotImplementedError
 
     def fingerprint(self) -> int:
         """A number that graphs of the same operations on the same shapes, indices and axes share; 0 if the library does not
@@ -123,6 +145,15 @@ class GradlabGraph(Graph):
                 made[k] = t if made[k] is None else made[k] if t is None else made[k] + t
         values: Iterator[Any] = iter(made)
         return [None if node is None else host(next(values)) for node in self.ends]
+
+    def refusal(self) -> RuntimeError | None:
+        from gradlab.core.engine import leading_to, reachable
+        from gradlab.core.errors import graph_freed
+
+        ends = [node for node in self.ends if node is not None]
+        needed = leading_to(self.starts, ends).difference(self.starts)
+        first = next((node for node in reachable(ends) if node in needed and _saves(node)), None)  # in the order of a sweep
+        return None if first is None else graph_freed(first)
 
     def fingerprint(self) -> int:
         number: dict[Any, int] = self._number
@@ -235,6 +266,28 @@ class TorchGraph(Graph):
         made = [next(found) if end is not None else None for end in self.ends]
         return [None if part is None else self.library.array(part) for part in made]
 
+    def refusal(self) -> RuntimeError | None:
+        torch = sys.modules["torch"]
+        waiting = [self.library.node(y) for y, end in zip(self.outputs, self.ends, strict=True) if end is not None]
+        seen = set(waiting)
+        while waiting:
+            node = waiting.pop()
+            if any(name.startswith("_raw_saved") for name in dir(node)):
+                break
+            new = {edge for edge in self.library.inputs(node) if edge is not None} - seen
+            seen |= new
+            waiting += new
+        else:
+            return None
+        with torch.enable_grad():  # torch's sentence is the same for every graph: that of a square
+            square = torch.ones((), requires_grad=True).square()
+        square.backward()
+        try:
+            square.backward()
+        except RuntimeError as error:
+            return error.with_traceback(None)
+        return None
+
     def _peaks(self) -> tuple[int, int]:
         seen = {self.library.node(y) for y in self.outputs} - {None}
         stack, most = list(seen), 0
@@ -307,6 +360,14 @@ def _like(values: np.ndarray, tensor: Any) -> Any:
     from gradlab.backend.namespaces import namespace_of
 
     return namespace_of[type(array)].asarray(values, array.dtype)
+
+
+def _saves(node: Any) -> bool:
+    """Whether a sweep frees something of a node, so that the next is refused there."""
+    if not (node.op.frees or node.saved):
+        return False
+    spared = getattr(node.op, "spared", None)
+    return not (spared and all(edge is None or spare for edge, spare in zip(node.edges, spared, strict=True)))
 
 
 def _told(value: Any) -> Any:

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.jacobian.code import HandCode, Labels
 from gradlab.explore.jacobian.display import Display, blocks_of, heading_of, times
 from gradlab.explore.jacobian.plan import Plan
+from gradlab.explore.jacobian.progress import check_progress
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.transposed import Transposed
 from gradlab.explore.libraries import Library, library_of
@@ -129,6 +130,43 @@ class Jacobian:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    # ------------------------------------------------------------------------------------------ the whole
+    def compute(self, executor: Any = None, *, progress: Any = None) -> Self:
+        """Make everything known, here or on the workers of `executor`; returns the Jacobian.
+
+        Parameters
+        ----------
+        executor : dask.distributed.Client or concurrent.futures.Executor, optional
+            The function and its inputs travel to each worker once, by cloudpickle (threads share them); the plan's blocks
+            become tasks of about a second or a few, by what they are measured to take. Workers write what they compute where
+            `out` is Zarr that they see, else it is gathered here. By default the `executor` of `jacobian`, or else this thread.
+        progress : None, bool or callable, optional
+            Instead of the one that `jacobian` was given. With workers it counts blocks.
+
+        Raises
+        ------
+        TypeError
+            If the function cannot travel: before anything starts.
+        Exception
+            What the function or a rule raised on a worker, with the block, its rows and the user's line as a note. What is
+            computed stays, on Ctrl-C too; asking again goes on.
+
+        Notes
+        -----
+        Blocks of a worker that is lost are computed again by another (`dask`; a process of concurrent.futures that dies breaks
+        its executor). `J.plan` says whether what workers computed equals one process's to the bit, or to rounding: where the
+        versions, BLAS, kernels and threads agree, the same blocks give the same bits.
+        """
+        check_progress(progress)
+        elsewhere = None
+        if executor is not None and not self.complete:
+            from gradlab.explore.jacobian import distributed  # late: most do without it
+
+            assert self.runner.question is not None
+            elsewhere = distributed.Workers(executor, self.runner.question)
+        self.runner.compute(elsewhere, progress)
+        return self
 
     # ------------------------------------------------------------------------------------------ products
     def vjp(self, v: Any) -> np.ndarray:
@@ -286,15 +324,18 @@ class Jacobian:
 
     # ------------------------------------------------------------------------------------------ showing
     def heading(self) -> str:
-        """What by what, in words: "z (7) by x (5)"."""
+        """Of what with respect to what, in words: "z (7) with respect to x (5)"."""
         return heading_of(self.code)
 
     def __repr__(self) -> str:
         return self._display.sentence()
 
-    def drawing(self, *, compute: bool = True) -> Drawing:
-        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second."""
-        return self._display.drawing(compute=compute)
+    def drawing(self, *, compute: bool = True, columns: Mapping[int, np.ndarray] | None = None) -> Drawing:
+        """The heat map of what is known, the rest outlined; if `compute`, completed first where that takes under a second.
+
+        `columns` are such as are known beside what is stored, by number: those that somebody stepped through.
+        """
+        return self._display.drawing(compute=compute, columns=columns or {})
 
     def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
         """What is known of a part of the matrix, in `cells` along its sides at most: see `Cells`. Computes nothing."""
@@ -307,9 +348,15 @@ class Jacobian:
         """Draw the whole Jacobian, computing what is missing, with matplotlib; returns the axes. Large ones are pooled."""
         return self._display.plot(ax)
 
-    def widget(self) -> Any:
-        """A live view for a notebook: step through the rows, or mix them with sliders."""
-        return opened("jacobian", self)
+    def widget(self, *, columns: bool = True) -> Any:
+        """A live view for a notebook: step through the rows, or mix them with sliders.
+
+        Parameters
+        ----------
+        columns : bool
+            Whether the view can go by columns, with forward sweeps, as well. False for a lesson that shows rows only.
+        """
+        return opened("jacobian", self, columns=columns)
 
 
 class Hessian(Jacobian):
@@ -318,9 +365,10 @@ class Hessian(Jacobian):
     word = "Hessian"
 
     def heading(self) -> str:
-        """Of what by what, in words: "loss by x (5)"."""
+        """Of what with respect to what, in words: "loss with respect to x (5)"."""
         first = self.output_names[0]
-        return f"{first[1 : first.index('/∂')]} by {', '.join(f'{name} ({times(shape)})' for name, shape in self.code.inputs)}"
+        inputs = ", ".join(f"{name} ({times(shape)})" for name, shape in self.code.inputs)
+        return f"{first[1 : first.index('/∂')]} with respect to {inputs}"
 
 
 def _whole_number(value: Any) -> bool:
@@ -330,3 +378,51 @@ def _whole_number(value: Any) -> bool:
 def _array(value: Any) -> np.ndarray:
     library = library_of(value)
     return library.array(value) if library else np.asarray(value)
+
+
+class SampleJacobians(Jacobian):
+    """The Jacobians of a batch's samples, one below the other: made by `jacobian` with `batch`.
+
+    Row s·m + i is row i of sample s, m being the number of output elements of one; a column is an element of one sample's input.
+    """
+
+    word = "Jacobian of each sample"
+
+    def __init__(
+        self, runner: Runner, code: HandCode, library: Library, likes: Sequence[Like], single: tuple[bool, bool] = (True, True)
+    ) -> None:
+        super().__init__(runner, code, library, likes, single)
+        self.samples = self.output_shapes[0][0]
+
+    def sample(self, s: int) -> np.ndarray:
+        """The Jacobian of sample `s`, (outputs of one, inputs of one); computed with the chunk that it is in where the whole is
+        kept in memory or written to `out`."""
+        if not -self.samples <= s < self.samples:
+            raise IndexError(f"sample {s} of {self.samples}; samples count from 0, or from -1 backwards")
+        lines = self.shape[0] // self.samples
+        first = s % self.samples * lines
+        return np.stack([self.row(i) for i in range(first, first + lines)])
+
+    def by_hand(self, weights: int | Sequence[float] | np.ndarray) -> str:
+        """Refused: code for a row is of one sample, whose own Jacobian writes it.
+
+        Raises
+        ------
+        ValueError
+        """
+        raise ValueError(
+            f"by_hand() writes code for a row of one Jacobian, and this is one for each of {self.samples} samples: ask for the "
+            "function's Jacobian by one sample, jacobian(f, x[:1]).by_hand(0) for example"
+        )
+
+    def widget(self, *, columns: bool = True) -> Any:
+        """Refused: a view is of one sample's Jacobian.
+
+        Raises
+        ------
+        ValueError
+        """
+        raise ValueError(
+            f"widget() shows one Jacobian, and this is one for each of {self.samples} samples: ask for the function's Jacobian "
+            "by one sample, jacobian(f, x[:1]).widget() for example"
+        )

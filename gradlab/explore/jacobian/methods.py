@@ -21,8 +21,11 @@ def compute_block(graph: Graph, plan: Plan, block: Block) -> np.ndarray:
     -------
     ndarray
         Rows: (stop - start, n). Columns: (m, stop - start). Colours: the compressed rows (stop - start, n) where the plan
-        goes by rows, the compressed columns (stop - start, m) where it goes by columns.
+        goes by rows, the compressed columns (stop - start, m) where it goes by columns. Samples: the rows of each, one below
+        the other.
     """
+    if block.kind == "samples":
+        return graph.of_samples(block.start, block.stop)
     count, (m, n) = block.size, graph.shape
     forward = (plan.by if block.kind == "colours" else block.kind) == "columns"
     numbers = np.arange(block.start, block.stop)
@@ -41,8 +44,8 @@ def scatter(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, Any, np.
 
     Rows and columns are slices for dense blocks, arrays of equal length for colours.
     """
-    if block.kind == "rows":
-        return slice(block.start, block.stop), slice(None), values
+    if block.kind in ("rows", "samples"):
+        return plan.rows_of(block), slice(None), values
     if block.kind == "columns":
         return slice(None), slice(block.start, block.stop), values
     assert plan.pattern is not None
@@ -60,6 +63,11 @@ def entries(plan: Plan, block: Block, values: np.ndarray) -> tuple[Any, np.ndarr
     first, last = np.searchsorted(plan.gather, (low, high), sorter=plan.gathered)
     which = plan.gathered[first:last]
     return which, values.reshape(-1)[plan.gather[which] - low]
+
+
+def canonical(plan: Plan, block: Block, values: np.ndarray) -> np.ndarray:
+    """The numbers of a block in the order in which `held` finds them in a matrix."""
+    return values.T if block.kind == "columns" else scatter(plan, block, values)[2]
 
 
 def held(plan: Plan, matrix: Any, block: Block) -> np.ndarray:

@@ -16,7 +16,7 @@ from gradlab.explore.jacobian import colouring
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import SHARE, SMALL, free_memory, size_text
 
-Kind = Literal["rows", "columns", "colours"]
+Kind = Literal["rows", "columns", "colours", "samples"]
 METHODS = ("auto", "rows", "batched", "columns", "sparse")
 SWEEP_BYTES = 256e6  # more at once is not quicker, and an interrupt loses more
 WORTH_A_SEARCH = 512 * 512  # elements of the matrix from which "auto" looks for a pattern
@@ -26,7 +26,7 @@ SPARSE, THIN, QUICK = 0.25, 0.02, 500_000  # see `most_entries`
 
 @dataclass(frozen=True)
 class Block:
-    """A range of rows, of columns, or of colours of compressed rows or columns: what one sweep computes."""
+    """A range of rows, of columns, of colours of compressed rows or columns, or of samples: what one sweep computes."""
 
     number: int
     kind: Kind
@@ -35,7 +35,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """How many rows, columns or colours it has."""
+        """How many rows, columns, colours or samples it has."""
         return self.stop - self.start
 
 
@@ -45,11 +45,11 @@ class Plan:
 
     Attributes
     ----------
-    method : {"rows", "batched", "columns", "sparse"}
+    method : {"rows", "batched", "columns", "sparse", "samples"}
     shape : tuple of int
         (rows, columns) of the matrix.
     sweeps : int
-        How many vectors are swept through the graph for the whole: rows, columns or colours.
+        How many vectors are swept through the graph for the whole: rows, columns or colours. Of a batch, the samples.
     chunk : int
         How many of them at once.
     bytes : int
@@ -58,8 +58,8 @@ class Plan:
         (row numbers, column numbers), row-major, of the entries that can be nonzero.
     colours : ndarray or None
         The colour of each row or column: those of one colour share a sweep.
-    by : {"rows", "columns"}
-        Which of the two are swept: cotangents backward, or tangents forward.
+    by : {"rows", "columns", "samples"}
+        Which are swept: cotangents backward, or tangents forward, or the one or the other of some samples at a time.
     gather : ndarray or None
         Where in the compressed rows (colours, columns) or columns (colours, rows) each entry of the pattern lies, flat.
     why : str
@@ -69,6 +69,8 @@ class Plan:
         random directions.
     graph : int
         The fingerprint of the graph that the pattern was read off.
+    equality : str
+        Of what workers have computed, whether it equals one process's to the bit; "" if none have.
     """
 
     method: str
@@ -83,6 +85,7 @@ class Plan:
     why: str = ""
     given: bool = False
     graph: int = 0
+    equality: str = ""
 
     @cached_property
     def csr(self) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +114,24 @@ class Plan:
     @property
     def kind(self) -> Kind:
         """What a block is a range of."""
-        return "colours" if self.colours is not None else "columns" if self.by == "columns" else "rows"
+        if self.colours is not None:
+            return "colours"
+        return self.by if self.by in ("columns", "samples") else "rows"  # type: ignore[return-value]
+
+    @property
+    def rows_a_sample(self) -> int:
+        """How many rows of the matrix belong to one of the samples of a batch."""
+        return self.shape[0] // max(self.sweeps, 1)
+
+    def rows_of(self, block: Block) -> slice:
+        """The rows of the matrix that a block of rows or samples makes up."""
+        lines = self.rows_a_sample if block.kind == "samples" else 1
+        return slice(block.start * lines, block.stop * lines)
+
+    def block_with(self, row: int) -> Block:
+        """The block of rows or samples that a row of the matrix is in."""
+        lines = self.rows_a_sample if self.kind == "samples" else 1
+        return self.block(row // (lines * self.chunk))
 
     def blocks(self) -> list[Block]:
         """The blocks that make up the matrix, in the order of their numbers."""
@@ -126,7 +146,7 @@ class Plan:
         rows, columns = self.shape
         calls = -(-self.sweeps // self.chunk)
         way = "forward" if self.by == "columns" else "backward"
-        of = _count(self.sweeps, "colour" if self.colours is not None else self.by[:-1])
+        of = _count(self.sweeps, self.kind[:-1])
         if self.colours is not None:
             assert self.pattern is not None
             of = f"{self.by} in {of} for the {self.pattern[0].size:,} entries that can be nonzero"
@@ -134,7 +154,7 @@ class Plan:
         of += f", {at_once}" if self.sweeps > 1 else ""
         return (
             f"{rows:,}×{columns:,} by method {self.method!r}: {of}, in {_count(calls, way + ' sweep')} of about "
-            f"{size_text(self.bytes)}" + (f"; {self.why}" if self.why else "")
+            f"{size_text(self.bytes)}" + "".join(f"; {said}" for said in (self.why, self.equality) if said)
         )
 
     def __repr__(self) -> str:
@@ -157,6 +177,8 @@ def check_request(graph: Graph, method: Any = "auto", chunk_size: Any = None, sp
             raise TypeError(f"plan= takes the .plan of another Jacobian; got {type(plan).__name__}")
         if plan.shape != graph.shape:
             raise ValueError(f"the plan is for a Jacobian of shape {plan.shape}, this one has {graph.shape}")
+        if (plan.by == "samples") != bool(graph.samples):
+            raise ValueError("plan= is of a Jacobian with batch=, and this one has none, or the other way round")
         if method not in ("auto", plan.method) or sparsity is not None:
             raise ValueError("plan= says the method and the pattern: give no method or sparsity beside it")
     if sparsity is not None:
@@ -212,9 +234,15 @@ def row_major(
 
 
 def make_plan(
-    graph: Graph, method: str = "auto", chunk_size: int | str | None = None, sparsity: Any = None, plan: Plan | None = None
+    graph: Graph,
+    method: str = "auto",
+    chunk_size: int | str | None = None,
+    sparsity: Any = None,
+    plan: Plan | None = None,
+    *,
+    dense: bool = False,
 ) -> Plan:
-    """The plan for a graph; for "auto" the one of the fewest sweeps by estimate."""
+    """The plan for a graph; for "auto" the one of the fewest sweeps by estimate. `dense`: by no colours, unless asked."""
     (rows, columns), asked = graph.shape, method
     if plan is not None:
         if plan.pattern is not None and graph.fingerprint() != plan.graph and not plan.given:
@@ -223,6 +251,10 @@ def make_plan(
             return plan
         chunk, size = _chunked(graph, plan.by, plan.sweeps, chunk_size)
         return replace(plan, chunk=chunk, bytes=size)
+    if graph.samples:
+        return Plan(
+            "samples", graph.shape, graph.samples, *_chunked(graph, "samples", graph.samples, chunk_size), by="samples", why=""
+        )
     if method == "auto":
         method = "columns" if columns * graph.forward_cost < rows else "batched"
     why = f"{'columns' if method == 'columns' else 'rows'} are fewer" if rows != columns else "rows and columns are as many"
@@ -230,7 +262,11 @@ def make_plan(
     if sparsity is not None:
         found = as_pattern(sparsity, graph.shape, graph.symmetric)
     elif asked == "sparse" or (
-        asked == "auto" and graph.tells_pattern and min(rows, columns) >= FEW_SWEEPS and rows * columns >= WORTH_A_SEARCH
+        asked == "auto"
+        and not dense
+        and graph.tells_pattern
+        and min(rows, columns) >= FEW_SWEEPS
+        and rows * columns >= WORTH_A_SEARCH
     ):
         found = graph.pattern(None if asked == "sparse" else most_entries(rows * columns))
         if found is not None and graph.symmetric:

@@ -1,9 +1,10 @@
 """The record beside a file that a Jacobian is written into: what is done, and what the work was.
 
-`<file>.json` says which blocks the file holds, what these hold (a digest for each run of neighbouring blocks), and by
-digests what they are the derivatives of: the inputs' bytes, the function (see `digests`), the plan. A process that goes on
-compares all of it; what differs is named, and nothing is overwritten. The output and one weighted backward are compared too, as
-numbers to rounding: that finds what digests cannot see, a function that draws random numbers or reads a file.
+`<file>.json` (`gradlab.json` among zarr's files) says which blocks the file holds, what these hold (a digest for each run of
+neighbouring blocks), and by digests what they are the derivatives of: the inputs' bytes, the function (see `digests`), the plan.
+A process that goes on compares all of it; what differs is named, and nothing is overwritten. The output and one weighted backward
+are compared too, as numbers to rounding: that finds what digests cannot see, a function that draws random numbers or reads a
+file.
 
 The order makes it safe to be killed anywhere: a block's values are written and flushed; then the record that has the block
 is written beside the old one, flushed, and put in its place by one rename. So the record never promises what the
@@ -13,121 +14,137 @@ opening the file with mode "w+", are found by their digest, and computed again t
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from gradlab.explore.jacobian.digests import Part
-from gradlab.explore.jacobian.memory import first_byte
+from gradlab.explore.jacobian.targets.target import Place
 from gradlab.explore.warned import warn_at_the_caller
 
-WHAT, VERSION = "the record of a Jacobian that gradlab computes", 2
+WHAT, VERSION = "the record of a Jacobian that gradlab computes", 3
 NAMED = 4  # differences that a message names
+CELL, CELLS = 16, 256  # a stretch does not go beyond so many blocks, or this part of all: what of it is lost, is lost with it
 STRETCHES = 64  # of an output, each of which is compared by itself
 
 
-@dataclass
-class Stretch:
-    """Neighbouring blocks that are in the file: their numbers, and the digest of all their values in this order."""
+MODULUS = 1 << 128
 
-    start: int
-    stop: int
-    hasher: Any
 
-    def digest(self) -> str:
-        return str(self.hasher.hexdigest())
+def digest_of(number: int, arrays: Sequence[np.ndarray]) -> int:
+    """The digest of block `number`, whose numbers are `arrays`. A stretch of blocks has the sum of theirs (modulo 2¹²⁸), so
+    blocks may come in any order."""
+    hasher = hashlib.blake2b(number.to_bytes(8, "little"), digest_size=16)
+    for array in arrays:
+        hasher.update(array.nbytes.to_bytes(8, "little"))
+        hasher.update(_bytes(array))
+    return int.from_bytes(hasher.digest(), "little")
 
 
 class Record:
-    """What is done of one file. Made by `begin`."""
+    """What is done of one target. Made by `begin`.
+
+    Attributes
+    ----------
+    stretches : list of [start, stop, digest]
+        Neighbouring blocks that the target holds, in order. Two that meet do so at the end of a cell, a fixed number of blocks.
+    """
 
     def __init__(
-        self, out: np.memmap, facts: Mapping[str, Part], called: Mapping[str, str], values: Mapping[str, list[float]], blocks: int
+        self,
+        place: Place,
+        what: str,
+        facts: Mapping[str, Part],
+        called: Mapping[str, str],
+        values: Mapping[str, list[float]],
+        blocks: int,
     ) -> None:
-        self.path, self.out = path_beside(out), out
+        self.place, self.what = place, what
         self.facts, self.called, self.values, self.blocks = facts, called, values, blocks
-        self.stretches: list[Stretch] = []
+        self.stretches: list[list[int]] = []
+        self.cell = max(CELL, -(-blocks // CELLS))
 
     @property
     def done(self) -> set[int]:
-        """The numbers of the blocks that the file holds."""
-        return {i for stretch in self.stretches for i in range(stretch.start, stretch.stop)}
+        """The numbers of the blocks that the target holds."""
+        return {i for start, stop, _ in self.stretches for i in range(start, stop)}
 
-    def mark(self, block: int, values: np.ndarray) -> None:
-        """Say that block number `block` is done, once its `values` are safely in the file."""
-        self.out.flush()
-        stretch = next((one for one in self.stretches if one.stop == block), None)
-        if stretch is None:
-            stretch = Stretch(block, block, hashlib.blake2b(digest_size=16))
-            self.stretches.append(stretch)
-        stretch.hasher.update(_bytes(values))
-        stretch.stop = block + 1
+    def mark(self, blocks: Mapping[int, int]) -> None:
+        """Say that blocks are done, now that they are safely in the target: their numbers and digests."""
+        for number, digest in blocks.items():
+            self._join(number, number + 1, digest)
         self.write()
+
+    def _join(self, start: int, stop: int, digest: int) -> None:
+        """Add a stretch, one with those that it meets."""
+        low = high = bisect.bisect_right(self.stretches, start, key=lambda stretch: stretch[0])
+        if low and self.stretches[low - 1][1] > start:
+            return  # noted already
+        if low and self.stretches[low - 1][1] == start and start % self.cell:
+            low -= 1
+            start, digest = self.stretches[low][0], digest + self.stretches[low][2]
+        if high < len(self.stretches) and self.stretches[high][0] == stop and stop % self.cell:
+            stop, digest = self.stretches[high][1], digest + self.stretches[high][2]
+            high += 1
+        self.stretches[low:high] = [[start, stop, digest % MODULUS]]  # at once: an interrupt leaves all or none of it
 
     def write(self) -> None:
         """Put the record in its place, whole or not at all."""
-        text = json.dumps(
-            {
-                "what": WHAT,
-                "version": VERSION,
-                "facts": self.facts,
-                "values": self.values,
-                "blocks": self.blocks,
-                "done": [{"from": one.start, "to": one.stop, "digest": one.digest()} for one in self.stretches],
-            },
-            indent=1,
-            ensure_ascii=False,
+        self.place.write(
+            json.dumps(
+                {
+                    "what": WHAT,
+                    "version": VERSION,
+                    "facts": self.facts,
+                    "values": self.values,
+                    "blocks": self.blocks,
+                    "done": [{"from": start, "to": stop, "digest": f"{digest:032x}"} for start, stop, digest in self.stretches],
+                },
+                indent=1,
+                ensure_ascii=False,
+            )
         )
-        beside = self.path.with_name(self.path.name + ".new")
-        try:
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.path)
-        except OSError:  # a full disk, say: the record that was there stays
-            beside.unlink(missing_ok=True)
-            raise
 
-    def go_on(self, found: dict[str, Any], values_of: Callable[[int], np.ndarray], *, all_or_none: bool = False) -> None:
+    def go_on(
+        self, found: dict[str, Any], sums: Callable[[Sequence[range]], Sequence[int]], *, all_or_none: bool = False
+    ) -> None:
         """Take over the blocks of a record `found`, if it is of this work and the file still holds them.
 
-        `all_or_none`: a file that has lost some blocks counts as empty, since zeros between the blocks may be lost too.
+        `sums` says of stretches of blocks the sums of the digests of what the target holds. `all_or_none`: a file that has lost
+        some blocks counts as empty, since zeros between the blocks may be lost too.
         """
-        compare(self.path, found, self.facts, self.called)
+        compare(self.place, found, self.facts, self.called)
         if found["blocks"] != self.blocks:
-            _refuse(self.path, [f"the number of blocks differs: {self.blocks}, and it was {found['blocks']}"])
+            _refuse(self.place, [f"the number of blocks differs: {self.blocks}, and it was {found['blocks']}"])
         for what, numbers in self.values.items():
-            if not _close(numbers, found["values"][what]):
+            if not close(numbers, found["values"][what]):
                 why = "it depends on something else, random numbers or a file, say"
                 by = "its key is" if "the key" in self.facts else "inputs and code are"
-                _refuse(self.path, [f"the {what} of the function differs, although {by} the same: {why}"])
+                _refuse(self.place, [f"the {what} of the function differs, although {by} the same: {why}"])
         lost = 0
-        for one in found["done"]:
-            stretch = Stretch(one["from"], one["to"], hashlib.blake2b(digest_size=16))
-            for block in range(stretch.start, stretch.stop):
-                stretch.hasher.update(_bytes(values_of(block)))
-            if stretch.digest() == one["digest"]:
-                self.stretches.append(stretch)
+        stretches = [range(one["from"], one["to"]) for one in found["done"]]
+        for (start, stop), one, digest in zip(
+            ((s.start, s.stop) for s in stretches), found["done"], sums(stretches), strict=True
+        ):
+            if f"{digest % MODULUS:032x}" == one["digest"]:
+                self._join(start, stop, digest)
             else:
-                lost += stretch.stop - stretch.start
+                lost += stop - start
         if lost and all_or_none:
             lost, self.stretches = lost + len(self.done), []
         if lost:
             warn_at_the_caller(
-                f"{lost} of the {self.blocks} blocks that {self.path} has are not in {self.out.filename} as they were written, "
+                f"{lost} of the {self.blocks} blocks that {self.place} has are not in {self.what} as they were written, "
                 "and are computed again. (Opening the file with mode='w+' empties it; mode='r+' does not.)"
             )
 
 
 def compare(
-    path: Path, found: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
+    place: Place, found: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
 ) -> None:
     """Refuse, by name, what differs from a record `found`; `all_of`: or is in the record alone.
 
@@ -146,24 +163,19 @@ def compare(
     if all_of:
         differences += [f"{what} is gone ({then[1]})" for what, then in before.items() if what not in facts]
     if differences:
-        _refuse(path, differences)
+        _refuse(place, differences)
 
 
-def _refuse(path: Path, differences: list[str]) -> NoReturn:
+def _refuse(place: Place, differences: list[str]) -> NoReturn:
     more = len(differences) - NAMED
     raise ValueError(
-        f"resume=True cannot go on with what {path} records: {'; '.join(differences[:NAMED])}"
+        f"resume=True cannot go on with what {place} records: {'; '.join(differences[:NAMED])}"
         + (f"; and {more} more" if more > 0 else "")
-        + f". {_to_start_anew(path)}"
+        + f". {_to_start_anew(place)}"
     )
 
 
-def path_beside(out: np.memmap) -> Path:
-    """Where the record of a file is."""
-    return Path(f"{out.filename}.json")
-
-
-def read(path: Path) -> dict[str, Any] | None:
+def read(place: Place) -> dict[str, Any] | None:
     """What a record says, its form checked; None if there is none.
 
     Raises
@@ -172,33 +184,30 @@ def read(path: Path) -> dict[str, Any] | None:
         If the file is there and is no record, or is damaged.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+        content = place.read()
+        if content is None:
+            return None
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise _foreign(path, "it is not text") from None
+        raise _foreign(place, "it is not text") from None
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _foreign(path, f"it is not JSON ({error})" if text.strip() else "it is empty") from None
+        raise _foreign(place, f"it is not JSON ({error})" if text.strip() else "it is empty") from None
     if not isinstance(found, dict) or found.get("what") != WHAT:
-        raise _foreign(path, f'it is JSON without "what": "{WHAT}"')
+        raise _foreign(place, f'it is JSON without "what": "{WHAT}"')
     if found.get("version") != VERSION:
-        raise _foreign(path, f"it has version {found.get('version')!r}, and this gradlab reads version {VERSION}")
+        raise _foreign(place, f"it has version {found.get('version')!r}, and this gradlab reads version {VERSION}")
     try:
         _check(found)
     except (AttributeError, KeyError, IndexError, TypeError, AssertionError) as error:
-        raise _foreign(path, f"it is damaged{f' ({error})' if str(error) else ''}") from None
+        raise _foreign(place, f"it is damaged{f' ({error})' if str(error) else ''}") from None
     return found
 
 
-def theirs(path: Path) -> bool:
+def theirs(place: Place) -> bool:
     """Whether there is a record, be it a damaged one."""
-    try:
-        with path.open("rb") as file:
-            return f'"{WHAT}"'.encode() in file.read(200)
-    except OSError:
-        return False
+    return f'"{WHAT}"'.encode() in (place.read() or b"")[:200]
 
 
 def _check(found: dict[str, Any]) -> None:
@@ -216,19 +225,14 @@ def _check(found: dict[str, Any]) -> None:
         last = one["to"]
 
 
-def _foreign(path: Path, why: str) -> ValueError:
+def _foreign(place: Place, why: str) -> ValueError:
     return ValueError(
-        f"{path} is no record of a Jacobian that can be gone on with: {why}. Nothing was overwritten. {_to_start_anew(path)}"
+        f"{place} is no record of a Jacobian that can be gone on with: {why}. Nothing was overwritten. {_to_start_anew(place)}"
     )
 
 
-def _to_start_anew(path: Path) -> str:
-    return f"Give out= another file, or move {path.name} away: then everything is computed anew."
-
-
-def mapped_at(out: np.memmap) -> str:
-    """Where in its file an array lies."""
-    return f"byte {first_byte(out, out)}, strides {out.strides}"
+def _to_start_anew(place: Place) -> str:
+    return f"Give out= another file, or move {place.name} away: then everything is computed anew."
 
 
 def summary(array: np.ndarray) -> list[float]:
@@ -244,7 +248,7 @@ def summary(array: np.ndarray) -> list[float]:
     return [float(flat.size), eps, float(np.abs(flat).max(initial=0)), *np.concatenate(parts).tolist()]
 
 
-def _close(new: list[float], old: list[float]) -> bool:
+def close(new: list[float], old: list[float]) -> bool:
     """Within 1e-5 of a stretch's magnitudes, and 1e-7 of the greatest for each element, which may cancel: threads may sum in
     another order, single precision too; more of half precision."""
     if len(new) != len(old) or new[:2] != old[:2]:

@@ -1,24 +1,28 @@
-"""Runs that write into the user's array, and that another process goes on with where this one stopped.
+"""Runs that write where the user says, and that another process goes on with where this one stopped.
 
-With `out` the blocks are written into the array as they come. With `resume` the array is a file's, and a record beside it (see
-`record`) says what the work is and which blocks are done. `prepare` is called before the user's function, since a call may change
-what the function holds; `begin` does the rest, when there is a graph.
+With `out` the blocks are written there as they come (see `targets`). With `resume` it is a file, or zarr's, and a record beside
+it (see `record`) says what the work is and which blocks are done. `prepare` is called before the user's function, since a call
+may change what the function holds; `begin` does the rest, when there is a graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gradlab.explore.jacobian.digests import CannotDigestError, Part, array_digest, part_of, parts_of, version_of
-from gradlab.explore.jacobian.memory import needs_disk
-from gradlab.explore.jacobian.methods import held
-from gradlab.explore.jacobian.record import Record, compare, mapped_at, path_beside, read, summary, theirs
+from gradlab.explore.jacobian.plan import Block
+from gradlab.explore.jacobian.record import Record, compare, digest_of, read, summary, theirs
 from gradlab.explore.jacobian.runner import Runner
-from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.jacobian.targets.in_memory import ArrayTarget
+from gradlab.explore.jacobian.targets.opening import Unmade, opened
+from gradlab.explore.jacobian.targets.target import Target
+from gradlab.explore.jacobian.targets.zarr_parts import ZarrParts
+from gradlab.explore.jacobian.tracing import Question
+from gradlab.explore.libraries import Library
 
 CHUNKS = 20  # a run that can be resumed has at least so many, if the size of a chunk is not said: a kill costs one
 
@@ -27,51 +31,42 @@ CHUNKS = 20  # a run that can be resumed has at least so many, if the size of a 
 class Prepared:
     """What is asked of a run: where its blocks are written, and what it is the work of."""
 
-    out: np.ndarray
+    out: Target | Unmade
     facts: dict[str, Part] | None = None  # what must be the same to go on; None: not to be gone on with
     called: dict[str, str] = field(default_factory=dict)  # what messages call the facts
     found: dict[str, Any] | None = None  # what an earlier run has recorded
 
 
-def prepare(
-    verb: str,
-    target: Any,
-    inputs: Sequence[Any],
-    names: Sequence[str],
-    library: Library,
-    *,
-    out: Any,
-    resume: Any,
-    key: Any,
-) -> Prepared:
+def prepare(question: Question, library: Library, *, out: Any, resume: Any, key: Any) -> Prepared:
     """The run that is asked for, its function and inputs digested if it is to be gone on with."""
-    if out is not None and not isinstance(out, np.ndarray):
-        raise TypeError(f"out= takes a NumPy array or np.memmap that the Jacobian is written into; got {type(out).__name__}")
+    verb, target = question.verb, question.target
     if not isinstance(resume, bool):
         raise TypeError(f"resume={resume!r}: it takes True or False")
     if key is not None and not (isinstance(key, (str, bytes)) and key):
         raise TypeError(f"key= takes a string or bytes that name the function; got {key!r}")
     if key is not None and not resume:
         raise ValueError("key= names the function of a run that goes on in another process: give resume=True and out= with it")
-    if resume and (library_of(target) is not None or not callable(target)):
+    if resume and not (question.is_function and callable(target)):
         raise TypeError(
             f"resume=True takes a function, which another process can call again; got {type(target).__name__}. "
             f"Give {verb} the function that computes it"
         )
-    if resume and not (isinstance(out, np.memmap) and out.filename and out.mode != "c"):
+    made = None if resume and out is None else Prepared(opened(out, resume=resume))
+    if made is not None and not resume:
+        return made
+    place = made.out.place() if made is not None and isinstance(made.out, Target) else None
+    unmade = made is not None and isinstance(made.out, Unmade)
+    if made is None or not (place or unmade) or (isinstance(out, np.memmap) and out.mode == "c"):
         in_memory = isinstance(out, np.memmap) and out.mode == "c"
         got = "a memmap that never reaches its file (mode='c')" if in_memory else type(out).__name__
         raise TypeError(
-            "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one; "
-            f"out is {got}"
+            "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one, "
+            f"or what zarr keeps; out is {got}"
         )
-    assert out is not None
-    made = Prepared(out)
-    if not resume:
-        return made
-    assert isinstance(out, np.memmap)
     made.facts = {"what is computed": Part(verb, verb)}
-    for k, (x, name) in enumerate(zip(inputs, names, strict=True)):
+    if question.batch is not None:
+        made.facts["the axis of the samples"] = Part(str(question.batch), str(question.batch))
+    for k, (x, name) in enumerate(zip(question.inputs, question.input_names, strict=True)):
         array = library.array(x)
         said = f"a {library.name} tensor of shape {array.shape}, {library.dtype_name(x)}"
         made.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
@@ -88,10 +83,10 @@ def prepare(
                 f'{error}. Give the function a name of your own, key="...", and another one whenever it '
                 "changes: then that is compared, and not what it is made of"
             ) from error
-    path = path_beside(out)
-    made.found = read(path)
-    if made.found is not None:
-        compare(path, made.found, made.facts, made.called, all_of=False)
+    if place is not None:
+        made.found = read(place)
+        if made.found is not None:
+            compare(place, made.found, made.facts, made.called, all_of=False)
     return made
 
 
@@ -100,25 +95,37 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
 
     `tensors` are the arrays of the inputs and the outputs, which `out` must not share memory with, under their names.
     """
-    out, store, graph = asked.out, runner.store, runner.graph
-    check_out(out, store.shape, store.dtype, tensors)
+    store, graph = runner.store, runner.graph
+    if isinstance(asked.out, Target):
+        asked.out.check(store.shape, store.dtype, tensors)
+        _check_way(asked.out, runner.request)
+        store.out = asked.out
     if graph is None:
         return
-    needs_disk(out)
-    if not (isinstance(out, np.memmap) and out.filename):
-        return
-    path = path_beside(out)
-    if asked.facts is None:
-        if theirs(path):
-            raise ValueError(
-                f"{path} records what an earlier run has written into {out.filename}. "
-                f"resume=True goes on with it; to start anew, remove {path.name} first"
-            )
-        return
+    place = asked.out.place() if isinstance(asked.out, Target) else None
+    if asked.facts is None and place is not None and theirs(place):
+        raise ValueError(
+            f"{place} records what an earlier run has written into {store.out.what if store.out else ''}. "
+            f"resume=True goes on with it; to start anew, remove {place.name} first"
+        )
+    planned = asked.facts is not None or not isinstance(asked.out, ArrayTarget)  # now: what is written depends on it
     if asked.found is not None:
         facts = asked.found["facts"]
         runner.plan_as(facts["the method"][1], int(facts["the chunk size"][1]))
-    runner.plan_in_chunks(CHUNKS)
+    elif runner.elsewhere is not None and planned:
+        runner.elsewhere.size(runner)
+    if planned:
+        runner.plan_in_chunks(CHUNKS if asked.facts is not None else 1)
+    if isinstance(asked.out, Unmade):
+        store.out = asked.out.make(runner.plan, store.dtype)
+    out = store.out
+    assert out is not None
+    out.reserve()
+    if isinstance(out, ZarrParts):
+        out.begin(runner.plan, store.dtype, anew=asked.found is None)
+    place = out.place()
+    if asked.facts is None or place is None:
+        return
     plan = runner.plan
     for what, value in (
         ("the method", plan.method),
@@ -126,7 +133,7 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
         ("the sweeps", f"{plan.sweeps} by {plan.by}"),
         ("the shape", plan.shape),
         ("the dtype", store.dtype),
-        ("the place in the file", mapped_at(out)),
+        ("the place in the file", out.lies),
     ):
         asked.facts[what] = Part(str(value), str(value))
     if plan.pattern is not None:
@@ -138,31 +145,37 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
             f"{plan.sweeps} colours",
         )
     blocks = plan.blocks()
-    output = np.concatenate([graph.library.array(y).reshape(-1) for y in graph.outputs])
-    weights = np.random.default_rng(0).uniform(0.5, 1.0, store.shape[0]).astype(store.dtype)
-    values = {"output": summary(output), "derivative": summary(graph.vjp(weights))}
-    record = Record(out, asked.facts, asked.called, values, len(blocks))
+    values = {"output": summary(graph.output()), "derivative": summary(graph.derivative())}
+    record = Record(place, out.what, asked.facts, asked.called, values, len(blocks))
+
+    def sums(stretches: Sequence[range]) -> list[int]:
+        found = runner.elsewhere.read(runner, stretches) if runner.elsewhere is not None else None
+        return found or [sum(digest_of(number, out.held(plan, blocks[number])) for number in some) for some in stretches]
+
     if asked.found is not None:
-        record.go_on(asked.found, lambda number: held(plan, out, blocks[number]), all_or_none=plan.colours is not None)
+        kept = isinstance(out, ArrayTarget) and plan.colours is not None
+        record.go_on(asked.found, sums, all_or_none=kept)
     record.write()
-    runner.noted = lambda block: record.mark(block.number, held(plan, out, block))
+
+    def noted(some: Mapping[Block, int | None]) -> None:
+        out.settle()
+        record.mark(
+            {
+                block.number: digest_of(block.number, out.held(plan, block)) if digest is None else digest
+                for block, digest in some.items()
+            }
+        )
+
+    runner.noted = noted
     runner.take_over(blocks[number] for number in sorted(record.done))
 
 
-def check_out(out: np.ndarray, shape: tuple[int, int], dtype: np.dtype, others: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Refuse an array that the Jacobian cannot be written into, or not without writing over something else."""
-    makes = f"np.empty({shape}, np.{dtype}), or np.memmap(file, np.{dtype}, 'w+', shape={shape}), makes one"
-    if out.shape != shape:
-        sides = "(output elements, input elements)"
-        raise ValueError(f"out= must have the Jacobian's shape {shape} {sides}, but has {out.shape}. {makes}")
-    if out.dtype != dtype:
-        raise TypeError(f"out= must have the Jacobian's dtype {dtype}, but has {out.dtype}. {makes}")
-    if not out.flags.writeable:
+def _check_way(out: Target, request: dict[str, Any]) -> None:
+    """Refuse a way to compute that does not go with where it is written."""
+    given = request.get("plan")
+    coloured = request.get("method") == "sparse" or request.get("sparsity") is not None or (given and given.colours is not None)
+    if out.takes == "dense" and coloured:
         raise ValueError(
-            "out= is read only" + (f" (opened with mode={out.mode!r}; 'r+' can be written)" if isinstance(out, np.memmap) else "")
+            "a sparse Jacobian is written into a zarr group, in CSR parts, not into a zarr array: give out= zarr.open_group(…) "
+            'or a path; or method="batched" or "columns" for a dense one'
         )
-    if any(step == 0 and size > 1 for step, size in zip(out.strides, out.shape, strict=True)):
-        raise ValueError("out= is a broadcast array, several of whose elements are one in memory; give an array of its own")
-    for name, array in others:
-        if np.shares_memory(out, array):
-            raise ValueError(f"out= shares memory with {name}, which would be overwritten; give an array of its own")

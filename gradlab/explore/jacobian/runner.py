@@ -11,8 +11,8 @@ a rule, the blocks that are stored stay, and the exception says how many they ar
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,9 +23,23 @@ from gradlab.explore.jacobian.methods import compute_block
 from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.store import Store
+from gradlab.explore.jacobian.tracing import Question
 from gradlab.explore.warned import warn_at_the_caller
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Elsewhere(Protocol):
+    """Workers that compute a runner's whole. See `distributed.Workers`."""
+
+    def size(self, runner: Runner) -> None:
+        """Have the plan in blocks of the size that workers want."""
+
+    def compute(self, runner: Runner, progress: Any = None) -> None:
+        """Compute and store all that is missing."""
+
+    def read(self, runner: Runner, stretches: Sequence[range]) -> list[int] | None:
+        """The sums of the digests of stretches of blocks, as the target has them; None if workers do not see it."""
 
 
 def in_turn(method: Method) -> Method:
@@ -51,18 +65,31 @@ class Runner:
         What the plan is made from: method, chunk_size, sparsity, plan, as `jacobian` takes them.
     progress
         Who is told how far a run is, as `jacobian` takes it.
+    question : Question or None
+        What the graph answers: what workers record it from.
+    elsewhere : Elsewhere or None
+        Who computes the whole; None: this thread does.
     noted : callable or None
-        Called with each block that was stored, so that another process can go on.
+        Called with the blocks that were stored, and their digests where these are known, so that another process can go on.
     sweeps : int
         How many vectors have been swept through the graph so far, forward or backward.
     unused : tuple of bool or None
         Which inputs the outputs do not depend on; None if that is not known yet.
     """
 
-    def __init__(self, graph: Graph, store: Store, request: dict[str, Any] | None = None, progress: Any = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        store: Store,
+        request: dict[str, Any] | None = None,
+        progress: Any = None,
+        question: Question | None = None,
+    ) -> None:
         self.graph: Graph | None = None if store.complete else graph
         self.store, self.request, self.progress = store, dict(request or {}), progress
-        self.noted: Callable[[Block], None] | None = None
+        self.question = question
+        self.elsewhere: Elsewhere | None = None
+        self.noted: Callable[[Mapping[Block, int | None]], None] | None = None
         self.sweeps, self.unused = 0, graph.unused
 
     # ------------------------------------------------------------------------------------------ the plan
@@ -75,7 +102,8 @@ class Runner:
             if self.graph is None:
                 store.plan = Plan("rows", store.shape, store.shape[0], 1, why="each was asked for by itself")
             else:
-                store.plan = make_plan(self.graph, **self.request)
+                dense = store.out is not None and store.out.takes == "dense"
+                store.plan = make_plan(self.graph, **self.request, dense=dense)
         return store.plan
 
     def plan_as(self, method: str, chunk_size: int) -> None:
@@ -86,13 +114,21 @@ class Runner:
         if request.get("chunk_size") in (None, "auto"):
             request["chunk_size"] = chunk_size
 
+    @property
+    def chunk_is_open(self) -> bool:
+        """Whether nobody has said how large chunks are, and no block of any size is stored."""
+        asked = self.request.get("chunk_size") not in (None, "auto") or self.request.get("plan") is not None
+        return not asked and not self.store.done and not self.store.complete
+
     def plan_in_chunks(self, least: int) -> None:
-        """Have at least so many chunks, if nobody has said how large they are."""
-        if self.request.get("chunk_size") in (None, "auto") and self.request.get("plan") is None:
-            most = max(1, self.plan.sweeps // least)
-            if self.plan.chunk > most:
+        """Have at least so many chunks, and such as do not share a piece of `out`, if nobody has said how large they are."""
+        if self.chunk_is_open:
+            chunk = max(1, min(self.plan.chunk, self.plan.sweeps // least))
+            if self.store.out is not None:
+                chunk = self.store.out.aligned(self.plan, chunk)
+            if self.plan.chunk != chunk:
                 assert self.graph is not None
-                self.store.plan = make_plan(self.graph, plan=self.plan, chunk_size=most)
+                self.store.plan = make_plan(self.graph, plan=self.plan, chunk_size=chunk)
 
     # ------------------------------------------------------------------------------------------ sweeps
     def backward(self, weights: np.ndarray) -> np.ndarray:
@@ -146,8 +182,8 @@ class Runner:
         known = store.row(i)
         if known is not None:
             return known
-        if store.out is not None and self.plan.kind == "rows":
-            self.run([self.plan.block(i // self.plan.chunk)])
+        if store.out is not None and self.plan.kind in ("rows", "samples"):
+            self.run([self.plan.block_with(i)])
             return self.row(i)
         row = self.backward(_unit(i, store.shape[0], store.dtype))
         store.keep_row(i, row)
@@ -194,7 +230,8 @@ class Runner:
 
         store = self.store
         with store.lock:
-            if not store.complete and self.plan.colours is None and not has_room(store.shape, store.dtype):
+            in_memory = store.out is None and self.plan.colours is None
+            if not store.complete and in_memory and not has_room(store.shape, store.dtype):
                 stack = hstack if self.plan.kind == "columns" else vstack
                 return stack([csr_array(self.values(block)) for block in self.plan.blocks()], format="csr")
         self.compute()
@@ -204,8 +241,9 @@ class Runner:
         """The blocks of the plan that are not stored."""
         return [] if self.store.complete else [block for block in self.plan.blocks() if block.number not in self.store.done]
 
-    def compute(self) -> None:
-        """Make everything known, by the plan."""
+    def compute(self, elsewhere: Elsewhere | None = None, progress: Any = None) -> None:
+        """Make everything known, by the plan: here, or elsewhere."""
+        elsewhere = elsewhere or self.elsewhere
         if self.store.complete:
             return
         if self.plan.sweeps == 0:  # an empty pattern: all is zero
@@ -213,7 +251,10 @@ class Runner:
                 self.store.make_room()
                 self._finish()
             return
-        self.run(self.missing())
+        if elsewhere is not None:
+            elsewhere.compute(self, progress)
+            return
+        self.run(self.missing(), progress=progress)
 
     def run(self, blocks: Iterable[Block], *, progress: Any = None) -> None:
         """Compute and store these blocks of the plan; the graph goes with the last. `progress` instead of the runner's own."""
@@ -227,18 +268,18 @@ class Runner:
                         if not store.complete and block.number not in store.done:  # by another thread meanwhile
                             store.put(block, self.values(block))
                             if self.noted is not None:
-                                self.noted(block)
+                                self.noted({block: None})
                     done += block.size
                     tell(done)
             except BaseException as error:
-                self._explain(error)
+                self.explain(error)
                 raise
-        self._settle()
+        self.settle()
 
     def take_over(self, blocks: Iterable[Block]) -> None:
         """Blocks that the store's `out` holds from an earlier run."""
         self.store.take_over(blocks)
-        self._settle()
+        self.settle()
 
     def values(self, block: Block) -> np.ndarray:
         """The numbers of a block: swept, but for rows that are known already."""
@@ -259,7 +300,8 @@ class Runner:
         return values
 
     @in_turn
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Have done with the graph, if all is known."""
         if not self.store.complete and len(self.store.done) * self.plan.chunk >= self.plan.sweeps:
             self._finish()
 
@@ -273,7 +315,7 @@ class Runner:
             self._check_given(store.plan)
         self.unused = self.graph.unused
         store.close()
-        self.graph = self.noted = None
+        self.graph = self.noted = self.question = None
 
     def _check_given(self, plan: Plan) -> None:
         """Say so if the pattern that was given leaves out what is not zero."""
@@ -293,7 +335,7 @@ class Runner:
                 f"{int(unknown.sum())} of {unknown.size}, which hold inf or NaN; the first of them is {int(np.argmax(unknown))}"
             )
 
-    def _explain(self, error: BaseException) -> None:
+    def explain(self, error: BaseException) -> None:
         """Say in the exception what is known, and how to go on."""
         plan, one = self.plan, self.plan.sweeps == 1
         name = plan.kind[:-1] if one else plan.kind

@@ -1,5 +1,7 @@
 """What is known of a Jacobian: single rows, a whole matrix that blocks are written into, or the numbers of a sparse pattern.
 
+The matrix may be kept here, or be what the user gave to write it into: a `Target`.
+
 A store computes nothing. Whoever computes gives it rows, and blocks of the plan; it says what of the matrix is known, and
 hands it out. A lock that is held while it is written to lets threads read meanwhile. An interrupt between two lines leaves
 what is known right: numbers are there before anything says that they are.
@@ -16,6 +18,7 @@ import numpy as np
 from gradlab.explore.jacobian.memory import needs_room
 from gradlab.explore.jacobian.methods import entries, scatter
 from gradlab.explore.jacobian.plan import Block, Plan
+from gradlab.explore.jacobian.targets.target import Target
 
 
 class Store:
@@ -25,7 +28,7 @@ class Store:
     ----------
     shape, dtype
         Those of the matrix.
-    out : ndarray or None
+    out : Target or None
         Where the matrix is written; by default room is made.
     plan : Plan or None
         The plan that its blocks are of; None as long as nobody has made one.
@@ -37,15 +40,16 @@ class Store:
         Held while something is computed for it and written to it.
     """
 
-    def __init__(self, shape: tuple[int, int], dtype: np.dtype, out: np.ndarray | None = None) -> None:
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype, out: Target | None = None) -> None:
         self.shape, self.dtype, self.out = shape, dtype, out
         self.plan: Plan | None = None
         self.done: set[int] = set()
         self.lock = threading.RLock()
         self._rows: dict[int, np.ndarray] = {}  # rows that were computed by themselves
-        self._matrix: np.ndarray | None = None  # blocks of rows and columns are written into it
+        self._matrix: Any = None  # blocks of rows and columns are written into it
         self._filled = np.zeros(shape[0], bool), np.zeros(shape[1], bool)  # its rows and columns that are
         self._numbers: np.ndarray | None = None  # of the plan's pattern
+        self._read: Any = None  # all of the parts that `out` holds, once somebody wanted to see them
         self.complete = not shape[0] or not shape[1]
         if self.complete:
             self._matrix = np.zeros(shape, dtype)
@@ -94,6 +98,12 @@ class Store:
         row: np.ndarray
         if self._matrix is not None and (self.complete or self._filled[0][i]):
             row = self._matrix[i]
+        elif self._in_parts():
+            assert self.plan is not None
+            if not (self.complete or self._filled[0][i]):
+                return self._rows.get(i)
+            whole, first = (self._assembled(), 0) if self.complete else self._part_with(i)
+            row = whole[[i - first]].toarray()[0].astype(self.dtype, copy=False)
         elif self.complete:
             assert self.plan is not None
             row, (columns, starts) = np.zeros(self.shape[1], self.dtype), self.plan.csr
@@ -108,7 +118,7 @@ class Store:
         """Column `j`, read only; None if it is not known."""
         if not (self.complete or self._filled[1][j]):
             return None
-        column: np.ndarray = self._matrix[:, j] if self._matrix is not None else self.csr()[:, [j]].toarray()[:, 0]
+        column: np.ndarray = self._matrix[:, j] if self._matrix is not None else self._lines()[:, [j]].toarray()[:, 0]
         column = column.astype(self.dtype, copy=False)
         column.setflags(write=False)
         return column
@@ -117,7 +127,7 @@ class Store:
         """Those of neighbouring rows that are known, from column `left` to `right`; None if none is. Where blocks of columns are
         stored all the rows, as far as `known_columns` says."""
         if self._matrix is not None and (self.complete or self._filled[1][left:right].any() or self._filled[0][start:stop].all()):
-            return self._matrix[start:stop, left:right]
+            return np.asarray(self._matrix[start:stop, left:right])
         rows = [row[left:right] for row in map(self.row, range(start, stop)) if row is not None]
         return np.stack(rows) if rows else None
 
@@ -129,9 +139,11 @@ class Store:
         """The numbers of entries of the plan's pattern."""
         if self._numbers is not None:
             return np.asarray(self._numbers[which])
-        assert self._matrix is not None
         assert self.plan is not None
         assert self.plan.pattern is not None
+        if self._in_parts():
+            return np.asarray(self._numbers_of_parts()[which])
+        assert self._matrix is not None
         rows, columns = self.plan.pattern
         return np.asarray(self._matrix[rows[which], columns[which]])
 
@@ -158,31 +170,80 @@ class Store:
 
     def dense(self) -> np.ndarray:
         """The matrix, all of which is known. Read only."""
+        if self._matrix is not None and not isinstance(self._matrix, np.ndarray):
+            needs_room(self.shape, self.dtype)
+            read = np.asarray(self._matrix)
+            read.setflags(write=False)
+            return read
         if self._matrix is None:
             needs_room(self.shape, self.dtype)
-            matrix = self.csr().toarray().astype(self.dtype, copy=False)
+            matrix: np.ndarray = self._lines().toarray().astype(self.dtype, copy=False)
             matrix.setflags(write=False)
+            if self._in_parts():
+                return matrix
             self._matrix = matrix
-        return self._matrix
+        return np.asarray(self._matrix)
 
     def csr(self) -> Any:
         """The matrix, all of which is known, as a scipy.sparse.csr_array of the pattern's entries, or else what is not zero."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, vstack
 
+        if self._in_parts():
+            return self._assembled().copy()
+        single = np.float32 if self.dtype.itemsize < 4 else self.dtype  # scipy has no float16
+        if self._matrix is not None and not isinstance(self._matrix, np.ndarray):
+            return vstack([csr_array(stripe.astype(single)) for _, stripe in self._matrix.stripes()], format="csr")
         if self.plan is None or self.plan.pattern is None:
             assert self._matrix is not None
-            return csr_array(self._matrix.astype(np.float32) if self.dtype.itemsize < 4 else self._matrix)
+            return csr_array(self._matrix.astype(single, copy=False))
         numbers, (columns, starts) = self.numbers(slice(None)), self.plan.csr
         numbers = numbers.astype(np.float32 if numbers.itemsize < 4 else numbers.dtype)  # scipy has no float16
         return csr_array((numbers, columns.copy(), starts.copy()), shape=self.shape)
 
     def factor(self) -> Any:
         """The matrix, all of which is known, in the form in which products with it are cheapest."""
-        return self.csr() if self._matrix is None or self._coloured_out() else self._matrix
+        return self._lines() if self._matrix is None or self._coloured_out() else self._matrix
+
+    def _lines(self) -> Any:
+        """The matrix, all of which is known, as a csr_array to read from."""
+        return self._assembled() if self._in_parts() else self.csr()
 
     def _coloured_out(self) -> bool:
         """Whether a coloured pattern is what `out` holds."""
         return self.out is not None and self.plan is not None and self.plan.colours is not None
+
+    def _in_parts(self) -> bool:
+        """Whether what `out` holds are sparse parts."""
+        return self.out is not None and self.out.takes == "sparse" and self._matrix is None
+
+    def _parts(self) -> Any:
+        return self.out
+
+    def _assembled(self) -> Any:
+        """The parts, all of which are there, as one csr_array; kept, since reading them takes long."""
+        if self._read is None:
+            assert self.plan is not None
+            self._read = self._parts().matrix_of(self.plan, self.plan.blocks())
+        return self._read
+
+    def _part_with(self, i: int) -> tuple[Any, int]:
+        """(the rows of the part that has row `i`, which of the matrix is its first)."""
+        assert self.plan is not None
+        block = self.plan.block_with(i)
+        return self._parts().matrix_of(self.plan, [block]), self.plan.rows_of(block).start
+
+    def _numbers_of_parts(self) -> np.ndarray:
+        """Of the entries of the pattern, those that parts have; zeros for the others."""
+        assert self.plan is not None
+        if self.complete:
+            return np.asarray(self._assembled().data)
+        found = np.zeros(self.plan.csr[0].size, self.dtype)
+        for number in self.done:
+            block = self.plan.block(number)
+            across = self.plan.shape[0 if self.plan.by == "columns" else 1]
+            which, _ = entries(self.plan, block, np.empty((block.size, across), np.uint8))
+            found[which if isinstance(which, slice) else np.sort(which)] = self._parts().held(self.plan, block)[0]
+        return found
 
     # ------------------------------------------------------------------------------------------ what comes to be known
     def keep_row(self, i: int, row: np.ndarray) -> None:
@@ -194,7 +255,9 @@ class Store:
         """Put a block of the plan where it belongs."""
         assert self.plan is not None
         self.make_room()
-        if self._numbers is not None:
+        if self.out is not None:
+            self.out.put(self.plan, block, values)
+        elif self._numbers is not None:
             which, numbers = entries(self.plan, block, values)
             if isinstance(which, slice):
                 self._numbers = numbers
@@ -212,8 +275,8 @@ class Store:
         if self._matrix is not None:
             return
         if self.out is not None:
-            matrix = self.out.view(np.ndarray)  # a view: it will be read only, and what was given will not
-            if self.plan.colours is not None:
+            matrix = self.out.matrix
+            if self.plan.colours is not None and matrix is not None:
                 matrix[...] = 0
             self._matrix = matrix
         elif self.plan.pattern is not None and self.plan.colours is not None:
@@ -224,11 +287,11 @@ class Store:
             self._matrix = np.empty(self.shape, self.dtype)
 
     def take_over(self, blocks: Iterable[Block]) -> None:
-        """Blocks that `out` holds already."""
+        """Blocks that `out` holds already: of an earlier run, or written by whoever computed them."""
         for block in blocks:
             assert self.out is not None
             if self._matrix is None:
-                self._matrix = self.out.view(np.ndarray)
+                self._matrix = self.out.matrix
             self._mark(block)
 
     def gather(self) -> None:
@@ -242,14 +305,16 @@ class Store:
         """All is known."""
         self.complete, self._rows = True, {}
         for kept in (self._matrix, self._numbers):
-            if kept is not None:
+            if isinstance(kept, np.ndarray):
                 kept.setflags(write=False)
 
     def _mark(self, block: Block) -> None:
         """Note that a block is stored."""
         if block.kind != "colours":
+            assert self.plan is not None
             axis = int(block.kind == "columns")
-            self._filled[axis][block.start : block.stop] = True
-            for i in range(block.start, block.stop) if self._rows and not axis else ():
+            lines = slice(block.start, block.stop) if axis else self.plan.rows_of(block)
+            self._filled[axis][lines] = True
+            for i in range(lines.start, lines.stop) if self._rows and not axis else ():
                 self._rows.pop(i, None)
         self.done.add(block.number)

@@ -1,0 +1,80 @@
+"""Errors of workers: what was being computed, at which line of the user's, and the error itself where it can travel."""
+
+from __future__ import annotations
+
+import pickle
+import sysconfig
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradlab.diagnose.sites import is_ours
+from gradlab.explore.jacobian.plan import Block, Plan
+
+
+class WorkerError(RuntimeError):
+    """What a worker raised, where its own error cannot travel; or, as the cause of an error, the traceback that it had there."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error, to be raised again in another process."""
+
+    pickled: bytes | None
+    text: str  # "ValueError: …"
+    traceback: str
+    note: str
+
+    def error(self) -> BaseException:
+        """The error, with a note that says what was being computed and where, and the worker's traceback as its cause."""
+        made: BaseException | None = None
+        if self.pickled is not None:
+            try:
+                made = pickle.loads(self.pickled)  # noqa: S301  (from our own worker)
+            except Exception:  # noqa: BLE001  (a class that this process does not have, or that does not come back)
+                made = None
+        if not isinstance(made, Exception):
+            made = WorkerError(self.text)
+        made.add_note(self.note)
+        made.__cause__ = WorkerError(f"on the worker:\n{self.traceback}")
+        return made
+
+
+def caught(error: BaseException, doing: str) -> Failure:
+    """An error that was just caught, its traceback and the user's line in it with it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    whole = "".join(traceback.format_exception(error))
+    users = [frame for frame in frames if _is_users(frame.filename)]
+    at = f', at {users[-1].filename}, line {users[-1].lineno}, in {users[-1].name}: "{users[-1].line}"' if users else ""
+    note = f"This was raised {doing}{at}."
+    if isinstance(error, ModuleNotFoundError):
+        note += (
+            " A function travels by the name of its module where it has one, and workers must be able to import that: "
+            f"cloudpickle.register_pickle_by_value({error.name or 'module'}) sends it along instead."
+        )
+    return Failure(_pickled(error), "".join(traceback.format_exception_only(error)).strip(), whole, note)
+
+
+def _pickled(error: BaseException) -> bytes | None:
+    """An error in bytes; None if it cannot travel, or not back."""
+    try:
+        import cloudpickle
+
+        content = bytes(cloudpickle.dumps(error.with_traceback(None)))
+        pickle.loads(content)  # noqa: S301  (what was just made)
+    except Exception:  # noqa: BLE001  (whatever stops it: then its text travels)
+        return None
+    return content
+
+
+def block_text(plan: Plan, block: Block) -> str:
+    """A block in words: "block 3, rows 30 to 39 of the Jacobian"."""
+    numbers = f"{block.kind[:-1]} {block.start}" if block.size == 1 else f"{block.kind} {block.start} to {block.stop - 1}"
+    return f"block {block.number}, {numbers} of the Jacobian"
+
+
+LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def _is_users(file: str) -> bool:
+    return not is_ours(file) and not any(Path(file).is_relative_to(one) for one in LIBRARIES)

@@ -1,0 +1,171 @@
+"""What travels to the workers: the question, the plan, and where the numbers go."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MethodType
+from typing import Any
+
+from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.plan import Plan
+from gradlab.explore.jacobian.record import close, summary
+from gradlab.explore.jacobian.targets.target import Target
+from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
+from gradlab.explore.jacobian.tracing import Question, record
+
+INSTALL = "pip install 'gradlab[distributed]'"
+MARK = "gradlab.mark"  # the key in a store that says of which job's it is
+NAMED = 3  # things that cannot travel which a message names
+
+
+class OtherValuesError(RuntimeError):
+    """A worker's call of the function gave other values than the one that the plan was made by."""
+
+
+@dataclass
+class Job:
+    """The work of a run, in the process that it was asked in or in a worker's.
+
+    Attributes
+    ----------
+    question : Question
+    plan : Plan
+    output : list of float
+        A summary of what the function returned where the run was asked: workers compare.
+    target : Target or None
+        What a worker writes into; None: it gives the numbers back.
+    token : str
+        A name of its own.
+    """
+
+    question: Question
+    plan: Plan
+    output: list[float]
+    target: Target | None
+    token: str
+    here: threading.local = field(default_factory=threading.local)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("here", "reaches")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, here=threading.local())
+
+    def graph(self) -> Graph:
+        """The graph, recorded once in each thread: a sweep may unpack what a node has saved, and two would meet there."""
+        found: Graph | None = getattr(self.here, "graph", None)
+        if found is None:
+            found = record(self.question).graph
+            if found.shape != self.plan.shape or not close(summary(found.output()), self.output):
+                raise OtherValuesError(
+                    "the function gives other values on a worker than where the Jacobian was asked for: it depends on something "
+                    "else, random numbers, a file or a global that only one of them has. Give it everything as arguments or in "
+                    "its closure, and random numbers as a tensor that was drawn before"
+                )
+            self.here.graph = found
+        return found
+
+    @cached_property
+    def reaches(self) -> bool:
+        """Whether this process sees the same store as the one that asked: a key that this one wrote says so."""
+        if self.target is None:
+            return False
+        place = self.target.place()
+        if not isinstance(place, KeyBeside):
+            return False
+        return KeyBeside(place.base, MARK).read() == self.token.encode()
+
+
+class Packed:
+    """A job as bytes, opened where it is first used. One such object serves all threads of a worker."""
+
+    def __init__(self, token: str, content: bytes) -> None:
+        self.token, self.content = token, content
+        self.lock = threading.Lock()
+        self.opened: Job | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"token": self.token, "content": self.content}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __sizeof__(self) -> int:
+        return len(self.content)
+
+    @property
+    def job(self) -> Job:
+        """The job itself."""
+        with self.lock:
+            if self.opened is None:
+                self.opened = pickle.loads(self.content)  # noqa: S301  (from our own client)
+            return self.opened
+
+
+def packed(job: Job) -> Packed:
+    """A job that can travel.
+
+    Raises
+    ------
+    TypeError
+        If the function or its inputs cannot.
+    """
+    return Packed(job.token, bytes_of(job, job.question))
+
+
+def bytes_of(value: Any, question: Question) -> bytes:
+    """A value by cloudpickle; what of the question cannot travel is named."""
+    try:
+        import cloudpickle
+    except ImportError:
+        raise ImportError(f"functions travel to other processes by cloudpickle, which is not installed: {INSTALL}") from None
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        """A class's method goes as that, by name: cloudpickle takes `Function.apply` for a function and takes it apart."""
+
+        def reducer_override(self, one: Any) -> Any:
+            if isinstance(one, MethodType) and isinstance(one.__self__, type) and getattr(one.__self__, one.__name__, 0) == one:
+                return getattr, (one.__self__, one.__name__)
+            return super().reducer_override(one)
+
+    content = io.BytesIO()
+    try:
+        Pickler(content).dump(value)
+        return content.getvalue()
+    except Exception as error:  # of the user's objects: whatever their own way to be pickled raises
+        culprits = _culprits(question, cloudpickle)
+        raise TypeError(
+            f"what is computed cannot travel to the workers, and nothing was started: {culprits or 'it'} cannot be pickled "
+            f"({type(error).__name__}: {error}). Make such things inside of the function, or give executor= a ThreadPoolExecutor"
+        ) from error
+
+
+def _culprits(question: Question, cloudpickle: Any) -> str:
+    """What of the function cannot be pickled, by name."""
+    function = question.target
+    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(function, "__code__", None)
+    held: dict[str, Any] = {}
+    if code is not None:
+        for free, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                held[f"the closure variable {free} of {name}"] = cell.cell_contents
+            except ValueError:  # not set yet
+                continue
+        held |= {
+            f"the global {word} in {name}": function.__globals__[word] for word in code.co_names if word in function.__globals__
+        }
+        held |= {f"a default of {name}": one for one in function.__defaults__ or ()}
+    else:
+        held |= {f"{name}.{word}": one for word, one in getattr(function, "__dict__", {}).items()}
+    found = []
+    for said, value in held.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception:  # noqa: BLE001  (as above)
+            found.append(f"{said}, of type {type(value).__name__},")
+    return " and ".join(found[:NAMED]) or f"the function {name}"

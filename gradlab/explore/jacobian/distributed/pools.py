@@ -1,0 +1,221 @@
+"""Who tasks are handed to: a `dask.distributed.Client`, or any `concurrent.futures.Executor`.
+
+Both hand back futures that call when they are done, so one loop serves both. They differ in how the job travels: threads share
+it; dask scatters it, once to each worker; a process of an executor that does not know it says so, and the task is sent again with
+it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.explore.jacobian.distributed.job import Job, Packed, bytes_of, packed
+from gradlab.explore.jacobian.distributed.tasks import Answer, Task, idle, known
+from gradlab.explore.jacobian.tracing import Question, kind_text
+
+RECOUNTED = 5.0  # seconds after which the workers of a cluster, which may grow, are counted again
+FIRST_WORKER = 600.0  # seconds to wait for the first worker of a cluster that starts them on demand
+LOST, PAUSE = 10, 0.5  # times that a job which a cluster has lost is sent again, and seconds between
+
+
+class Pool:
+    """What runs tasks.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in messages.
+    shares_memory : bool
+        Whether workers have the same objects: a store in memory, say, is the same one there.
+    """
+
+    name, shares_memory = "", False
+
+    def workers(self) -> int:
+        """How many tasks run at once."""
+        raise NotImplementedError
+
+    def send(self, job: Job) -> None:
+        """Have a job ready for `submit`."""
+        raise NotImplementedError
+
+    def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
+        """A future for a task with some blocks of the job. `again`: it was submitted before, and no answer came of it."""
+        raise NotImplementedError
+
+    def answer(self, future: Any) -> Answer | None:
+        """What came of a future that is done; None if it must be submitted again."""
+        raise NotImplementedError
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Let go of what has not begun."""
+        for future in futures:
+            future.cancel()
+
+    def close(self) -> None:
+        """Let go of the job."""
+
+
+class ThreadPool(Pool):
+    """Threads of this process."""
+
+    shares_memory = True
+
+    def __init__(self, executor: Any) -> None:
+        self.executor, self.name = executor, "threads"
+        self.job: Job | None = None
+
+    def workers(self) -> int:
+        return _size(self.executor)
+
+    def send(self, job: Job) -> None:
+        self.job = job
+
+    def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
+        assert self.job is not None
+        return self.executor.submit(what, self.job, tuple(numbers))
+
+    def answer(self, future: Any) -> Answer | None:
+        found: Answer = future.result()
+        return found
+
+
+class ProcessPool(Pool):
+    """Processes of any executor, which gradlab is installed for."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor, self.name = executor, "processes"
+        self.packed: Packed | None = None
+
+    def workers(self) -> int:
+        return _size(self.executor)
+
+    def send(self, job: Job) -> None:
+        self.packed = packed(job)
+
+    def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
+        assert self.packed is not None
+        return self.executor.submit(known, what, self.packed.token, self.packed.content if again else None, tuple(numbers))
+
+    def answer(self, future: Any) -> Answer | None:
+        try:
+            found: Answer = future.result()
+        except concurrent.futures.BrokenExecutor as error:
+            error.add_note("A process of the executor died, which no executor outlives. Asking again with a new one goes on.")
+            raise
+        return None if found.unknown else found
+
+
+class DaskPool(Pool):
+    """The workers of a dask cluster."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.name = client, "dask's workers"
+        self.packed: Packed | None = None
+        self.scattered: Any = None
+        self.counted, self.count, self.lost = -RECOUNTED, 0, 0
+
+    def workers(self) -> int:
+        now = time.monotonic()
+        if now - self.counted > RECOUNTED:
+            self.counted, self.count = now, sum(self.client.nthreads().values())
+        return max(1, self.count)
+
+    def send(self, job: Job) -> None:
+        self.packed = packed(job)
+        if not self.client.nthreads():
+            self.client.submit(idle, key=f"gradlab-idle-{uuid.uuid4().hex}").result(timeout=FIRST_WORKER)
+            self.counted = -RECOUNTED
+        self._scatter()
+
+    def _scatter(self) -> None:
+        for left in reversed(range(LOST)):
+            try:
+                self.scattered = self.client.scatter(self.packed, broadcast=True, hash=False)
+                return
+            except OSError:  # a worker that was to have it has just died
+                if not left or self.client.status != "running":
+                    raise
+                time.sleep(PAUSE)
+
+    def submit(self, what: Task, numbers: Sequence[int], again: bool = False) -> Any:
+        if again and self.scattered.status != "finished":
+            self._scatter()
+        assert self.packed is not None
+        key = f"gradlab-jacobian-{self.packed.token}-{numbers[0]}-{uuid.uuid4().hex[:8]}"
+        return self.client.submit(what, self.scattered, tuple(numbers), key=key, pure=False)
+
+    def answer(self, future: Any) -> Answer | None:
+        try:
+            found: Answer = future.result()
+        except concurrent.futures.CancelledError:  # with the last worker that had the job, or with the scheduler
+            self.lost += 1
+            if self.lost > LOST or self.client.status != "running":
+                raise ConnectionError(
+                    f"the dask cluster lost the work and does not take it again (its client is {self.client.status!r})"
+                ) from None
+            return None
+        finally:
+            future.release()
+        return found
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        if futures and self.client.status == "running":
+            self.client.cancel(list(futures))
+
+    def close(self) -> None:
+        if self.scattered is not None:
+            self.scattered.release()
+        self.scattered = None
+
+
+def _size(executor: Any) -> int:
+    """How many workers an executor has; where it does not say, as many as processors."""
+    said = getattr(executor, "_max_workers", None)
+    return said if isinstance(said, int) and said > 0 else os.cpu_count() or 1
+
+
+def pool_of(executor: Any) -> Pool:
+    """The pool of what a user gave.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a client of dask's nor an executor.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(executor, distributed.Client):
+        if executor.asynchronous:
+            raise TypeError("executor= takes a dask Client that waits for its results; this one was made with asynchronous=True")
+        return DaskPool(executor)
+    apart = getattr(concurrent.futures, "InterpreterPoolExecutor", ())
+    if isinstance(executor, concurrent.futures.ThreadPoolExecutor) and not isinstance(executor, apart):
+        return ThreadPool(executor)
+    if isinstance(executor, concurrent.futures.Executor):
+        return ProcessPool(executor)
+    raise TypeError(f"executor= takes a dask.distributed.Client or a concurrent.futures.Executor; got {kind_text(executor)}")
+
+
+def pool_for(executor: Any, question: Question) -> Pool:
+    """The pool of an executor, if it can compute this: what cannot is refused before anything starts.
+
+    Raises
+    ------
+    TypeError
+        If it is no executor, or the function is none, or cannot travel.
+    """
+    pool = pool_of(executor)
+    if not question.is_function:
+        raise TypeError(
+            f"executor= takes a function, which each worker calls; got {kind_text(question.target)}. Give {question.verb} the "
+            "function that computes it"
+        )
+    if not pool.shares_memory and callable(question.target):
+        bytes_of(question.target, question)
+    return pool

@@ -1,0 +1,145 @@
+"""The Jacobians of a batch: one for each sample, as one matrix that has them one below the other.
+
+A function of a batch, whose samples do not look at one another, has for sample s the Jacobian ∂y[s] / ∂x[s], (m, n). One
+backward sweep with weights on output element o of every sample at once gives row o of all of these: m sweeps for any number of
+samples, or n forward ones. So the function is called on some samples at a time, and what one block computes are the Jacobians of
+these.
+
+Batch normalization in training mode, say, mixes samples. Where a first look at two samples finds that, it is refused: the sums of
+the sweeps would be no Jacobian of any sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.jacobian.graph import Graph, split
+from gradlab.explore.libraries import Library
+
+SWEEP_BYTES = 64e6  # that sweeps of some samples, whatever is asked of them, take at once
+
+Part = Callable[[Sequence[Any]], tuple[Graph, Any]]
+
+
+class SampleGraph(Graph):
+    """The graphs of some samples at a time. As a `Graph` it is that of all of them, a row for each output element of each sample
+    and a column for each element of one sample's input.
+
+    Parameters
+    ----------
+    library : Library
+    inputs : sequence of tensor
+        All samples, along axis 0.
+    part : callable
+        Some samples of each input to (their graph, what the function returned), the samples along axis 0 in both.
+    """
+
+    def __init__(self, library: Library, inputs: Sequence[Any], part: Part) -> None:
+        self.samples, self._given, self._part = int(inputs[0].shape[0]), tuple(inputs), part
+        seen = min(2, self.samples)
+        self.first, output = self._of(0, seen)
+        if not output.shape or output.shape[0] != seen:
+            raise ValueError(
+                f"batch=: the function was called on {seen} sample{'s' * (seen > 1)}, and must return one row for each along the "
+                f"same axis; it returned shape {tuple(output.shape)}"
+            )
+        super().__init__(library, (output,), self.first.inputs)
+        self.output_shapes = ((self.samples, *output.shape[1:]),)
+        self.input_shapes = tuple(tuple(x.shape[1:]) for x in inputs)
+        self.rows, self.columns = prod(output.shape[1:]), sum(map(prod, self.input_shapes))
+        self.shape = self.samples * self.rows, self.columns
+        self.unused = self.first.unused
+        if seen == 2:
+            self._check_apart()
+
+    def likes(self) -> list[Any]:
+        """A sample of each input, in whose shape its part of a row is."""
+        return [x[0] for x in self._given]
+
+    def output(self) -> np.ndarray:
+        return self.first.output()
+
+    def derivative(self) -> np.ndarray:
+        return self.first.derivative()
+
+    def of_samples(self, start: int, stop: int) -> np.ndarray:
+        """The Jacobians of samples `start` to `stop`, one below the other: (samples · m, n)."""
+        graph, _ = self._of(start, stop)
+        count, (m, n) = stop - start, (self.rows, self.columns)
+        made = np.empty((count, m, n), self.dtype)
+        forward = n * graph.forward_cost < m
+        lines = n if forward else m
+        at_once = max(1, int(SWEEP_BYTES // (count * self.first.bytes_of_a_vector("columns" if forward else "rows"))))
+        for first in range(0, lines, at_once):
+            unit = np.zeros((min(at_once, lines - first), lines), self.dtype)
+            unit[np.arange(len(unit)), np.arange(first, first + len(unit))] = 1
+            if forward:
+                made[:, :, first : first + len(unit)] = self._forward_of(graph, count, unit).transpose(1, 2, 0)
+            else:
+                weights = np.repeat(unit[:, None], count, axis=1)  # (lines, samples, m)
+                made[:, first : first + len(unit)] = self._backward_of(graph, weights).transpose(1, 0, 2)
+        return made.reshape(count * m, n)
+
+    def vjp(self, v: np.ndarray) -> np.ndarray:
+        many = v.reshape(-1, self.samples, self.rows)
+        made = np.zeros((len(many), self.columns), self.dtype)
+        for start, stop in self._stretches(np.asarray(many.any(axis=(0, 2))), len(many)):
+            graph, _ = self._of(start, stop)
+            made += self._backward_of(graph, many[:, start:stop]).sum(1)
+        return made.reshape(*v.shape[:-1], self.columns)
+
+    def jvp(self, u: np.ndarray) -> np.ndarray:
+        many = u.reshape(-1, self.columns)
+        made = np.empty((len(many), self.samples, self.rows), self.dtype)
+        for start, stop in self._stretches(np.ones(self.samples, bool), len(many)):
+            graph, _ = self._of(start, stop)
+            made[:, start:stop] = self._forward_of(graph, stop - start, many)
+        return made.reshape(*u.shape[:-1], self.shape[0])
+
+    def bytes_of_a_vector(self, by: str) -> int:
+        """About what one sample more takes: all of its rows, and what its graph keeps."""
+        return (int(self.rows) + 1) * self.first.bytes_of_a_vector("rows")
+
+    def _of(self, start: int, stop: int) -> tuple[Graph, Any]:
+        return self._part([x[start:stop] for x in self._given])
+
+    def _backward_of(self, graph: Graph, weights: np.ndarray) -> np.ndarray:
+        """(k, samples, m) to (k, samples, n)."""
+        k, count, _ = weights.shape
+        found = graph.vjp(weights.reshape(k, -1))
+        shapes = [(count, prod(shape)) for shape in self.input_shapes]
+        return np.concatenate(list(split(found, shapes)), axis=-1)
+
+    def _forward_of(self, graph: Graph, count: int, tangents: np.ndarray) -> np.ndarray:
+        """(k, n), for every sample alike, to (k, samples, m)."""
+        k = len(tangents)
+        parts = [
+            np.repeat(part[:, None], count, axis=1).reshape(k, -1)
+            for part in split(tangents, [(prod(shape),) for shape in self.input_shapes])
+        ]
+        return graph.jvp(np.concatenate(parts, axis=-1)).reshape(k, count, self.rows)
+
+    def _stretches(self, wanted: np.ndarray, vectors: int) -> Iterator[tuple[int, int]]:
+        """Neighbouring samples that are wanted, as many as may be swept at once."""
+        most = max(1, int(SWEEP_BYTES // (vectors * self.first.bytes_of_a_vector("rows"))))
+        ends = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]]).astype(np.int8)))
+        for start, stop in ends.reshape(-1, 2).tolist():
+            for first in range(start, stop, most):
+                yield first, min(first + most, stop)
+
+    def _check_apart(self) -> None:
+        """Refuse samples that look at one another: of each of two, the outputs' derivatives by the other."""
+        weights = np.zeros((2, 2, self.rows), self.dtype)
+        weights[[0, 1], [0, 1]] = np.random.default_rng(0).uniform(0.5, 1.0, self.rows)
+        found = self._backward_of(self.first, weights)
+        across = found[[0, 1], [1, 0]]
+        if across.any():  # NaN is True
+            raise RuntimeError(
+                "batch=: the samples look at one another: the function's output for one sample depends on another one, as with "
+                f"batch normalization in training mode (between the first two such a derivative is {np.abs(across).max():.3g}). "
+                "A Jacobian for each sample needs a function that treats each by itself: model.eval(), say"
+            )

@@ -1,0 +1,83 @@
+"""Work that takes a while, block by block, and a process of its own that does it: what tests of clusters stop in the middle.
+
+`python slowly.py ADDRESS STORE METHOD` computes it on the cluster at an address, says how far it is, and goes on with what the
+store has.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+import gradlab as gl
+
+SIZE = 120
+START = np.linspace(0.1, 2.0, SIZE)
+
+
+class Slow(gl.autograd.Function):
+    """x³, whose derivative takes its time, backward and forward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        time.sleep(0.02)
+        (x,) = ctx.saved_tensors
+        return g * 3 * x * x
+
+    @staticmethod
+    def jvp(ctx, t):
+        time.sleep(0.02)
+        (x,) = ctx.saved_tensors
+        return t * 3 * x * x
+
+
+def slow(x):
+    """Each element with its neighbours': a band, by slow sweeps."""
+    y = Slow.apply(x)
+    return gl.sin(y) + gl.roll(y, 1) * x
+
+
+def asked(f=slow, method="batched", **options):
+    return gl.jacobian(f, gl.tensor(START, dtype=gl.float64), method=method, chunk_size=1, **options)
+
+
+def pattern():
+    i = np.arange(SIZE)
+    return np.concatenate([i, i]), np.concatenate([i, (i - 1) % SIZE])
+
+
+def expected():
+    """∂slow/∂x, worked by hand."""
+    x = START
+    back = np.roll(x, 1)
+    J = np.diag(np.cos(x**3) * 3 * x**2 + back**3)
+    J[np.arange(SIZE), np.arange(SIZE) - 1] += 3 * back**2 * x
+    return J
+
+
+def main():
+    from distributed import Client
+
+    address, store, method = sys.argv[1:]
+
+    def say(*what):
+        sys.stdout.write(f"{what[0]}\n")
+        sys.stdout.flush()
+
+    with Client(address, set_as_default=False) as client:
+        J = asked(method=method, out=store, resume=True, executor=client, progress=say)
+        say("began")
+        J.compute()
+        say("done")
+
+
+if __name__ == "__main__":
+    main()
