@@ -2,7 +2,8 @@
 
 The scale is linear and symmetric about zero, so that a colour's side is its sign and its strength its size, and the
 true extremes stand beside it. What is not a number to compare is told by form and not by colour alone: NaN has a cross,
-an infinity a plus or a minus, a cell without a value (`filled`) is an empty outline.
+an infinity a plus or a minus, a cell without a value (`filled`) is an empty outline. Up to 8 × 8 cells have their number in
+them, in whichever ink has a contrast of 4.5:1 or better on the cell's own colour.
 
 Few cells are drawn one by one. Many become one small embedded bitmap with a few pixels a cell: a tenth of the bytes,
 and no seams between cells. More than `limit` cells a side are pooled first: a block shows its largest |value| with its
@@ -14,7 +15,9 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,11 +28,15 @@ from gradlab.explore.reduced import Reduced, Sample, extremes, matrix_of, reduce
 NEGATIVE, ZERO, POSITIVE = (94, 60, 153), (246, 244, 243), (213, 94, 0)
 NAN = (150, 156, 164)
 MARK = (40, 44, 52)
+INKS = (MARK, (255, 255, 255), (0, 0, 0))  # of a number in a cell: the first that can be read there
+CONTRAST = 4.5  # of a number on its cell at least
 SEPARATE = 400  # up to this many cells are drawn one by one
 SIDE = 400  # a large map's longer side, px
 PITCH = 30  # a cell and its gap at most, px
 PIXELS = 8  # bitmap pixels a cell
 LETTERS = 10.5  # size of the labels, px
+NUMBERED = 8  # up to so many cells a side have their number in them
+DIGITS = 10  # size of these numbers, px
 BOLD = 1.15  # how much wider a bold text is
 ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
@@ -67,7 +74,6 @@ def heatmap(
     blocks: Sequence[tuple[str, int]] | None = None,
     remark: str = "",
     separate: int = SEPARATE,
-    truth: tuple[float, float, dict[str, int]] | None = None,
 ) -> Drawing:
     """Draw a vector or matrix of real numbers as a signed heat map.
 
@@ -91,8 +97,6 @@ def heatmap(
         A last line below the map.
     separate : int
         Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
-    truth : tuple, optional
-        What `extremes` says of the matrix that `values` are the pooled cells of. Default: of `values`.
 
     Returns
     -------
@@ -112,27 +116,25 @@ def heatmap(
             raise ValueError(f"heatmap got {len(labels)} labels for {size} {what}")
     if not m * n:
         return note(title or "An empty matrix", f"shape {m} × {n}: there is nothing to show. {remark}".rstrip())
-    low, high, counts = drawn.truth if truth is None else truth
-    facts = _facts(drawn.shape, drawn.cells.shape, low, high, counts, drawn.empty)
-    text = "\n".join(filter(None, [title, _table(drawn.sample, rows, columns), *facts, remark]))
+    low, high, _ = drawn.truth
+    facts = _facts(drawn) or ([] if remark or drawn.shown.any() else ["not computed yet"])
+    text = "\n".join(filter(None, [title, _table(drawn.sample, rows, columns), ", ".join(_range(drawn)), *facts, remark]))
+    starts = np.cumsum([0, *(size for _, size in (blocks or [])[:-1])])
     return _draw(
         drawn.cells,
         drawn.shown,
         title=title,
         bound=max(-low, high),
-        facts=facts[1:],
+        range_=_range(drawn, sign=True),
+        facts=facts,
         remark=remark,
         text=text,
-        row_names=_Names(rows, drawn.rows, m),
-        column_names=_Names(columns, drawn.columns, n),
+        rows=_Axis(rows, drawn.rows, m, [0]),
+        columns=_Axis(columns, drawn.columns, n, [int(start) for start in starts]),
         highlight=None if highlight is None else int(np.searchsorted(drawn.rows, highlight, side="right")) - 1,
-        blocks=[
-            (name, int(np.searchsorted(drawn.columns, start)))
-            for (name, _), start in zip(blocks, np.cumsum([0, *[size for _, size in blocks[:-1]]]), strict=True)
-        ]
+        blocks=[(name, int(np.searchsorted(drawn.columns, start))) for (name, _), start in zip(blocks, starts, strict=True)]
         if blocks and len(blocks) <= limit
         else [],
-        extent=(low, high),
         separate=drawn.cells.size <= separate,
     )
 
@@ -147,6 +149,46 @@ def number(value: float, sign: bool = False) -> str:
     return format(value + 0.0, "+.3g" if sign and value else ".3g").replace("-", "−")
 
 
+def brief(value: float) -> str:
+    """A finite number for a cell: as many of three significant digits as six characters hold, "−0.017", "1.23e5", "12345".
+
+    Halves are rounded away from zero, so that the live view, which writes such numbers too, shows the same digits.
+    """
+    size, room = abs(value), 6 - (value < 0)
+    if 999.5 <= size < 99_999.5:
+        text = str(Decimal(size).quantize(Decimal(1), ROUND_HALF_UP))
+    else:
+        texts = [_significant(size, digits) for digits in (3, 2, 1)]
+        text = next((one for one in texts if len(one) <= room), texts[-1])
+    return f"−{text}" if value < 0 else text
+
+
+def _significant(size: float, digits: int) -> str:
+    """So many digits of a number that is not negative, without zeros at the end: "0.5", "1.2e−5"."""
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(size)).normalize()
+    power = rounded.adjusted()
+    if -3 <= power < digits or not rounded:
+        return format(rounded, "f")
+    return f"{rounded.scaleb(-power):f}e{power}".replace("-", "−")
+
+
+def ink_on(ground: tuple[int, ...]) -> tuple[int, int, int]:
+    """The ink for a number on a cell of this colour (0 to 255 each): the first of `INKS` that has the `CONTRAST`."""
+    return next(ink for ink in INKS if contrast(ink, ground) >= CONTRAST)
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """The contrast ratio of two colours, 1 to 21 (WCAG 2.2, from the relative luminances of sRGB)."""
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def _luminance(rgb: tuple[int, ...]) -> float:
+    parts = (c / 255 for c in rgb)
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def note(title: str, text: str) -> Drawing:
     """A picture of a sentence, where there is nothing to draw."""
     lines = _wrap(text, 80)
@@ -158,56 +200,81 @@ def note(title: str, text: str) -> Drawing:
 
 
 def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """The same heat map on matplotlib axes, every cell, with a colour bar; returns the image."""
+    """The same heat map on matplotlib axes, every cell, with a colour bar; returns the image. What is `Reduced` stays so."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    numbers = matrix_of(values)
-    low, high, _ = extremes(numbers)
+    drawn = values if isinstance(values, Reduced) else None
+    numbers = matrix_of(values) if drawn is None else drawn.cells
+    low, high, _ = extremes(numbers) if drawn is None else drawn.truth
     bound = max(-low, high) or 1.0
     anchors = ["#" + bytes(anchor).hex() for anchor in (NEGATIVE, ZERO, POSITIVE)]
     scale = LinearSegmentedColormap.from_list("purple_white_orange", anchors).with_extremes(bad="#" + bytes(NAN).hex())
     image = ax.imshow(numbers, cmap=scale, vmin=-bound, vmax=bound, aspect="auto", interpolation="nearest")
-    for axis, labels, size in ((ax.yaxis, rows, numbers.shape[0]), (ax.xaxis, columns, numbers.shape[1])):
+    sizes = numbers.shape if drawn is None else drawn.shape
+    starts = [np.arange(size) for size in sizes] if drawn is None else [drawn.rows, drawn.columns]
+    for side, labels, first, size in zip((ax.yaxis, ax.xaxis), (rows, columns), starts, sizes, strict=True):
+        axis = _Axis(labels, first, size, [0])
         step = _round_up(max(1, size / 16))
         ticks = list(range(0, size, step))
-        texts = [_short(labels[i] if labels is not None else str(i), 24) for i in ticks]
-        upright = axis is ax.xaxis and sum(map(len, texts)) > ROOM
-        axis.set_ticks(ticks, [text.replace("$", r"\$") for text in texts], rotation=90 if upright else 0)
+        texts = [axis.label(i, 24) for i in ticks]
+        upright = side is ax.xaxis and sum(map(len, texts)) > ROOM
+        places = [axis.place(i) - (0 if axis.exact else 0.5) for i in ticks]
+        side.set_ticks(places, [text.replace("$", r"\$") for text in texts], rotation=90 if upright else 0)
     ax.figure.colorbar(image, ax=ax)
     return image
 
 
-class _Names:
-    """The labels of pooled cells."""
+class _Axis:
+    """The cells along one side, and the elements that are labelled there: round ones, counted from where each block begins."""
 
-    def __init__(self, labels: Sequence[str] | None, starts: np.ndarray, size: int) -> None:
-        self.labels, self.starts, self.size = labels, starts, size
+    def __init__(self, labels: Sequence[str] | None, starts: np.ndarray, size: int, blocks: list[int]) -> None:
+        self.labels, self.starts, self.size, self.blocks = labels, starts, size, blocks
+        self.exact = len(starts) == size  # each cell is one element
 
-    def __getitem__(self, k: int) -> str:
-        first = int(self.starts[k])
-        return _short(str(first) if self.labels is None else str(self.labels[first]))
+    def label(self, element: int, length: int = 16) -> str:
+        return _short(str(element) if self.labels is None else str(self.labels[element]), length)
+
+    def place(self, element: int) -> float:
+        """Where an element begins, in cells."""
+        k = int(np.searchsorted(self.starts, element, side="right")) - 1
+        end = self.size if k + 1 == len(self.starts) else int(self.starts[k + 1])
+        return k + (element - int(self.starts[k])) / (end - int(self.starts[k]))
+
+    def ticks(self, step: int) -> Iterator[int]:
+        """Every `step`-th element of each block."""
+        for start, stop in pairwise([*self.blocks, self.size]):
+            yield from range(start, stop, step)
 
     def widest(self, step: int) -> float:
-        return max(text_width(self[k], LETTERS) for k in range(0, len(self.starts), step))
+        """The widest label, of those at cells where there are many elements."""
+        some = self.ticks(step) if self.size <= 1000 else (int(k) for k in self.starts)
+        return max(text_width(self.label(k), LETTERS) for k in some)
+
+    def step(self, need: float, pitch: float) -> int:
+        """Label every 1st, 2nd, 5th, … element, so that labels of `need` px do not touch where cells are `pitch` px apart."""
+        apart = pitch * len(self.starts) / self.size  # of elements, px
+        return next((step for step in ROUND if step >= self.size or need <= step * apart), self.size)
 
 
-def _facts(
-    shape: tuple[int, int],
-    drawn: tuple[int, int],
-    low: float,
-    high: float,
-    counts: dict[str, int],
-    empty: int,
-) -> list[str]:
-    """What the picture cannot say by itself, one sentence a line; the first is about the extremes."""
-    facts = [f"least {number(low)}, greatest {number(high)}"]
+def _range(drawn: Reduced, sign: bool = False) -> list[str]:
+    """The least and the greatest value in words, or that there is none; empty where nothing is known."""
+    low, high, counts = drawn.truth
+    known = drawn.shape[0] * drawn.shape[1] - drawn.empty
+    if sum(counts.values()) >= known:
+        return ["no finite value"] if known else []
+    return [f"least {number(low, sign)}", f"greatest {number(high, sign)}"]
+
+
+def _facts(drawn: Reduced) -> list[str]:
+    """What the picture cannot say by itself, one sentence a line."""
+    (m, n), cells, counts, facts = drawn.shape, drawn.cells.shape, drawn.truth[2], []
     if counts:
         signs = {"NaN": "×", "+inf": "+", "−inf": "−"}
         facts.append(", ".join(f"{count} {kind} (marked {signs[kind]})" for kind, count in counts.items()))
-    if drawn != shape:
-        facts.append(f"{shape[0]} × {shape[1]} pooled to {drawn[0]} × {drawn[1]} cells by largest |value|")
-    if empty:
-        facts.append(f"{empty} of {shape[0] * shape[1]} cells not computed yet (outlined)")
+    if cells != (m, n):
+        facts.append(f"{m} × {n} pooled to {cells[0]} × {cells[1]} cells by largest |value|")
+    if 0 < drawn.empty < m * n:
+        facts.append(f"{drawn.empty} of {m * n} cells not computed yet (outlined)")
     return facts
 
 
@@ -217,30 +284,34 @@ def _draw(
     *,
     title: str,
     bound: float,
+    range_: list[str],
     facts: list[str],
     remark: str,
     text: str,
-    row_names: _Names,
-    column_names: _Names,
+    rows: _Axis,
+    columns: _Axis,
     highlight: int | None,
     blocks: list[tuple[str, int]],
-    extent: tuple[float, float],
     separate: bool,
 ) -> Drawing:
     m, n = cells.shape
+    numbers = _numbers(cells, shown) if rows.exact and columns.exact and max(m, n) <= NUMBERED and separate else {}
     high, wide = min(PITCH, max(SIDE / m, 6.25)), min(PITCH, max(SIDE / n, 6.25))
     high, wide = min(high, 3 * wide), min(wide, 3 * high)
+    if numbers or max(m, n) <= NUMBERED:  # an empty one is as wide as it will be
+        wide = max(wide, 10 + max([text_width("−0.123", DIGITS), *(text_width(one, DIGITS) for one in numbers.values())]))
     gap = (2.0 if min(high, wide) >= 12 else 1.0) if separate else 0.0
     space = 10.0 if blocks else 0.0
-    column_step = _step(lambda k: column_names.widest(k) + 6, wide, n)
-    upright = column_step > 2 and wide >= LETTERS + 3  # long labels of wide columns are turned rather than left out
+    longest = columns.widest(1)
+    column_step = columns.step(longest + 6, wide)
+    upright = columns.exact and column_step > 2 and wide >= LETTERS + 3  # turned rather than left out
     if upright:
         column_step = 1
-    row_step = _step(lambda k: LETTERS + 3, high, m)
-    left = row_names.widest(row_step) + 10
-    top = (24.0 if title else 2.0) + (16.0 if blocks else 0.0) + (column_names.widest(1) + 10 if upright else 18)
+    row_step = rows.step(LETTERS + 3, high)
+    left = rows.widest(row_step) + 10
+    top = (24.0 if title else 2.0) + (16.0 if blocks else 0.0) + (longest + 10 if upright else 18)
     starts = [column for _, column in blocks] or [0]
-    over = top - (column_names.widest(1) + 14 if upright else 22)
+    over = top - (longest + 14 if upright else 22)
     before = np.searchsorted(starts, np.arange(n), side="right") - 1  # blocks to the left of each column
     x = left + np.arange(n) * wide + before * space
     y = top + np.arange(m) * high
@@ -259,17 +330,22 @@ def _draw(
                     weight=600,
                 )
             )
-    body += [
-        _text(x[k] + wide / 2 + 2, top - 8, column_names[k], LETTERS, DIM, turn=-90)
-        if upright
-        else _text(x[k] + (wide - gap) / 2, top - 8, column_names[k], LETTERS, DIM, anchor="middle")
-        for k in range(0, n, column_step)
-    ]
-    body += [
-        _text(left - 8, y[k] + (high - gap) / 2 + 3.7, row_names[k], LETTERS, DIM, anchor="end") for k in range(0, m, row_step)
-    ]
+    middles: list[tuple[float, str]] = []  # of the labels above the columns
+    for element in columns.ticks(column_step):
+        k, part = divmod(columns.place(element), 1)
+        middle = x[int(k)] + ((wide - gap) / 2 if columns.exact else part * wide)
+        name = columns.label(element)
+        room = text_width(name, LETTERS)
+        if upright:
+            body.append(_text(middle + 2, top - 8, name, LETTERS, DIM, turn=-90))
+        elif not middles or middle - room / 2 >= middles[-1][0] + text_width(middles[-1][1], LETTERS) / 2 + 4:
+            body.append(_text(middle, top - 8, name, LETTERS, DIM, anchor="middle"))
+            middles.append((middle, name))
+    for element in rows.ticks(row_step):
+        middle = top + rows.place(element) * high + ((high - gap) / 2 if rows.exact else 0)
+        body.append(_text(left - 8, middle + 3.7, rows.label(element), LETTERS, DIM, anchor="end"))
     if separate:
-        body.append(_separate_cells(cells, shown, x.tolist(), y.tolist(), wide - gap, high - gap, bound))
+        body.append(_separate_cells(cells, shown, numbers, x.tolist(), y.tolist(), wide - gap, high - gap, bound))
     else:
         for k, column in enumerate(starts):
             stop = [*starts[1:], n][k]
@@ -291,14 +367,15 @@ def _draw(
             f'height="{tidy(high - gap + 6)}" rx="5" fill="none" stroke="{GRADIENT}" stroke-width="2.2"/>'
         )
     y0 = bottom + 12
-    scale, scale_width = _scale(left, y0, bound, extent)
+    scale, scale_width = _scale(left, y0, bound, range_)
     body.append(scale)
-    last = (n - 1) // column_step * column_step
+    if not scale:
+        y0 -= 30
     width = max(
         right,
         left + scale_width,
         text_width(title, 13) * BOLD,
-        0 if upright else x[last] + (wide - gap + text_width(column_names[last], LETTERS)) / 2,
+        *(middle + text_width(name, LETTERS) / 2 for middle, name in middles[-1:]),
     )
     lines = [line for fact in [*facts, remark] if fact for line in _wrap(fact, max(56, int((width - left) / 6)))]
     body += [_text(left, y0 + 42 + 15 * k, line, 11, DIM) for k, line in enumerate(lines)]
@@ -306,12 +383,24 @@ def _draw(
     return Drawing("".join(body), width + 4, y0 + (30 + 15 * len(lines) + (4 if lines else 0)), text, text)
 
 
+def _numbers(cells: np.ndarray, shown: np.ndarray) -> dict[tuple[int, ...], str]:
+    """What is written into cells, by (row, column)."""
+    return {(i, j): brief(float(cells[i, j])) for i, j in np.argwhere(shown & np.isfinite(cells)).tolist()}
+
+
 def _separate_cells(
-    cells: np.ndarray, shown: np.ndarray, x: list[float], y: list[float], wide: float, high: float, bound: float
+    cells: np.ndarray,
+    shown: np.ndarray,
+    numbers: dict[tuple[int, ...], str],
+    x: list[float],
+    y: list[float],
+    wide: float,
+    high: float,
+    bound: float,
 ) -> str:
     radius = ' rx="3"' if min(wide, high) >= 12 else ""
     fills = _fills(cells, bound)
-    solid, empty, signs = [], [], []
+    solid, empty, signs, written = [], [], [], []
     for i, j in np.ndindex(cells.shape):
         box = f'x="{tidy(x[j])}" y="{tidy(y[i])}" width="{tidy(wide)}" height="{tidy(high)}"{radius}'
         if not shown[i, j]:
@@ -321,9 +410,12 @@ def _separate_cells(
         if not np.isfinite(cells[i, j]):
             middle = x[j] + wide / 2, y[i] + high / 2
             signs.append(_sign_of_nonfinite(float(cells[i, j]), *middle, min(wide, high) * 0.26))
+        elif numbers:
+            ink = "#" + bytes(ink_on(tuple(fills[i, j].tolist()))).hex()
+            written.append(_text(x[j] + wide / 2, y[i] + high / 2 + 3.6, numbers[i, j], DIGITS, ink, anchor="middle"))
     return (
         f'<g stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6">{"".join(solid)}</g>'
-        f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs)}'
+        f'<g fill="none" stroke="{EDGE}" stroke-dasharray="2 2" stroke-width=".8">{"".join(empty)}</g>{"".join(signs + written)}'
     )
 
 
@@ -410,12 +502,13 @@ def _fills(cells: np.ndarray, bound: float) -> np.ndarray:
     return fills
 
 
-def _scale(x: float, y: float, bound: float, extent: tuple[float, float]) -> tuple[str, float]:
+def _scale(x: float, y: float, bound: float, range_: list[str]) -> tuple[str, float]:
     """The colour bar with its ends, and the true extremes beside it; and its width."""
-    low, high = extent
-    beside = f"least {number(low, sign=True)} · greatest {number(high, sign=True)}" if low != high else f"all {number(low)}"
     if bound == 0:
-        return _text(x, y + 9, "all 0", LETTERS, DIM), 40
+        said = "all 0" if len(range_) == 2 else "".join(range_)
+        return _text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS)
+    (_, _, low), (_, _, high) = (one.partition(" ") for one in range_)
+    beside = f"all {high}" if low == high else " · ".join(range_)
     steps, length = 33, max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
     bar = "".join(  # each over the edge of the next, so that no seam shows
         f'<rect x="{tidy(x + k * length / steps)}" y="{tidy(y)}" width="{tidy(length - k * length / steps)}" height="9" '
@@ -454,14 +547,6 @@ def _table(sample: Sample, rows: Sequence[str] | None, columns: Sequence[str] | 
     widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
     padded = [[entry.rjust(width) for entry, width in zip(line, widths, strict=True)] for line in lines]
     return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
-def _step(need: Any, pitch: float, size: int) -> int:
-    """Label every 1st, 2nd, 5th ... of `size` cells, `pitch` apart, so that labels `need(step)` long do not touch."""
-    for step in ROUND:
-        if step >= size or need(step) <= step * pitch:
-            return step
-    return size
 
 
 def _round_up(value: float) -> int:

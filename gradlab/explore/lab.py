@@ -2,11 +2,14 @@
 
 A `Lab` is asked for something ("step", "go", "mix", "window", …) and answers with a frame: a dict of what is to be shown
 and named arrays. Whoever draws holds the cells and puts the changed lines of a frame in; `hello` and whatever moves the
-window bring them all. What travels is bounded: at most 160 × 160 cells and 64 numbers of a result.
+window bring them all. What travels is bounded: at most 160 × 160 cells and 12 numbers of a result.
 
 The matrix is shown from what the Jacobian knows. Rows come from `J.row`, columns from `J.jvp`, the whole by the blocks of
 `J.plan`; "reset" empties the view and not the Jacobian. With a line forgotten (`mishaps`) the view shows another matrix, that
 of the trial, and the true one is there again when the switch goes back.
+
+What is looked at is where something is: of a long result the numbers that are not zero are written out, and zooming is about
+them, since a window in a sparse matrix would mostly show nothing. Rows and columns are numbered from 0, as their labels are.
 """
 
 from __future__ import annotations
@@ -18,16 +21,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradlab.explore.cells import NAN, Cells, Window
+from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
+from gradlab.explore.jacobian.code import Labels
 from gradlab.explore.jacobian.graph import split
 from gradlab.explore.jacobian.matrix import Jacobian
 from gradlab.explore.jacobian.plan import Block
 from gradlab.explore.jacobian.store import Store
-from gradlab.explore.mishaps import Trial, rows_taking_part
+from gradlab.explore.mishaps import Trial, reasons
 from gradlab.explore.path import Path, path_of
 
 CELLS = 160  # drawn along a side
-NUMBERS = 64  # of a result
+NUMBERS = 12  # of a result
 SWIFT = 0.2  # seconds that lighting the graph may take while rows follow one another
 FRAME = 0.15  # seconds of computing between two frames while all is filled
 
@@ -36,6 +41,12 @@ Frame = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 class Lab:
     """A Jacobian being looked at.
+
+    Parameters
+    ----------
+    jacobian : Jacobian
+    columns : bool
+        Whether columns can be stepped through as well: False for a lesson that shows rows only.
 
     Attributes
     ----------
@@ -49,8 +60,8 @@ class Lab:
         vᵀJ or Ju.
     """
 
-    def __init__(self, jacobian: Jacobian) -> None:
-        self._jacobian = jacobian
+    def __init__(self, jacobian: Jacobian, *, columns: bool = True) -> None:
+        self._jacobian, self._with_columns = jacobian, columns
         self._graph = jacobian.runner.graph  # kept, so that paths can be lit when all is known
         self._path: Path | None = None
         self._light_seconds = 0.0
@@ -84,12 +95,30 @@ class Lab:
             "rows": jacobian.shape[0],
             "columns": jacobian.shape[1],
             "plan": "" if plan is None else str(plan),
-            "coloured": jacobian.plan.by if jacobian.plan.colours is not None else "",
-            "groups": int(jacobian.plan.sweeps) if jacobian.plan.colours is not None else 0,
+            "axes": ["rows", "columns"] if self._with_columns else ["rows"],
+            "groups": int(jacobian.plan.sweeps) if self._shows_colours() else 0,
+            "backward": self._backward_call(),
+            "unforgettable": dict(zip(self._switches, reasons(jacobian, self._graph), strict=True)),
             "colours": [list(NEGATIVE), list(ZERO), list(POSITIVE)],
             "forward": jacobian.library.has_forward,  # whether a tangent's path is seen, or what it may reach
             "graph": self._path.figure if self._path is not None else None,
         }
+
+    def _shows_colours(self) -> bool:
+        plan = self._jacobian.plan
+        return plan.colours is not None and (self._with_columns or plan.by == "rows")
+
+    def _backward_call(self) -> str:
+        """How a v is applied, in code: "z.backward(v)"."""
+        code, names = self._jacobian.code, self._jacobian.output_names
+        if len(names) == 1 and code.leaves:
+            return f"{names[0]}.backward(v)"
+        outputs = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+        return f"{code.alias}.autograd.{'backward' if code.leaves else 'grad'}({outputs}, {'v' if code.leaves else '…, v'})"
+
+    def drawing(self) -> Drawing:
+        """The static picture of the Jacobian: all that is known, the columns of this view included. It computes nothing."""
+        return self._jacobian.drawing(compute=False, columns=self._true.columns)
 
     # ------------------------------------------------------------------------------------------ asking
     def answer(self, ask: str, what: dict[str, Any], buffers: list[bytes]) -> Frame:
@@ -116,10 +145,10 @@ class Lab:
         return False
 
     def _go(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
-        size = self._size()
-        at = int(what["at"])
+        size, at = self._size(), int(what["at"])
         if not 0 <= at < size:
-            raise IndexError(f"{self.by[:-1]} {at} of {size}")
+            name = self._names()
+            raise IndexError(f"there is no {self.by[:-1]} {at}: they go from 0 ({name[0]}) to {size - 1} ({name[size - 1]})")
         return self._go_to(at)
 
     def _go_to(self, at: int, swift: bool = False) -> bool:
@@ -142,12 +171,12 @@ class Lab:
         self._layer.put(columns, at, line)
         self._show(at, weights, line, code, swift)
         window = list(self._layer.view.window)
-        start, end = window[2 * columns : 2 * columns + 2]
-        if start <= at < end:
+        other = slice(2 * (not columns), 2 * (not columns) + 2)
+        window[2 * columns : 2 * columns + 2] = _containing(window[2 * columns : 2 * columns + 2], at, self._size())
+        if not line[slice(*window[other])].any() and line.any():  # nothing of the line is in it
+            window[other] = _containing(window[other], _middle(line, *window[other]), len(line))
+        if window == list(self._layer.view.window):
             return False
-        length = end - start
-        start = min(max(0, at - length // 2), self._size() - length)
-        window[2 * columns : 2 * columns + 2] = start, start + length
         self._layer.look((window[0], window[1], window[2], window[3]))
         return True
 
@@ -206,6 +235,8 @@ class Lab:
     def _axis(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         if what["by"] not in ("rows", "columns"):
             raise ValueError(f"by={what['by']!r} is neither rows nor columns")
+        if what["by"] == "columns" and not self._with_columns:
+            raise ValueError("this view shows rows only: widget() without columns=False shows both")
         if what["by"] == "columns" and self._trial is not None:
             raise RuntimeError("forgetting is about backward: take the forgotten lines back before going by columns")
         self.by = what["by"]
@@ -224,14 +255,8 @@ class Lab:
         """The switches: forget to zero, forget retain_graph."""
         switches = {name: bool(what.get(name)) for name in self._switches}
         if any(switches.values()):
-            jacobian, graph = self._jacobian, self._jacobian.runner.graph
-            count = rows_taking_part(jacobian.shape)
-            units = np.eye(count, len(jacobian), dtype=jacobian.dtype)
-            with jacobian.store.lock:
-                matrix = np.array(jacobian[:count]) if graph is None else graph.vjp(units)  # what is known stays as it is
-            trial = Trial(matrix, jacobian.row_labels(), jacobian.library, jacobian.likes[0], **switches)
+            trial = Trial(self._jacobian, self._graph, **switches)
             layer = Layer(self._jacobian, None)
-            layer.done[0][trial.count :] = True
             layer.look(self._layer.view.window)
             self.by, self._trial, self._layer = "rows", trial, layer
         else:
@@ -277,9 +302,9 @@ class Lab:
         layer, view = self._layer, self._layer.view
         picked = np.flatnonzero(self.weights)
         arrays = {"picked": picked.astype("<i4"), "weights": self.weights[picked].astype("<f8")}
-        start = view.window[0 if self.by == "columns" else 2]
         if self.result is not None:
-            arrays["result"] = self.result[start : start + NUMBERS].astype("<f8")
+            listed = self._listed(self.result)
+            arrays |= {"places": listed.astype("<i4"), "result": self.result[listed].astype("<f8")}
             strip = self._strip(view, self.result)
             arrays |= {"stripLow": strip.low.astype("<f8"), "stripHigh": strip.high.astype("<f8"), "stripFlags": strip.flags}
         lines = sorted(layer.changed)
@@ -304,12 +329,13 @@ class Lab:
         frame = {
             "by": self.by,
             "at": self.at,
-            "start": start,
+            "nonzero": 0 if self.result is None else int(np.count_nonzero(self.result)),
             "window": list(view.window),
+            "centre": self._centre(),
             "whole": "rowBins" in arrays,
             "lines": [[int(columns), k] for columns, k in lines],
-            "filled": int(done.sum()) - (self._jacobian.shape[0] - trial.count if trial else 0),
-            "of": trial.count if trial else int(done.size),
+            "filled": int(done.sum()),
+            "of": int(done.size),
             "done": bool(done.all()),
             "known": bool(self._true.base and self._jacobian.complete),
             "extent": list(layer.extent() or ()),
@@ -324,6 +350,34 @@ class Lab:
             "happened": self._happened,
         }
         return frame, arrays
+
+    def _listed(self, result: np.ndarray) -> np.ndarray:
+        """Which elements of a result are written out: all of a short one, else those that are not zero, of the window first."""
+        if result.size <= NUMBERS:
+            return np.arange(result.size)
+        first, end = self._layer.view.window[0:2] if self.by == "columns" else self._layer.view.window[2:4]
+        which = np.flatnonzero(result[first:end]) + first
+        return (which if which.size else np.arange(first, end))[:NUMBERS]
+
+    def _centre(self) -> list[int]:
+        """The row and the column about which to zoom: of what is shown and not zero, the middle."""
+        first, end, left, right = self._layer.view.window
+        if self.result is not None and self.weights.any():
+            columns = self.by == "columns"
+            start, stop, other = (left, right, (first, end)) if columns else (first, end, (left, right))
+            line, across = _middle(self.weights, start, stop), _middle(self.result, *other)
+            return [across, line] if columns else [line, across]
+        view = self._layer.view
+        known = np.argwhere(view.known & ((view.low != 0) | (view.high != 0)))  # what is NaN alone has low > high
+        if not known.size:
+            return [(first + end) // 2, (left + right) // 2]
+        i, j = known[np.abs(known - (np.array(view.low.shape) - 1) / 2).sum(1).argmin()]
+        rows, columns_ = [*view.rows, end], [*view.columns, right]
+        return [int(rows[i] + rows[i + 1]) // 2, int(columns_[j] + columns_[j + 1]) // 2]
+
+    def _names(self) -> Labels:
+        """What the rows, or the columns, are called."""
+        return self._jacobian.column_labels_lazily() if self.by == "columns" else self._jacobian.row_labels()
 
     def _first_code(self) -> str:
         if not self._size():
@@ -346,8 +400,8 @@ class Lab:
     def colours(self) -> Frame:
         """The pattern in the view's cells, each with the colour of its rows or columns, and what each colour sweeps."""
         plan, view = self._jacobian.plan, self._layer.view
-        if plan.pattern is None or plan.colours is None:
-            raise ValueError(f"this Jacobian has no colours: its plan goes by single {plan.by}")
+        if plan.pattern is None or plan.colours is None or not self._shows_colours():
+            raise ValueError("this view has no colours to show")
         rows, columns = plan.pattern
         inside, i, j = view.places(rows, columns)
         which = plan.colours[(columns if plan.by == "columns" else rows)[inside]]
@@ -366,6 +420,23 @@ class Lab:
             "groups": [{"size": int(sizes[k]), "members": [labels[int(m)] for m in some]} for k, some in enumerate(first)],
         }
         return frame, {"groupCells": cells.astype("<i4")}
+
+
+def _middle(values: np.ndarray, start: int, end: int) -> int:
+    """Of the elements that are not zero the middle one, if possible one from `start` to `end`; that range's middle if all are."""
+    places = np.flatnonzero(values)
+    inside = places[(places >= start) & (places < end)]
+    some = inside if inside.size else places
+    return int(some[some.size // 2]) if some.size else (start + end) // 2
+
+
+def _containing(window: list[int], at: int, size: int) -> list[int]:
+    """The window, or one of its length about `at` where that is not in it."""
+    start, end = window
+    if start <= at < end:
+        return window
+    start = min(max(0, at - (end - start) // 2), size - (end - start))
+    return [start, start + end - window[0]]
 
 
 class Layer:
@@ -392,6 +463,11 @@ class Layer:
         self.view = self.all = self._cells((0, rows, 0, columns))
         if window is not None and window != self.all.window:
             self.view = self._cells(window)
+
+    @property
+    def columns(self) -> dict[int, np.ndarray]:
+        """The columns that were put in, by number."""
+        return self._lines[1]
 
     def extent(self) -> tuple[float, float] | None:
         """The least and the greatest finite entry shown, of the whole."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-VIEWS: dict[str, Callable[[Any], Any]] = {}
+VIEWS: dict[str, Callable[..., Any]] = {}
 
 
-def opened(name: str, shown: Any) -> Any:
-    """The live view `name` of something."""
-    return VIEWS[name](shown)
+def opened(name: str, shown: Any, **options: Any) -> Any:
+    """The live view `name` of something, with what the view can be told."""
+    return VIEWS[name](shown, **options)

@@ -12,7 +12,8 @@ Joining does not parse JavaScript. It relies on one form, and refuses a module t
   the beginning of a line, so that a copy of it is as good as itself.
 - Nothing is imported later (``import(``, ``import.meta``).
 - Templates (`` `…` ``) and comments after code end on their line. So a line within ``/* … */``, or one that begins with ``//``,
-  is a comment, and is left out, as indents are: the text travels with every widget, and is saved in notebooks.
+  is a comment, and is left out, as indents are: the text travels with every widget, and is saved in notebooks. So is a comment
+  after code that has no quote and no slash in it, which could end a string or a pattern that it stands in; and a cast.
 
 Each module becomes a function that is called once and returns its exports; its other names stay its own::
 
@@ -41,6 +42,7 @@ LIST = rf"\{{ ({NAME}(?:, {NAME})*),? \}}"
 IMPORT = re.compile(rf'import {LIST} from "((?:\./|\.\./[a-z_]+/)[a-z_]+\.js)";')
 EXPORTS = re.compile(rf"export {LIST};")
 MODULE = re.compile(r"[a-z_]+/[a-z_]+\.js")
+AFTER = re.compile(r"""\s+// [^"'`/]*$|/\*\* @type \{[^'"`*]*\} \*/ ?""")  # a comment after code, a cast
 ELSEWHERE = re.compile(r"(?:import|export)\b|.*\bimport\s*[(.]")  # at the beginning of a line, or to load something while running
 
 
@@ -127,7 +129,7 @@ def _statements(module: str, text: str) -> Iterator[str]:
                 yield waiting
                 waiting = ""
         else:
-            yield line.rstrip()
+            yield AFTER.sub("", line).rstrip()
     if comment or waiting:
         raise ValueError(f"{module}: it ends within a {'comment' if comment else f'list: {waiting}'}")
 

@@ -77,7 +77,7 @@ def _traces(error: BaseException) -> Iterator[TracebackType]:
 
 
 # The help that `%jacobian?` shows.
-JacobianMagics.jacobian.__doc__ = f"""Show the Jacobian of a tensor, or of a function, by one or several tensors.
+JacobianMagics.jacobian.__doc__ = f"""Show the Jacobian of a tensor, or of a function, with respect to one or several tensors.
 
     {MATRIX} OUT INPUT [INPUT …] [options]
 

@@ -47,9 +47,9 @@ class JacobianWidget(anywidget.AnyWidget):
     ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
     timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
 
-    def __init__(self, jacobian: Jacobian, **traits: Any) -> None:
+    def __init__(self, jacobian: Jacobian, *, columns: bool = True, **traits: Any) -> None:
         self._jacobian: Jacobian | None = jacobian
-        self._lab: Lab | None = Lab(jacobian)
+        self._lab: Lab | None = Lab(jacobian, columns=columns)
         self._picture: Any = None  # the display handle of the static twin
         self._drawing_took, self._bitmap_due = 0.0, False  # seconds; whether the static picture lacks its bitmap
         super().__init__(about=self._lab.about(), token=uuid.uuid4().hex, **traits)
@@ -95,8 +95,10 @@ class JacobianWidget(anywidget.AnyWidget):
         return self._live()
 
     def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The bundle of the live view, with a text where it cannot be shown."""
-        text = {"text/plain": f"live view of {self._jacobian!r}" if self._jacobian is not None else "closed live view"}
+        """The bundle of the live view, with a text for where it cannot be shown, which stays true: it is never written anew."""
+        jacobian = self._jacobian
+        said = f"live view of the {jacobian.word} of {jacobian.heading()}" if jacobian is not None else "closed live view"
+        text = {"text/plain": said}
         if self.comm is None:
             return text, {}
         inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
@@ -117,8 +119,8 @@ class JacobianWidget(anywidget.AnyWidget):
 
     def _static(self, quick: bool = False) -> dict[str, str]:
         """The bundle of what is known, marked as this widget's twin; `quick`: without the bitmap. It computes nothing."""
-        assert self._jacobian is not None
-        drawing = self._jacobian.drawing(compute=False)
+        assert self._lab is not None
+        drawing = self._lab.drawing()
         data = {"text/html": drawing.html(), "text/plain": drawing.text} if quick else dict(drawing.bundle())
         data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
         return data

@@ -34,13 +34,14 @@ def idle(view):
 
 
 def numbers(view):
-    return [float(text.split()[1].replace("−", "-")) for text in view.locator(".gl-numbers span").all_inner_texts()]
+    return [float(text.split()[1].replace("−", "-")) for text in view.locator(".gl-numbers span:not(.gl-room)").all_inner_texts()]
 
 
 def place(view, i, j):
     """Where a cell of the map lies on the page."""
+    view.locator(".gl-map").scroll_into_view_if_needed()
     box = view.locator(".gl-map").bounding_box()
-    return box["x"] + 5 * 6.3 + 10 + 30 * j + 14, box["y"] + 20 + 30 * i + 14
+    return box["x"] + 5 * 6.3 + 10 + 50 * j + 14, box["y"] + 20 + 30 * i + 14
 
 
 def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tmp_path):
@@ -53,7 +54,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     assert kernel(page, "J.rows_known") == 0
 
     view.get_by_role("button", name="step").click()
-    expect(head).to_contain_text("row 1 of 4")
+    expect(head).to_contain_text("row z[0] ")
     assert kernel(page, "J.rows_known") == 1 and kernel(page, f"{lab}.at") == 0
     assert numbers(view) == MATRIX[0].tolist() == kernel(page, f"{lab}.result.tolist()")
 
@@ -61,10 +62,10 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
     for key in ("Enter", "b", "a", "d", "d", "x"):
         page.page.keyboard.press(key)
-    expect(head).to_contain_text("row 2 of 4")
+    expect(head).to_contain_text("row z[1] ")
     view.locator(".gl-map").focus()
     page.page.keyboard.press("ArrowDown")
-    expect(head).to_contain_text("row 3 of 4")
+    expect(head).to_contain_text("row z[2] ")
     assert numbers(view) == MATRIX[2].tolist() and kernel(page, "J.rows_known") == 3
     slider = view.get_by_label("weight of z[3]", exact=True)
     slider.focus()
@@ -72,7 +73,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
         page.page.keyboard.press("ArrowLeft")
     expect(slider).to_have_value("-0.2")
     expect(head).to_contain_text("a mix of rows · one weighted backward")
-    expect(view).to_contain_text("= 1 · row z[2] −0.2 · row z[3]")
+    expect(view).to_contain_text("vᵀJ = 1 · row z[2] − 0.2 · row z[3]")
     assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells
     idle(view)
     result = kernel(page, f"{lab}.result.tolist()")
@@ -80,12 +81,14 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     np.testing.assert_allclose(numbers(view), result, rtol=5e-3)
 
     # A drag of the mouse along a slider.
-    box = view.get_by_label("weight of z[0]", exact=True).bounding_box()
+    dragged = view.get_by_label("weight of z[0]", exact=True)
+    dragged.scroll_into_view_if_needed()
+    box = dragged.bounding_box()
     page.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.page.mouse.down()
     page.page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] / 2, steps=8)
     page.page.mouse.up()
-    expect(view).to_contain_text("= 1 · row z[0] + 1 · row z[2] −0.2 · row z[3]")
+    expect(view).to_contain_text("vᵀJ = 1 · row z[0] + 1 · row z[2] − 0.2 · row z[3]")
     idle(view)
     weights = kernel(page, f"{lab}.weights.tolist()")
     assert weights == [1.0, 0, 1.0, -0.2]
@@ -100,7 +103,7 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
 
     view.get_by_role("radio", name="columns").check()
     view.get_by_role("button", name="step").click()
-    expect(head).to_contain_text("column 1 of 3 · one forward sweep")
+    expect(head).to_contain_text("column x[0] · one forward sweep")
     assert numbers(view) == MATRIX[:, 0].tolist() == kernel(page, f"{lab}.result.tolist()")
     view.get_by_role("radio", name="rows").check()
     view.get_by_label("retain the graph").check()
@@ -109,6 +112,8 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
         view.get_by_role("button", name="step").click()
         idle(view)
     expect(view).to_contain_text("RuntimeError: Trying to backward through the graph a second time")
+    expect(view).to_contain_text("had saved is freed")
+    assert "MvBackward0" not in view.inner_text(), "what is said is of this graph"
     view.get_by_label("retain the graph").uncheck()
     idle(view)
     assert kernel(page, "x.grad is None"), "the widget writes no .grad"
@@ -123,9 +128,8 @@ def test_steps_clicks_sliders_keys_columns_and_the_static_twin(open_notebook, tm
     bundles = [output["data"] for output in page.save()["cells"][1]["outputs"]]
     assert {"text/html", "text/plain"} <= set(bundles[0]) and "image/svg+xml" not in bundles[0]
     assert "z[3]" in "".join(bundles[0]["text/plain"]) and "not computed yet" not in "".join(bundles[0]["text/plain"])
-    assert "application/vnd.jupyter.widget-view+json" in bundles[1] and "Jacobian of z (4) by x (3)" in "".join(
-        bundles[1]["text/plain"]
-    )
+    assert "application/vnd.jupyter.widget-view+json" in bundles[1]
+    assert "".join(bundles[1]["text/plain"]) == "live view of the Jacobian of z (4) with respect to x (3)"
     expect(twin).to_be_hidden()
     page.evaluate("widgets[-1].close()")
     expect(view).to_have_count(0)
@@ -146,7 +150,7 @@ def test_a_cell_that_runs_again_lets_the_old_graph_go(open_notebook):
     assert kernel(page, "[w.ended for w in widgets]") == [True, False]
     assert kernel(page, "[w._jacobian is None for w in widgets]") == [True, False]
     page.output(1).get_by_role("button", name="step").click()
-    expect(page.output(1).locator(".gl-head")).to_contain_text("row 1 of 4")
+    expect(page.output(1).locator(".gl-head")).to_contain_text("row z[0] ")
 
 
 # JupyterLab may hand a widget's messages to a thread of their own, so another cell alone does not keep them waiting.
@@ -166,7 +170,7 @@ def test_a_busy_kernel_and_a_dead_one_are_said(open_notebook):
     twin = page.output(1).locator("[data-gradlab-twin]")
     expect(twin).to_be_visible()
     expect(alert).to_be_hidden(timeout=20_000)
-    expect(view.locator(".gl-head")).to_contain_text("row 1 of 4")
+    expect(view.locator(".gl-head")).to_contain_text("row z[0] ")
     expect(twin).to_be_hidden()
     page.page.evaluate(PANEL + " return panel.sessionContext.session.kernel.restart(); }")
     view.get_by_role("button", name="step").click()
@@ -193,8 +197,68 @@ def test_a_large_one_opens_quickly_with_its_true_extremes(open_notebook):
     expect(view.locator(".gl-scale")).to_contain_text("least −7.25 · greatest +3.50")
     page.run_cell(2)
     assert kernel(page, "took") < 4, "generous: the machine may be busy; benchmarks measure it"
-    go = view.get_by_label("go to row index")
+    go = view.get_by_label("go to row")
     go.fill("1234")
     go.press("Enter")
     expect(view).to_contain_text("= row y[1234]")
-    expect(view.locator(".gl-head")).to_contain_text("row 1,235 of 10,000 · from what is known already")
+    expect(view.locator(".gl-head")).to_contain_text("row y[1234] · from what is known already")
+
+
+def test_what_is_saved_is_of_one_moment(open_notebook):
+    """The picture and the text under it, after each way of filling; and in the notebook when it is opened again."""
+    page = open_notebook([SETUP, SHOW])
+    view = open_view(page)
+
+    def saved():
+        idle(view)
+        page.page.wait_for_timeout(300)
+        return ["".join(output["data"]["text/plain"]) for output in page.save()["cells"][1]["outputs"]]
+
+    assert "not computed yet" in saved()[0] and " 0 of" not in saved()[0] and "least" not in saved()[0]
+    view.get_by_role("button", name="step").click()
+    assert "1 of 4 rows known" in saved()[0]
+    view.get_by_role("button", name="fill").click()
+    expect(view.locator(".gl-head")).to_contain_text("all rows known")
+    twin, live = saved()
+    assert "least 0, greatest 4" in twin and "computed" not in twin
+    assert live == "live view of the Jacobian of z (4) with respect to x (3)"
+    page.page.evaluate(PANEL + " return panel.sessionContext.shutdown(); }")
+    page.page.reload()
+    page.page.wait_for_function("window.jupyterapp && document.querySelector('.jp-NotebookPanel .jp-CodeCell')")
+    picture = page.output(1).locator("[data-gradlab-twin] img")
+    expect(picture).to_be_visible()
+    assert "least 0, greatest 4" in picture.get_attribute("alt")
+    assert "rows known" not in page.text(1)
+
+
+TRIDIAGONAL = """import gradlab as gl
+x = gl.linspace(0, 1, 10_000, dtype=gl.float64).requires_grad_()
+nothing = gl.zeros(1, dtype=gl.float64)
+y = x * x - 0.5 * gl.cat([x[1:], nothing]) + 0.25 * gl.cat([nothing, x[:-1]])
+J = gl.jacobian(y, x, method="sparse")
+widgets = []"""
+
+
+def test_a_row_of_a_tridiagonal_one_is_found_zoomed_and_read(open_notebook):
+    page = open_notebook([TRIDIAGONAL, SHOW])
+    view = open_view(page)
+    go = view.get_by_label("go to row")
+    go.fill("1234")
+    go.press("Enter")
+    expect(view.locator(".gl-meaning")).to_have_text("vᵀJ = row y[1234]; 3 of 10,000 are not zero")
+    expect(go).to_have_value("y[1234]")
+    idle(view)
+    np.testing.assert_allclose(numbers(view), [0.25, 2 * 1234 / 9999, -0.5], rtol=5e-3)
+    view.locator(".gl-map").focus()
+    for _ in range(7):
+        page.page.keyboard.press("+")
+        idle(view)
+    expect(view.locator(".gl-tools")).to_contain_text("rows y[1231] … y[1237], columns x[1231] … x[1237]")
+    assert {"0.25", "0.247", "−0.5"} <= set(view.locator(".gl-map .gl-digits").all_text_contents())
+    cells = page.page.locator(".jp-NotebookPanel .jp-Cell").count()
+    go.fill("10000")
+    go.press("Enter")
+    expect(view).to_contain_text("There is no row 10000: rows go from 0 (y[0]) to 9999 (y[9999]).")
+    expect(view.locator(".gl-head")).to_contain_text("row y[1234]")
+    go.fill("dd")  # in a field, letters are no commands of the notebook's
+    assert page.page.locator(".jp-NotebookPanel .jp-Cell").count() == cells

@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 import pytest
 
-from gradlab.explore.heat import colour, heatmap, number
+from gradlab.explore.heat import brief, colour, heatmap, ink_on, number
 from gradlab.explore.reduced import bins, matrix_of, pool
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,7 +59,8 @@ def test_nonfinite_cells_are_marked_by_form_and_counted():
     assert len(paths) == 3 and len({re.sub(r"[\d. -]", "", path) for path in paths}) == 3, "three forms"
     assert "1 NaN (marked ×), 1 +inf (marked +), 1 −inf (marked −)" in drawing.text
     assert cells(drawing)[1:3] == [colour(1, 1), colour(-1, 1)] and cells(drawing)[3] == colour(1, 1)
-    assert heatmap([[np.nan, np.nan]]).svg() and "least 0" in heatmap([[np.nan]]).text
+    assert heatmap([[np.nan, np.nan]]).svg() and "no finite value" in heatmap([[np.nan]]).text
+    assert "no finite value" in texts(heatmap([[np.nan]])) and "least" not in heatmap([[np.nan, np.inf]]).text
 
 
 def test_unfilled_cells_are_outlined():
@@ -143,7 +144,7 @@ def test_labels_thin_out_and_never_touch():
         placed = [
             (float(t.get("x")), t.text)
             for t in tree(drawing).iter(f"{SVG}text")
-            if t.get("text-anchor") == "middle" and t.text != "0" and not t.get("transform")
+            if t.get("text-anchor") == "middle" and t.get("font-size") == "10.5" and t.text != "0" and not t.get("transform")
         ]
         for (x0, a), (x1, b) in itertools.pairwise(placed):
             assert x1 - x0 >= (text_width(a, 10.5) + text_width(b, 10.5)) / 2
@@ -160,6 +161,83 @@ def test_names_are_inert():
     evil = '"]]></svg><script>alert(1)</script>$\\'
     drawing = heatmap([[1.0]], title=evil, rows=[evil], columns=[evil], remark=evil, blocks=[(evil, 1)])
     assert all(node.tag != f"{SVG}script" for node in tree(drawing).iter()) and "<script" not in drawing.svg()
+
+
+def numbers_in_cells(drawing):
+    """(text, ink, the ground that it stands on) of each number in a cell, in order."""
+    grounds = [rect.get("fill") for rect in tree(drawing).iter(f"{SVG}rect") if rect.get("rx") == "3" and rect.get("fill")]
+    written = [(node.text, node.get("fill")) for node in tree(drawing).iter(f"{SVG}text") if node.get("font-size") == "10"]
+    return [(text, ink, ground) for (text, ink), ground in zip(written, grounds, strict=True)]
+
+
+def luminance(colour):
+    """Of sRGB, as WCAG 2.2 defines it."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour) / 255]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def test_small_maps_have_their_numbers_in_the_cells_and_they_can_be_read():
+    values = np.linspace(-1, 1, 64).reshape(8, 8)
+    found = numbers_in_cells(heatmap(values))
+    assert [text for text, *_ in found[:2]] == ["−1", "−0.968"] and len(found) == 64
+    for text, ink, ground in found:
+        assert float(text.replace("−", "-")) == pytest.approx(values.flat[found.index((text, ink, ground))], abs=5e-3)
+        bright, dark = sorted((luminance(ink), luminance(ground)), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5, (text, ink, ground)
+    assert len({ink for _, ink, _ in found}) > 1, "dark on light and light on dark"
+    for t in np.linspace(-1, 1, 401):
+        bright, dark = sorted(
+            (luminance(colour(t, 1)), luminance("#" + bytes(ink_on(tuple(rgb(colour(t, 1))))).hex())), reverse=True
+        )
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5
+    assert [node for node in tree(heatmap(np.ones((9, 2)))).iter(f"{SVG}text") if node.get("font-size") == "10"] == []
+    partly = heatmap(np.ones((2, 2)), filled=[True, False])
+    assert len(numbers_in_cells(partly)) == 2
+    marked = heatmap([[np.nan, 3.0]])
+    assert [node.text for node in tree(marked).iter(f"{SVG}text") if node.get("font-size") == "10"] == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (0.0722, "0.0722"),
+        (-0.0167, "−0.017"),
+        (-0.123, "−0.123"),
+        (12345.0, "12345"),
+        (-12345.0, "−12345"),
+        (123456.0, "1.23e5"),
+        (-123456.0, "−1.2e5"),
+        (1.23e-5, "1.2e−5"),
+        (0.3125, "0.313"),
+        (999.95, "1000"),
+        (1e-300, "1e−300"),
+    ],
+)
+def test_numbers_in_cells_are_brief(value, text):
+    assert brief(value) == text
+    assert float(text.replace("−", "-")) == pytest.approx(value, rel=0.05)
+
+
+def test_what_is_not_computed_is_never_zero():
+    drawing = heatmap(np.zeros((3, 3)), filled=np.zeros(3, bool))
+    assert "not computed yet" in drawing.text and "0" not in texts(drawing)[-1]
+    assert not {"all 0", "least 0 · greatest 0"} & set(texts(drawing)) and "least" not in drawing.text
+
+
+def test_labels_stand_at_round_elements():
+    drawing = heatmap(np.eye(5000, 777), rows=[f"y[{k}]" for k in range(5000)], columns=[f"x[{k}]" for k in range(777)])
+    labels = {node.text: (float(node.get("x")), float(node.get("y"))) for node in tree(drawing).iter(f"{SVG}text")}
+    rows = sorted(int(name[2:-1]) for name in labels if name.startswith("y["))
+    columns = sorted(int(name[2:-1]) for name in labels if name.startswith("x["))
+    for found in (rows, columns):
+        step = found[1] - found[0]
+        assert found == list(range(0, found[-1] + 1, step)) and str(step).rstrip("0") in ("1", "2", "5")
+    (image,) = tree(drawing).iter(f"{SVG}image")
+    top, height = float(image.get("y")), float(image.get("height"))
+    for k in rows:  # where the element is
+        assert labels[f"y[{k}]"][1] - 3.7 == pytest.approx(top + k / 5000 * height, abs=height / 64)
 
 
 def test_vectors_numbers_and_refusals():

@@ -145,10 +145,21 @@ def test_what_comments_may_be(folder):
         'const b = "import { c } from";\n/* six */ const c = 2;\nexport { a };\n'
     )
     assert script("v/a.js", folder({"v/a.js": text})).splitlines()[1:4] == [
-        "const a = /** @type {any} */ (1); // five",
+        "const a = (1);",
         'const b = "import { c } from";',
         "/* six */ const c = 2;",
     ]
+
+
+def test_what_looks_like_a_comment_in_a_text_stays(folder):
+    kept = [
+        'const b = "one // two";',
+        "const c = 'three // four', d = 1;",
+        "const e = `five // ${a}`;",
+        "const f = /six // seven/;",
+    ]
+    text = "\n".join(["const a = 1; // gone", *kept, "const g = 2; // it's kept", "export { a };", ""])
+    assert script("v/a.js", folder({"v/a.js": text})).splitlines()[1:7] == ["const a = 1;", *kept, "const g = 2; // it's kept"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- the modules

@@ -27,7 +27,7 @@ def cell(shell):
 def test_a_tensor_by_a_tensor(cell):
     (bundle,) = cell.ok("%jacobian z x").outputs
     assert sorted(bundle) == ["image/png", "text/html", "text/plain"]
-    assert bundle["text/plain"].startswith("Jacobian of z (5) by x (3)\n")
+    assert bundle["text/plain"].startswith("Jacobian of z (5) with respect to x (3)\n")
     assert "z[4]" in bundle["text/plain"] and "x[2]" in bundle["text/plain"]
     assert cell.ns["x"].grad is None, "nothing is written"
 
@@ -37,7 +37,7 @@ def test_several_inputs_and_a_name(cell):
     J = cell.ns["J"]
     assert isinstance(J, Jacobian) and J.plan.method == "columns" and J.plan.chunk == 2 and J.input_names == ("x", "w")
     np.testing.assert_array_equal(J, [[2, 0, 0, 0, 0], [0, 4, 0, 0, 0], [0, 0, 6, 0, 0], [4, 0, 0, 1, 0], [5, 0, 0, 0, 1]])
-    assert "Jacobian of z (5) by x (3), w (2)" in ran.text
+    assert "Jacobian of z (5) with respect to x (3), w (2)" in ran.text
 
 
 def test_a_function(cell):
@@ -48,8 +48,8 @@ def test_a_function(cell):
 
 def test_expressions_and_the_name_that_was_written(cell):
     cell.ok("a = [x]\nother = z")
-    assert "Jacobian of other (5) by x (3)" in cell.ok("%jacobian other a[0]").text
-    assert "Jacobian of y (scalar) by x (3)" in cell.ok("%jacobian (x * 2).sum() x").text
+    assert "Jacobian of other (5) with respect to x (3)" in cell.ok("%jacobian other a[0]").text
+    assert "Jacobian of y (scalar) with respect to x (3)" in cell.ok("%jacobian (x * 2).sum() x").text
 
 
 def test_in_a_function_of_the_users(cell):
@@ -63,7 +63,7 @@ def test_quiet(cell):
 
 def test_a_terminal_has_no_live_view_and_shows_the_picture(cell):
     (bundle,) = cell.ok("%jacobian z x -i").outputs
-    assert bundle["text/plain"].startswith("Jacobian of z (5) by x (3)\n")
+    assert bundle["text/plain"].startswith("Jacobian of z (5) with respect to x (3)\n")
 
 
 @pytest.mark.parametrize(

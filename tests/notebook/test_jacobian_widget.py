@@ -168,10 +168,10 @@ def test_the_static_picture_is_an_output_of_its_own_and_kept_up_to_date(widget, 
     w._ipython_display_()
     static, live = notebook.shown
     assert J.rows_known == 0, "displaying the widget computes nothing"
-    assert "data-gradlab-twin" in static["text/html"] and "0 of 3 rows known" in static["text/plain"]
+    assert "data-gradlab-twin" in static["text/html"] and "not computed yet" in static["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" not in static
     assert live["application/vnd.jupyter.widget-view+json"]["model_id"] == w.model_id
-    assert live["text/plain"].startswith("live view of <Jacobian of z (3) by x (3)")
+    assert live["text/plain"] == "live view of the Jacobian of z (3) with respect to x (3)", "it is never written anew"
     ask(w, "step")
     assert "1 of 3 rows known" in notebook.updated[-1]["text/plain"]
     ask(w, "step", swift=True)
@@ -184,6 +184,22 @@ def test_the_static_picture_is_an_output_of_its_own_and_kept_up_to_date(widget, 
     type(w)._ipython_display_(w)  # ipywidgets 7 takes the instance's own away
     assert list(notebook.shown[-1]) == ["text/plain"] and len(notebook.shown) == 3, "a closed widget shows a text"
     assert all("data-gradlab-twin" in data["text/html"] for data in notebook.updated)
+
+
+def test_the_static_picture_has_the_columns_that_were_stepped_through(widget, monkeypatch):
+    J, *_ = example()
+    w, notebook = widget(J), Publisher(monkeypatch)
+    w._ipython_display_()
+    ask(w, "axis", by="columns")
+    ask(w, "go", at=1)
+    text = notebook.updated[-1]["text/plain"]
+    assert "1 of 3 columns known" in text and "6 of 9 cells not computed yet" in text and "least 0, greatest 1" in text
+    for _ in range(2):
+        ask(w, "step")
+    text = notebook.updated[-1]["text/plain"]
+    assert "computed" not in text and "known" not in text and "least 0, greatest 2" in text
+    assert [line.split()[1:] for line in text.splitlines()[2:5]] == [["2", "0", "0"], ["2", "1", "0"], ["0", "0", "1"]]
+    assert J.rows_known == 0, "columns are not kept as rows"
 
 
 def test_the_bitmap_of_a_large_one_waits_for_the_live_view(widget, monkeypatch):

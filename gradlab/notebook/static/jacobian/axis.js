@@ -1,7 +1,8 @@
-// Rows or columns: what each costs, which is stepped through, and a field to go to one by its number.
+// Rows or columns: what each costs, which is stepped through, and a box to go to one by its name, or its number from 0.
 
 import { SUPPRESS, focused, html } from "../kit/dom.js";
 import { plural } from "../kit/format.js";
+import { linesText, refusalText } from "./words.js";
 
 /** @import { Ask } from "./controls.js" */
 /** @import { By, Shown } from "./shown.js" */
@@ -12,7 +13,7 @@ import { plural } from "../kit/format.js";
  * @param {Ask} wish
  */
 function axis(shown, id, wish) {
-  const { rows, columns, groups } = shown.about;
+  const { rows, columns, groups, axes: possible } = shown.about;
   /** @type {(by: By, cost: string) => HTMLInputElement} */
   const choice = (by, cost) => {
     const properties = { type: "radio", name: `${id}-axis`, value: by, [SUPPRESS]: "true" };
@@ -25,30 +26,54 @@ function axis(shown, id, wish) {
     rows: choice("rows", plural(rows, "backward sweep")),
     columns: choice("columns", plural(columns, "forward sweep")),
   };
+  for (const input of Object.values(axes)) input.parentElement?.toggleAttribute("hidden", possible.length < 2);
   if (groups) root.append(html("span", { class: "gl-dim gl-groups" }, `by colours: ${plural(groups, "sweep")}`));
-  const goto = html("input", { type: "number", min: "0", [SUPPRESS]: "true", class: "gl-goto", onchange: () => go() });
-  const gotoName = html("span", {}, "row"),
-    gotoLabel = html("label", { class: "gl-dim" }, gotoName, goto);
-  root.append(gotoLabel);
+
+  root.hidden = possible.length < 2 && !groups;
+
+  let refused = ""; // why the box leads nowhere
+  const hint = html("span", { class: "gl-dim gl-hint", id: `${id}-lines`, role: "status" }),
+    gotoName = html("span", {}, "row");
+  const goto = html("input", {
+    ...{ type: "text", class: "gl-goto", spellcheck: "false", autocomplete: "off", [SUPPRESS]: "true" },
+    ...{ "aria-describedby": `${id}-lines`, onchange: () => go(), oninput: () => refuse("") },
+  });
+  const box = html("div", { class: "gl-box" }, html("label", { class: "gl-dim" }, gotoName, goto), hint);
 
   function go() {
-    const at = Math.round(Number(goto.value));
-    if (goto.value !== "" && at >= 0 && at < shown.many) wish("go", { at });
+    const text = goto.value.trim();
+    if (!text) return;
+    const at = shown.lineOf(text);
+    if (at < 0) {
+      refuse(refusalText(shown, text));
+      return;
+    }
+    goto.value = shown.name(at);
+    wish("go", { at });
+  }
+
+  /** @param {string} why */
+  function refuse(why) {
+    refused = why;
+    hint.textContent = why || linesText(shown);
+    hint.classList.toggle("gl-refused", why !== "");
+    goto.setAttribute("aria-invalid", String(why !== ""));
   }
 
   return {
-    root,
+    nodes: [root, box],
 
     update() {
-      const { by, at } = shown.frame,
-        text = `${shown.line} index`;
+      const { by, at } = shown.frame;
       axes[by].checked = true;
       axes.columns.disabled = shown.trial;
-      gotoName.textContent = text;
-      goto.max = String(shown.many - 1);
-      goto.setAttribute("aria-label", `go to ${text}`);
-      if (!focused(goto)) goto.value = at < 0 ? "" : String(at);
-      gotoLabel.hidden = shown.many < 2;
+      gotoName.textContent = shown.line;
+      goto.setAttribute("aria-label", `go to ${shown.line}`);
+      box.hidden = shown.many < 2;
+      if (focused(goto) || box.hidden) return;
+      if (refused && shown.lineOf(goto.value) < 0 && at < 0) return; // it is still what the user wrote
+      goto.value = at < 0 ? "" : shown.name(at);
+      refuse("");
     },
   };
 }

@@ -1,7 +1,7 @@
 // The colours of a sparse Jacobian: rows, or columns, of one colour share a sweep. The map shows each cell's colour instead of its
 // number, and the list what each stands for; choosing one sweeps it.
 
-import { classColour } from "../kit/colours.js";
+import { classColour, classInk } from "../kit/colours.js";
 import { SUPPRESS, button, html } from "../kit/dom.js";
 import { grouped, plural } from "../kit/format.js";
 import { membersText } from "./words.js";
@@ -40,7 +40,7 @@ function colouring(shown, ask, changed) {
    */
   function item({ size, members }, k, by) {
     const swatch = html("i", {}, String(k));
-    swatch.style.background = classColour(k);
+    swatch.style.cssText = `background:${classColour(k)};color:${classInk(k)}`;
     return html(
       "button",
       { type: "button", [SUPPRESS]: "true", title: "sweep this colour", onclick: () => ask("group", { colour: k }) },

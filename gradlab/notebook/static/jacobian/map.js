@@ -25,7 +25,12 @@ const DRAG = 6; // px beyond which a press is a drag
 function map(shown, { ask, wish, room, say }) {
   const { about } = shown,
     large = Math.max(about.rows, about.columns) > LARGE;
-  const heat = heatmap(about.colours, { row: shown.rowLabel, column: shown.columnLabel, parts: about.inputs });
+  const heat = heatmap(about.colours, {
+    row: shown.rowLabel,
+    column: shown.columnLabel,
+    rows: about.outputs,
+    parts: about.inputs,
+  });
   const read = html("div", { class: "gl-read gl-dim" });
 
   // ------------------------------------------------------------------------------------------------ the scale below
@@ -39,11 +44,13 @@ function map(shown, { ask, wish, room, say }) {
   const whole = [0, about.rows, 0, about.columns];
   /** @param {number[]} window */
   const zoomTo = (window) => ask("window", { window });
-  /** Zoom about the line that is shown and the cursor beside it. @param {number} factor */
+  /** Zoom about the cell of the line that the cursor is at, or about what is not zero. @param {number} factor */
   function zoom(factor) {
-    const [first, end, left, right] = shown.frame.window,
-      beside = shown.beside === null ? -1 : (shown.besideBins[shown.beside] ?? -1),
-      [row, column] = shown.across ? [beside, shown.frame.at] : [shown.frame.at, beside];
+    const { window, centre, at } = shown.frame,
+      [first, end, left, right] = window,
+      cell = shown.beside === null || at < 0 ? null : binRange(shown.besideBins, shown.beside, shown.across ? end : right),
+      beside = cell ? Math.floor((cell[0] + cell[1]) / 2) : centre[shown.across ? 0 : 1],
+      [row, column] = at < 0 ? centre : shown.across ? [beside, at] : [at, beside];
     zoomTo([...zoomed([first, end], about.rows, row, factor), ...zoomed([left, right], about.columns, column, factor)]);
   }
   const part = html("span", { class: "gl-dim" });
@@ -51,7 +58,7 @@ function map(shown, { ask, wish, room, say }) {
     "div",
     { class: "gl-tools", role: "group", "aria-label": "zoom" },
     button("−", "zoom out", () => zoom(4)),
-    button("+", "zoom in, about the row or column that is shown", () => zoom(1 / 4)),
+    button("+", "zoom in, about what is shown", () => zoom(1 / 4)),
     button("all", "the whole matrix", () => zoomTo(whole)),
     part,
   );
@@ -101,7 +108,7 @@ function map(shown, { ask, wish, room, say }) {
       to = heat.at(place(event), moved);
     drag = null;
     heat.mark();
-    if (moved && from && to) dragged(from, to);
+    if (moved && large && from && to) dragged(from, to);
     else if (from) clicked(from);
   });
 
@@ -121,7 +128,9 @@ function map(shown, { ask, wish, room, say }) {
   function clicked({ i, j }) {
     const [line, beside] = shown.across ? [j, i] : [i, j];
     if (line < 0) return;
-    shown.beside = Math.max(beside, 0);
+    const k = line * shown.frame.columnBins.length + beside,
+      found = shown.across || beside < 0 || shown.frame.low[k] !== 0 || shown.frame.high[k] !== 0;
+    shown.beside = found ? Math.max(beside, 0) : null; // where all is zero there is nothing to zoom to
     wish("go", { at: shown.lineBins[line] });
   }
 
@@ -193,7 +202,7 @@ function map(shown, { ask, wish, room, say }) {
         ends[k].textContent = text;
       });
       extremes.textContent = extremesText(shown);
-      scale.hidden = (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null;
+      scale.classList.toggle("gl-room", (!anyKnown(shown) && !shown.frame.result?.length) || shown.classes !== null);
       part.textContent = windowText(shown);
       if (hover) read.textContent = cellText(shown, hover);
       else if (large) read.textContent = "click a row, or drag to zoom";

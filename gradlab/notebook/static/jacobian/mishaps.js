@@ -1,4 +1,4 @@
-// "What if I forget to …": the loop over rows with one of its lines left out, really run, on tensors of its own.
+// "What if I forget to …": the loop over rows with one of its lines left out, on the rows of the user's own graph.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 
@@ -12,15 +12,18 @@ import { SUPPRESS, html } from "../kit/dom.js";
 function mishaps(shown, wish) {
   const zero = checkbox(() => forget()),
     retain = checkbox(() => forget()),
-    said = html("span", { class: "gl-dim" });
+    said = html("div", { class: "gl-dim" }, "Run on your graph's own rows, in a .grad of its own: yours stays as it is."),
+    { unforgettable } = shown.about;
   const root = html(
     "fieldset",
     { class: "gl-forget" },
     html("legend", {}, "what if I forget to …"),
-    html("label", { title: "the next rows are added to what is in .grad" }, zero, " ", "zero the gradient"),
-    html("label", { title: "the first backward frees what it needs" }, retain, " ", "retain the graph"),
+    html("label", { title: unforgettable.zero || "the next rows are added to what is in .grad" }, zero, " ", "zero the gradient"),
+    html("label", { title: unforgettable.retain || "the first backward frees what it needs" }, retain, " ", "retain the graph"),
     said,
   );
+  zero.disabled = unforgettable.zero !== "";
+  retain.disabled = unforgettable.retain !== "";
   const happened = html("p", { class: "gl-error", role: "alert", hidden: "" });
 
   function forget() {
@@ -35,7 +38,6 @@ function mishaps(shown, wish) {
       const { frame } = shown;
       zero.checked = frame.zero;
       retain.checked = frame.retain;
-      said.textContent = shown.trial ? "Really run, on tensors of its own: yours stay as they are." : "";
       root.hidden = shown.across;
       happened.textContent = frame.happened ? `This is what then happens:\n${frame.happened}` : "";
       happened.hidden = !frame.happened;

@@ -1,10 +1,12 @@
 // What a view of a Jacobian shows: the model that its parts read. It changes by the kernel's frames and by a few wishes of
 // the user's (weights, the colours, the column beside the row); nothing here touches the page.
 //
+// Rows and columns are numbered from 0, and called by their labels wherever they are named: in the map, in the box, in sentences.
+//
 // Rows are swept backward by a cotangent v, columns forward by a tangent u. Most of what is shown is the same for both, with
 // other words; so "line" is a row or a column, whichever is stepped through, and the words are properties here.
 
-import { label } from "../kit/arrays.js";
+import { indexOf, label } from "../kit/arrays.js";
 
 /** @import { Part } from "../kit/arrays.js" */
 /** @import { Anchors } from "../kit/colours.js" */
@@ -21,6 +23,9 @@ import { label } from "../kit/arrays.js";
  * @property {number} rows
  * @property {number} columns
  * @property {string} plan how the whole would be computed; empty if it is known
+ * @property {By[]} axes what can be stepped through
+ * @property {string} backward how a v is applied, in code
+ * @property {{ zero: string, retain: string }} unforgettable why a line cannot be forgotten here; empty where it can
  * @property {number} groups how many colours the plan has; 0 if none
  * @property {Anchors} colours of the heat map
  * @property {boolean} forward whether the graph shows what a tangent reaches, or only what it may reach
@@ -33,14 +38,16 @@ import { label } from "../kit/arrays.js";
  * @property {string} ask what was asked for
  * @property {By} by
  * @property {number} at the line that is shown; −1 for none or a mix
- * @property {number} start the element of the result that comes first
+ * @property {[number, number]} centre the row and the column about which to zoom: of what is not zero the middle
  * @property {[number, number, number, number]} window
  * @property {ArrayLike<number> & Iterable<number>} rowBins
  * @property {ArrayLike<number> & Iterable<number>} columnBins
  * @property {Float64Array} low
  * @property {Float64Array} high
  * @property {Uint8Array} flags
- * @property {Float64Array} [result] vᵀJ or Ju, from `start` on
+ * @property {Float64Array} [result] vᵀJ or Ju: the elements that are written out
+ * @property {Int32Array} [places] which elements these are
+ * @property {number} nonzero how many elements of the whole result are not zero
  * @property {Float64Array} [stripLow] the same in the cells' rows or columns
  * @property {Float64Array} [stripHigh]
  * @property {Uint8Array} [stripFlags]
@@ -140,6 +147,19 @@ class Shown {
     return this.across ? this.rowLabel(i) : this.columnLabel(i);
   }
 
+  /** What a line of J's is called in a sentence: "row z[0]". @param {number} i */
+  title(i) {
+    return `${this.line} ${this.name(i)}`;
+  }
+
+  /**
+   * The line that a text means, by its number from 0 or its name; −1 if there is none.
+   * @param {string} text
+   */
+  lineOf(text) {
+    return indexOf(this.across ? this.about.inputs : this.about.outputs, text);
+  }
+
   /** What the heat map draws. @returns {Matrix} */
   get matrix() {
     const { frame } = this,
@@ -188,7 +208,7 @@ class Shown {
 
 /** @type {Frame} */
 const NOTHING = {
-  ...{ ask: "", by: "rows", at: -1, start: 0, window: [0, 0, 0, 0], rowBins: [], columnBins: [] },
+  ...{ ask: "", by: "rows", at: -1, nonzero: 0, window: [0, 0, 0, 0], centre: [0, 0], rowBins: [], columnBins: [] },
   ...{ low: new Float64Array(), high: new Float64Array(), flags: new Uint8Array(), extent: [], nans: 0 },
   ...{ filled: 0, of: 0, done: false, known: false, sweeps: 0, code: "", lit: [], litEdges: [], unused: [] },
   ...{ zero: false, retain: false, trial: "", happened: "" },

@@ -62,6 +62,7 @@ function sliders(shown, wish) {
       ...common,
       oninput: () => {
         typed.value = slide.value;
+        paint(slide);
         set(i, Number(slide.value));
       },
     });
@@ -72,10 +73,12 @@ function sliders(shown, wish) {
         const chosen = Number(typed.value);
         if (typed.value === "" || !Number.isFinite(chosen)) return;
         slide.value = String(chosen);
+        paint(slide);
         set(i, chosen);
       },
     });
     slide.value = typed.value = String(shown.weights.get(i) ?? 0);
+    paint(slide);
     return html("div", { class: "gl-slider", title: name }, html("code", {}, short(name, 12)), slide, typed);
   }
 
@@ -84,6 +87,7 @@ function sliders(shown, wish) {
     for (const node of root.querySelectorAll("input")) {
       const value = String(shown.weights.get(Number(node.dataset.at)) ?? 0);
       if (node.type === "range" || !focused(node)) node.value = value;
+      if (node.type === "range") paint(node);
     }
   }
 
@@ -111,6 +115,17 @@ function sliders(shown, wish) {
       root.hidden = caption.hidden = shown.trial;
     },
   };
+}
+
+/**
+ * Fill a slider from its middle, where 0 is, to its value: at 0 it is empty.
+ * @param {HTMLInputElement} slide
+ */
+function paint(slide) {
+  const at = 50 * (1 + Number(slide.value));
+  slide.style.setProperty("--gl-from", `${Math.min(50, at)}%`);
+  slide.style.setProperty("--gl-to", `${Math.max(50, at)}%`);
+  slide.classList.toggle("gl-empty", at === 50);
 }
 
 /**

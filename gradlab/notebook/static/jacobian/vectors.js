@@ -1,10 +1,10 @@
-// The vectors of a sweep: the weights v (or u) as boxes, the result vᵀJ (or Ju) as numbers with their names, what it is in
-// words, and the code that computes the same by hand.
+// The vectors of a sweep: the weights v (or u) as boxes, which lines of J they weight, the result vᵀJ (or Ju) as numbers with
+// their names, what it is in words, and equivalent code. The room of the numbers is kept before there are any.
 
 import { SUPPRESS, html } from "../kit/dom.js";
 import { grouped, number, short, weight } from "../kit/format.js";
 import { clamp } from "../kit/ranges.js";
-import { NUMBERS, meaning, weightsText } from "./words.js";
+import { NUMBERS, meaning, weighting } from "./words.js";
 
 /** @import { Shown } from "./shown.js" */
 
@@ -15,11 +15,21 @@ const SOME = 9; // of more
 function vectors(shown) {
   const boxes = html("span", { class: "gl-vector", role: "img" }),
     numbers = html("div", { class: "gl-numbers", role: "list" }),
-    said = html("span", { class: "gl-dim" });
+    said = html("div", { class: "gl-dim gl-meaning" }),
+    applied = html("code"),
+    weighted = html("span"),
+    arrives = html("div", { class: "gl-dim gl-weighting" }, applied, " ", weighted);
   const weightsName = html("span", { class: "gl-accent" }, "v"),
     productName = html("span", { class: "gl-accent" }, "vᵀJ");
-  const root = html("div", { class: "gl-vectors" }, weightsName, boxes, productName, html("div", {}, numbers, said));
-  const code = html("pre", { tabindex: "0", "aria-label": "code that does the same by hand", [SUPPRESS]: "true" });
+  const root = html(
+    "div",
+    { class: "gl-vectors" },
+    weightsName,
+    html("div", {}, boxes, arrives),
+    productName,
+    html("div", {}, numbers, said),
+  );
+  const code = html("pre", { tabindex: "0", "aria-label": "equivalent code", [SUPPRESS]: "true" });
 
   function fillBoxes() {
     const { weights, many, frame } = shown,
@@ -33,16 +43,35 @@ function vectors(shown) {
       boxes.append(html("i", { class: value ? "gl-on" : "", title: `weight of ${shown.name(i)}` }, weight(value)));
     }
     if (to < many) boxes.append(` … (${grouped(many)})`);
-    boxes.setAttribute("aria-label", weightsText(shown));
+    boxes.setAttribute("aria-label", `${shown.letter} ${weighting(shown)}`);
   }
 
   /**
-   * @param {number} value
-   * @param {number} k its place in the result
+   * @param {number} i an element of the result
+   * @param {number} [value] undefined: not computed yet
    */
-  function numberBox(value, k) {
-    const name = shown.elementName(shown.frame.start + k);
-    return html("span", { role: "listitem", title: `${name}: ${value}` }, html("small", {}, short(name, 11)), number(value));
+  function numberBox(i, value) {
+    const name = shown.elementName(i),
+      text = value === undefined ? "·" : number(value);
+    return html(
+      "span",
+      { role: "listitem", title: `${name}: ${value ?? "not computed yet"}` },
+      html("small", {}, short(name, 11)),
+      text,
+    );
+  }
+
+  function fillNumbers() {
+    const { result = new Float64Array(), places = new Int32Array() } = shown.frame,
+      room = Math.min(NUMBERS, shown.length),
+      list = Array.from({ length: room }, (_, k) =>
+        !result.length
+          ? numberBox(k)
+          : k < result.length
+            ? numberBox(places[k], result[k])
+            : html("span", { class: "gl-room" }, html("small", {}, "·"), "·"),
+      );
+    numbers.replaceChildren(...list);
   }
 
   return {
@@ -53,7 +82,9 @@ function vectors(shown) {
       weightsName.textContent = shown.letter;
       productName.textContent = shown.product;
       fillBoxes();
-      numbers.replaceChildren(...Array.from((shown.frame.result ?? []).slice(0, NUMBERS), numberBox));
+      fillNumbers();
+      applied.textContent = shown.across ? "" : shown.about.backward;
+      weighted.textContent = shown.across ? `u ${weighting(shown)}` : weighting(shown);
       said.textContent = meaning(shown);
       code.textContent = shown.frame.code;
     },

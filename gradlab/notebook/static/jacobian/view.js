@@ -22,6 +22,7 @@ import { graphText, headline, spokenText, titleText } from "./words.js";
 /** @import { Answer, Model } from "../kit/kernel.js" */
 /** @import { Ask } from "./controls.js" */
 
+const WIDE = 420; // px of a graph that gets the width below all else
 const ENDED = "This view was closed and its graph let go. Run the cell again.";
 
 /**
@@ -31,11 +32,11 @@ const ENDED = "This view was closed and its graph let go. Run the cell again.";
 function render({ model, el }) {
   const shown = new Shown(model.get("about")),
     { about } = shown;
-  const sentence = html("span", { class: "gl-dim" }),
-    waiting = html("span", { class: "gl-dim", role: "status" }),
+  const sentence = html("span", { class: "gl-dim gl-sentence" }),
+    waiting = html("span", { class: "gl-dim gl-waiting", role: "status" }),
     spoken = html("span", { class: "gl-spoken", role: "status" }),
     problem = html("p", { class: "gl-error", role: "alert", hidden: "" });
-  const title = html("b", {}, ...list(about.outputs), " by ", ...list(about.inputs));
+  const title = html("b", {}, ...list(about.outputs), " with respect to ", ...list(about.inputs));
 
   const kernel = new Kernel(model, {
     busy(on) {
@@ -103,12 +104,12 @@ function render({ model, el }) {
   const side = html(
     "div",
     { class: "gl-side" },
-    html("div", { class: "gl-buttons" }, ...buttons.nodes, colours.toggle, waiting),
+    html("div", { class: "gl-buttons" }, ...buttons.nodes, colours.toggle),
     problem,
-    axes.root,
+    ...axes.nodes,
     vector.root,
     forgotten.happened,
-    html("div", { class: "gl-caption" }, "the same by hand"),
+    html("div", { class: "gl-caption" }, "Equivalent code"),
     vector.code,
     weights.caption,
     weights.root,
@@ -119,7 +120,7 @@ function render({ model, el }) {
   const root = html(
     "div",
     { class: "gl-view gl-jacobian", role: "group", "data-by": "rows", "aria-label": titleText(shown) },
-    html("div", { class: "gl-head" }, title, " ", sentence),
+    html("div", { class: "gl-head" }, title, " ", sentence, waiting),
     html("div", { class: "gl-body" }, left, side, ...(picture ? [picture.root] : [])),
   );
   root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has shortcuts of its own
@@ -161,7 +162,12 @@ function render({ model, el }) {
       said = html("div", { class: "gl-caption" });
     const scroll = { class: "gl-scroll", tabindex: "0", role: "group", "aria-label": "the graph", [SUPPRESS]: "true" };
     return {
-      root: html("div", { class: "gl-graph" }, said, html("div", scroll, drawing.root)),
+      root: html(
+        "div",
+        { class: figure.width > WIDE ? "gl-graph gl-wide" : "gl-graph" },
+        said,
+        html("div", scroll, drawing.root),
+      ),
       update() {
         drawing.light(shown.frame.lit, shown.frame.litEdges, shown.across ? "the tangent" : "the cotangent");
         said.textContent = graphText(shown);

@@ -8,10 +8,10 @@ import { binRange, rangeText } from "../kit/ranges.js";
 /** @import { Cell } from "../kit/grid.js" */
 /** @import { By, Shown } from "./shown.js" */
 
-const NUMBERS = 12; // of the result written out
+const NUMBERS = 12; // of a result written out at most, as explore.lab has it
 const TERMS = 6; // of a mix written out
-const WEIGHTS = 12; // of v or u read out
 const SPOKEN = 8; // numbers of a line read out
+const ENTERED = 4; // elements that v enters at, named above the graph
 
 /** How a line is computed. @param {By} by */
 function sweepName(by) {
@@ -20,61 +20,68 @@ function sweepName(by) {
 
 /** The view's name. @param {Shown} shown */
 function titleText({ about }) {
-  return `Jacobian of ${names(about.outputs)} by ${names(about.inputs)}`;
+  return `Jacobian of ${names(about.outputs)} with respect to ${names(about.inputs)}`;
 }
 
-/** Beside the title: which line this is, and what it cost. @param {Shown} shown */
+/** Beside the title: which line this is, what it cost, and how much is known. @param {Shown} shown */
 function headline(shown) {
   const { frame, line, trial } = shown,
     { at, by, filled, of: all, sweeps } = frame,
-    result = frame.result ?? [],
+    mixed = (frame.result ?? []).length > 0,
     sweep = sweepName(by);
-  const every = filled === all && !trial ? "all is known" : `${grouped(filled)} of ${plural(all, line)}`;
-  if (frame.ask === "fill") return `— ${every} · ${sweeps ? `${plural(sweeps, "sweep")} by the plan` : "no sweep"}`;
+  const known =
+    filled === all ? `all ${by} known` : filled ? `${grouped(filled)} of ${plural(all, line)} known` : `no ${line} yet`;
+  if (frame.ask === "fill") return `${known} · ${sweeps ? `${plural(sweeps, "sweep")} by the plan` : "no sweep"}`;
+  if (at < 0 && !mixed) return `${known} · ${filled === all ? "no sweep is needed" : `one ${sweep} a ${line}`}`;
   const cost = sweeps === 1 ? `one ${sweep}` : sweeps ? plural(sweeps, "sweep") : "from what is known already";
-  const how = trial
-    ? "on tensors of its own"
-    : result.length
-      ? cost
-      : filled === all
-        ? "no sweep is needed"
-        : `one ${sweep} a ${line}`;
-  const elsewhere = result.length ? `a mix of ${by}` : filled ? every : `no ${line} yet`;
-  const where = at >= 0 ? `${line} ${grouped(at + 1)} of ${grouped(all)}` : elsewhere;
-  return `— ${where} · ${how}${at >= 0 && filled === all && !trial ? ` · all ${by} known` : ""}`;
+  return `${at >= 0 ? shown.title(at) : `a mix of ${by}`} · ${trial ? "in a .grad of its own" : cost} · ${known}`;
+}
+
+/** What a v (or u) does: which lines of J it weights. @param {Shown} shown */
+function weighting(shown) {
+  const { weights, line } = shown,
+    parts = [...weights].map(([i, w]) => `${shown.title(i)} by ${weight(w)}`);
+  if (!parts.length) return `weights each ${line} of J by an element of ${shown.letter}`;
+  const more = parts.length - TERMS;
+  if (more > 0) return `weights ${parts.slice(0, TERMS).join(", ")} and ${plural(more, `more ${line}`)}`;
+  const said = parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}` : parts[0];
+  return `weights ${said}${shown.many > parts.length ? ", the others by 0" : ""}`;
 }
 
 /** What the numbers of the result are. @param {Shown} shown */
 function meaning(shown) {
-  const { frame, line, weights } = shown,
-    { at, trial } = frame,
-    result = frame.result ?? [];
-  if (!result.length) return "nothing yet: step, click the map, or move a slider";
+  const { frame, product, weights, line } = shown,
+    { at, trial } = frame;
+  if (!frame.result?.length || (shown.trial && !trial)) return "nothing yet: step, click the map, or move a slider";
   const unused = frame.unused.length ? `. ${frame.unused.join(", ")}: not used by the output, so zero.` : "";
-  if (shown.trial) return `= ${trial}${trial.includes("+") ? `, and not row ${shown.name(at)}` : ""}${unused}`;
-  const length = grouped(shown.length),
-    from = frame.start ? `${NUMBERS} of ${length} from ${shown.elementName(frame.start)}` : `the first ${NUMBERS} of ${length}`,
-    rest = (shown.length > NUMBERS ? `, ${from}` : "") + unused;
-  if (at >= 0) return `= ${line} ${shown.name(at)}${rest}`;
-  if (!weights.size) return `= 0${rest}`;
+  if (shown.trial) return `${product} = ${trial}${trial.includes("+") ? `, and not ${shown.title(at)}` : ""}${unused}`;
+  const rest = partText(shown) + unused;
+  if (at >= 0) return `${product} = ${shown.title(at)}${rest}`;
+  if (!weights.size) return `${product} = 0${rest}`;
   const terms = [...weights].map(
-    ([i, w], k) => `${w < 0 ? "−" : k ? "+ " : ""}${weight(Math.abs(w))} · ${line} ${shown.name(i)}`,
+    ([i, w], k) => `${w < 0 ? (k ? "− " : "−") : k ? "+ " : ""}${weight(Math.abs(w))} · ${line} ${shown.name(i)}`,
   );
-  return `= ${terms.slice(0, TERMS).join(" ")}${terms.length > TERMS ? " + …" : ""}${rest}`;
+  return `${product} = ${terms.slice(0, TERMS).join(" ")}${terms.length > TERMS ? " + …" : ""}${rest}`;
 }
 
-/** v or u for a screen reader. @param {Shown} shown */
-function weightsText(shown) {
-  const some = [...shown.weights].slice(0, WEIGHTS).map(([i, value]) => `${weight(value)} at ${shown.name(i)}`);
-  return some.length ? `${shown.letter} is ${some.join(", ")}, elsewhere 0` : `${shown.letter} is 0 everywhere`;
+/** Of which part of a long result the numbers are. @param {Shown} shown */
+function partText(shown) {
+  const { frame, length } = shown,
+    places = frame.places ?? [],
+    all = grouped(length);
+  if (length <= places.length) return "";
+  if (!frame.nonzero) return `; all ${all} are zero`;
+  if (places.length >= frame.nonzero)
+    return `; ${grouped(frame.nonzero)} of ${all} ${frame.nonzero === 1 ? "is" : "are"} not zero`;
+  return `; ${places.length} of the ${grouped(frame.nonzero)} that are not zero, from ${shown.elementName(places[0])}`;
 }
 
 /** What is read out after a step. @param {Shown} shown */
 function spokenText(shown) {
-  const { at, filled, of: all, result, happened } = shown.frame;
+  const { at, filled, of: all, result = [], happened, places = [] } = shown.frame;
   if (at < 0) return happened;
-  const numbers = Array.from((result ?? []).slice(0, SPOKEN), number);
-  return `${shown.line} ${shown.name(at)}, ${filled} of ${all} filled: ${numbers.join(", ")}`;
+  const numbers = Array.from(places.slice(0, SPOKEN), (i, k) => `${shown.elementName(i)} ${number(result[k])}`);
+  return `${shown.title(at)}, ${filled} of ${all} known: ${numbers.join(", ")}`;
 }
 
 /** The heat map's name. @param {Shown} shown */
@@ -114,11 +121,11 @@ function inView(shown) {
 
 /** Which part of the matrix is shown, and what a cell stands for. @param {Shown} shown */
 function windowText(shown) {
-  const { frame, about } = shown,
+  const { frame, about, rowLabel, columnLabel } = shown,
     [top, bottom, left, right] = frame.window,
     sides = [(bottom - top) / frame.rowBins.length, (right - left) / frame.columnBins.length];
   const extent = isPart(shown)
-    ? `rows ${top}–${bottom - 1}, columns ${left}–${right - 1}`
+    ? `rows ${rangeText(rowLabel, [top, bottom])}, columns ${rangeText(columnLabel, [left, right])}`
     : `${grouped(about.rows)} × ${grouped(about.columns)}`;
   const block = sides.some((side) => side > 1) ? `, each cell the largest of ${sides.map(Math.ceil).join(" × ")}` : "";
   return extent + block;
@@ -151,11 +158,37 @@ function cellText(shown, { i, j }) {
   return `${what}: ${finite}${also ? `, also ${also}` : ""}`;
 }
 
-/** Above the graph: what is lit in it. @param {Shown} shown */
-function graphText({ about, frame, across }) {
-  const reached = about.forward ? "what the tangent u reaches" : "what is computed from the inputs that u moves";
-  const path = !frame.lit.length ? "the graph" : across ? reached : "where the cotangent of v arrives";
-  return path + (about.graph?.folded ? `, ${about.graph.folded} nodes folded` : "");
+/** Above the graph: where v (or u) enters, and what it reaches there. @param {Shown} shown */
+function graphText(shown) {
+  const { about, frame, across, weights } = shown,
+    folded = about.graph?.folded ? `, ${about.graph.folded} nodes folded` : "";
+  if (!frame.lit.length) return `the graph${folded}`;
+  const entered = [...weights.keys()],
+    named = entered.slice(0, ENTERED).map((i) => shown.name(i)),
+    from = named.join(", ") + (entered.length > ENTERED ? ", …" : ""),
+    ends = frame.lit.map((k) => about.graph?.nodes[k]).filter((node) => node?.kind === (across ? "output" : "leaf")),
+    to = ends.map((node) => node?.label).join(", ");
+  if (across)
+    return `where u arrives: from ${from} ${to ? `on to ${to}` : "no further"}${about.forward ? "" : ", at most"}${folded}`;
+  return `where v arrives: from ${from} ${to ? `back to ${to}` : "no further"}${folded}`;
+}
+
+/**
+ * Which lines the box can go to.
+ * @param {Shown} shown
+ */
+function linesText(shown) {
+  return `${shown.name(0)} to ${shown.name(shown.many - 1)}`;
+}
+
+/**
+ * What is said of a text that names no line.
+ * @param {Shown} shown
+ * @param {string} text
+ */
+function refusalText(shown, text) {
+  const last = shown.many - 1;
+  return `There is no ${shown.line} ${short(text, 24)}: ${shown.frame.by} go from 0 (${shown.name(0)}) to ${last} (${shown.name(last)}).`;
 }
 
 /**
@@ -172,8 +205,10 @@ export {
   sweepName,
   titleText,
   headline,
+  weighting,
   meaning,
-  weightsText,
+  linesText,
+  refusalText,
   spokenText,
   mapText,
   anyKnown,

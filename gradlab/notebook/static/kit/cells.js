@@ -1,7 +1,7 @@
 // What is known of a cell that stands for many entries: the least and the greatest finite one, and which others are among them.
 // The Python half is explore/cells.py.
 
-const KNOWN = 1, // the bits of a cell's flags
+const KNOWN = 1, // the bits of the flags of a cell
   NAN = 2,
   PLUS = 4,
   MINUS = 8;

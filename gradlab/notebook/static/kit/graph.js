@@ -1,4 +1,4 @@
-// The drawing of a graph as Python laid it out (explore/painting.figure), as SVG whose nodes and edges can be lit.
+// The drawing of a graph as Python laid it out (explore/graph/painting.figure), as SVG whose nodes and edges can be lit.
 //
 // Boxes and routes come with their places, so nothing is measured here. Leaves and outputs are pills, operations boxes; a node
 // that stands for several has a second sheet behind it; a name and a shape hang on the lower edge as a tag.
@@ -23,8 +23,8 @@ import { clamp } from "./ranges.js";
 /** @typedef {{ path: string, title: string, source: number, target: number }} GraphEdge */
 /** @typedef {{ width: number, height: number, tall: number, folded: number, nodes: GraphNode[], edges: GraphEdge[] }} Figure */
 
-const HIGH = 440; // px; a higher drawing is shrunk, though not below SMALLEST of its size
-const SMALLEST = 0.62;
+const HIGH = 440; // px; a higher drawing is shrunk, though not below SMALLEST of its size, where its letters can still be read
+const SMALLEST = 0.95;
 
 /** @param {Figure} figure */
 function graph(figure) {

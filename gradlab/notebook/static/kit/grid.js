@@ -1,12 +1,13 @@
 // Where everything of a heat map stands: cells, labels, the gaps between the parts of the columns, and the strip beside or below.
 // Arithmetic alone, from a matrix and the room that there is; `heatmap.js` draws by it and asks it what lies under the pointer.
 //
-// Cells are as large as the room allows, between a pixel's fraction and 30 px, and not far from square. Labels that would run
-// into one another are left out at a round pitch (2, 5, 10, …), or stand upright where the columns are wide enough for that.
+// Cells are as large as the room allows, between a pixel's fraction and 30 px, and not far from square; up to 8 × 8 entries are
+// wide enough for their numbers. Labels that would run into one another are left out but for round elements, which stand where
+// they are in a cell of many, or upright where the columns are wide enough for that.
 
-import { partOf } from "./arrays.js";
+import { partOf, roundElements } from "./arrays.js";
 import { short } from "./format.js";
-import { clamp } from "./ranges.js";
+import { binOf, clamp } from "./ranges.js";
 
 /** @import { Part } from "./arrays.js" */
 
@@ -28,9 +29,10 @@ import { clamp } from "./ranges.js";
 /** @typedef {{ low: Float64Array, high: Float64Array, flags: Uint8Array }} Strip */
 
 /**
- * What rows and columns are called; `parts` are the arrays that the columns belong to.
- * @typedef {{ row: (i: number) => string, column: (j: number) => string, parts: Part[] }} Labels
+ * What rows and columns are called; `rows` and `parts` are the arrays that the rows and the columns belong to.
+ * @typedef {{ row: (i: number) => string, column: (j: number) => string, rows: Part[], parts: Part[] }} Labels
  */
+/** @typedef {{ at: number, name: string }} Tick a label and where its middle is, px */
 
 /** @typedef {ReturnType<typeof measure>} Grid */
 /** @typedef {{ i: number, j: number }} Cell row and column of cells; −1: the strip */
@@ -38,7 +40,8 @@ import { clamp } from "./ranges.js";
 const SIDE = 380; // px of a large map
 const LARGEST = 30; // px of a cell
 const LETTER = 6.3; // px of a character of a label, about
-const PITCHES = [1, 2, 5, 10, 20, 50, 100];
+const NUMBERED = 8; // up to so many cells a side have their number in them
+const WITH_NUMBER = 50; // px of such a cell: six characters
 
 /**
  * @param {Matrix} matrix
@@ -49,25 +52,27 @@ function measure(matrix, room, labels) {
   const m = matrix.rowBins.length,
     n = matrix.columnBins.length,
     { across } = matrix;
-  /** @param {number} i */
-  const rowName = (i) => short(labels.row(matrix.rowBins[i]), 14);
-  /** @param {number} j */
-  const columnName = (j) => short(labels.column(matrix.columnBins[j]), 14);
-  const rowWidth = widest(rowName, m, 5),
-    columnWidth = widest(columnName, n, 3),
+  const [first, end, from, to] = matrix.window,
+    single = end - first === m && to - from === n,
+    numbered = single && m <= NUMBERED && n <= NUMBERED;
+  /** @param {number} i an element */
+  const rowName = (i) => short(labels.row(i), 14);
+  /** @param {number} j an element */
+  const columnName = (j) => short(labels.column(j), 14);
+  const rowWidth = widest(rowName, matrix.rowBins, 5),
+    columnWidth = widest(columnName, matrix.columnBins, 3),
     left = rowWidth + 10;
   const parts = Array.from(matrix.columnBins, (j) => partOf(labels.parts, j)),
     gaps = n ? parts[n - 1] - parts[0] : 0,
     between = gaps && gaps < 20 ? 10 : 0;
-  const spare = clamp(room - left - between * gaps - (across ? 46 : 4), 90, SIDE);
+  const spare = clamp(room - left - between * gaps - (across ? 56 : 4), 90, SIDE);
   let high = Math.min(LARGEST, SIDE / m),
     wide = Math.min(LARGEST, spare / n);
   high = Math.min(high, Math.max(14, 3 * wide));
-  wide = Math.min(wide, Math.max(14, 3 * high));
+  wide = numbered ? Math.min(WITH_NUMBER, spare / n) : Math.min(wide, Math.max(14, 3 * high));
   const gap = Math.min(high, wide) >= 12 ? 2 : Math.min(high, wide) > 6 ? 1 : 0;
-  const upright = pitch(columnWidth + 4, wide, n) > 2 && wide >= 13,
-    columnStep = upright ? 1 : pitch(columnWidth + 4, wide, n),
-    rowStep = pitch(13, high, m);
+  const apart = (n * wide) / Math.max(1, to - from), // px from an element to the next
+    upright = single && (columnWidth + 4) / wide > 2 && wide >= 13;
   const named = between > 0 || labels.parts.length > 1,
     top = (named ? 16 : 0) + (upright ? columnWidth + 10 : 20);
   /** @param {number} j */
@@ -76,34 +81,49 @@ function measure(matrix, room, labels) {
   const y = (i) => top + i * high;
   const right = n ? x(n - 1) + wide : left,
     bottom = y(m),
-    thick = clamp(across ? wide : high, 10, 30); // of the strip
+    thick = across && numbered ? WITH_NUMBER : clamp(across ? wide : high, 10, 30); // of the strip
+  const columnTicks = roundElements(labels.parts, from, n ? to : from, upright ? 1 : (columnWidth + 4) / apart).map((j) =>
+      tick(matrix.columnBins, to, j, columnName(j), x, wide, gap),
+    ),
+    rowTicks = roundElements(labels.rows, first, m ? end : first, (13 * Math.max(1, end - first)) / (m * high)).map((i) =>
+      tick(matrix.rowBins, end, i, rowName(i), y, high, gap),
+    );
+  const last = columnTicks[columnTicks.length - 1];
   const width = Math.max(
     across ? right + 12 + Math.max(thick, 22) : right + 4,
-    upright || !n ? 0 : x(Math.floor((n - 1) / columnStep) * columnStep) + (wide + columnWidth) / 2,
+    upright || !last ? 0 : Math.min(last.at + (last.name.length * LETTER) / 2, right + 24),
   );
   const height = across ? bottom + 4 : bottom + 12 + thick + 4;
   const [stripX, stripY] = [right + 12, bottom + 12];
-  const cells = { m, n, x, y, high, wide, gap, left, top, right, bottom, across };
-  return { ...cells, width, height, thick, stripX, stripY, parts, named, upright, rowStep, columnStep, rowName, columnName };
+  const cells = { m, n, x, y, high, wide, gap, left, top, right, bottom, across, numbered };
+  return { ...cells, width, height, thick, stripX, stripY, parts, named, upright, rowTicks, columnTicks };
 }
 
 /**
- * @param {(k: number) => string} name
- * @param {number} count
+ * The label of an element: in the middle of its cell, or where it begins in a cell of many.
+ * @param {ArrayLike<number>} bins
+ * @param {number} end of the last
+ * @param {number} element
+ * @param {string} name
+ * @param {(k: number) => number} start of a cell, px
+ * @param {number} length of a cell, px
+ * @param {number} gap
+ * @returns {Tick}
+ */
+function tick(bins, end, element, name, start, length, gap) {
+  const k = binOf(bins, element),
+    count = (k + 1 < bins.length ? bins[k + 1] : end) - bins[k];
+  return { at: start(k) + (count === 1 ? (length - gap) / 2 : ((element - bins[k]) / count) * length), name };
+}
+
+/**
+ * The width of the longest of some labels, px.
+ * @param {(element: number) => string} name
+ * @param {ArrayLike<number>} bins
  * @param {number} least characters
  */
-function widest(name, count, least) {
-  return LETTER * Math.max(least, ...Array.from({ length: count }, (_, k) => name(k).length));
-}
-
-/**
- * Every how many of `count` lines, `apart` px from one another, there is room for a label that needs `need` px.
- * @param {number} need
- * @param {number} apart
- * @param {number} count
- */
-function pitch(need, apart, count) {
-  return PITCHES.find((step) => step >= count || need <= step * apart) ?? count;
+function widest(name, bins, least) {
+  return LETTER * Math.max(least, ...Array.from(bins, (element) => name(element).length));
 }
 
 /**

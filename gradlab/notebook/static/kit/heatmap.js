@@ -3,20 +3,22 @@
 //
 // A cell that is not known is a dashed frame, or nothing where it is small; NaN is grey with a cross, an infinity has the
 // colour of the end of the scale and a plus or minus. Edges are rounded to device pixels, so that cells neither blur nor overlap.
+// Few cells have their number in them, in the ink that can be read on each.
 
-import { MANY, UNDEFINED, classColour, classInk, diverging } from "./colours.js";
+import { MANY, UNDEFINED, classColour, classInk, css, diverging, inkOn } from "./colours.js";
 import { KNOWN, worth } from "./cells.js";
 import { SUPPRESS, html, svg } from "./dom.js";
 import { boundOf, cellAt, measure } from "./grid.js";
 import { binOf } from "./ranges.js";
-import { short } from "./format.js";
+import { brief, short } from "./format.js";
 
-/** @import { Anchors } from "./colours.js" */
-/** @import { Grid, Labels, Matrix } from "./grid.js" */
+/** @import { Anchors, RGB } from "./colours.js" */
+/** @import { Grid, Labels, Matrix, Tick } from "./grid.js" */
 /** @typedef {{ x: number, y: number }} Place px, in the map */
 
 const FRAME = "#7f8a99"; // of a cell that is not known
 const EDGE = "rgba(127,138,153,.45)"; // of a cell with a gap to the next
+const DIGIT = 6.2; // px of a character of a number in a cell, about
 const ABSENT = "rgba(127,138,153,.10)"; // of a cell that is in no class
 
 /**
@@ -70,9 +72,19 @@ function heatmap(anchors, labels) {
       root.style.height = `${g.height}px`;
       const pen = canvas.getContext("2d");
       if (!pen) return; // a page that has run out of canvases
-      const cell = painter(pen, scale, g.gap, (value) =>
-        colour(Number.isFinite(value) ? (bound ? value / bound : 0) : Math.sign(value)),
-      );
+      /** @param {number} value @returns {RGB} */
+      const ground = (value) =>
+        Number.isNaN(value) ? UNDEFINED : colour(Number.isFinite(value) ? (bound ? value / bound : 0) : Math.sign(value));
+      const paint = painter(pen, scale, g.gap, (value) => css(ground(value)));
+      /** @type {Painter} */
+      const cell = (x, y, w, h, low, high, flags) => {
+        paint(x, y, w, h, low, high, flags);
+        const value = worth(low, high, flags),
+          text = g.numbered && flags & KNOWN && Number.isFinite(value) ? brief(value) : "";
+        if (!text || text.length * DIGIT > w) return;
+        const middle = { x: x + w / 2, y: y + h / 2 + 3.6, "text-anchor": "middle" };
+        over.append(svg("text", { ...middle, class: "gl-digits", style: `fill:${css(inkOn(ground(value)))}` }, text));
+      };
       if (classes) drawClasses(pen, scale, g, classes, over);
       else drawCells(cell, g, matrix);
       drawStrip(cell, g, matrix);
@@ -136,12 +148,7 @@ function heatmap(anchors, labels) {
  */
 function painter(pen, scale, gap, colour) {
   return (x0, y0, w, h, low, high, flags) => {
-    const ax = Math.round(x0 * scale),
-      ay = Math.round(y0 * scale),
-      bx = Math.round((x0 + w) * scale),
-      by = Math.round((y0 + h) * scale);
-    const width = Math.max(1, bx - ax),
-      height = Math.max(1, by - ay);
+    const [ax, ay, width, height] = pixels(scale, x0, y0, w, h);
     if (!(flags & KNOWN)) {
       if (Math.min(w, h) < 7) return;
       pen.setLineDash([2 * scale, 2 * scale]);
@@ -151,7 +158,7 @@ function painter(pen, scale, gap, colour) {
       return;
     }
     const value = worth(low, high, flags);
-    pen.fillStyle = Number.isNaN(value) ? UNDEFINED : colour(value);
+    pen.fillStyle = colour(value);
     pen.fillRect(ax, ay, width, height);
     if (gap) {
       pen.setLineDash([]);
@@ -163,8 +170,22 @@ function painter(pen, scale, gap, colour) {
     pen.setLineDash([]);
     pen.lineWidth = Math.max(1, Math.min(2, w / 5)) * scale;
     pen.strokeStyle = value === -Infinity ? "#fff" : "#282c34";
-    drawSign(pen, value, (ax + bx) / 2, (ay + by) / 2, Math.max(1.2, Math.min(w, h) * 0.26) * scale);
+    drawSign(pen, value, ax + width / 2, ay + height / 2, Math.max(1.2, Math.min(w, h) * 0.26) * scale);
   };
+}
+
+/**
+ * A rectangle in whole device pixels, at least one a side.
+ * @param {number} scale
+ * @param {number} x
+ * @param {number} y
+ * @param {number} w
+ * @param {number} h
+ * @returns {[number, number, number, number]}
+ */
+function pixels(scale, x, y, w, h) {
+  const [ax, ay] = [Math.round(x * scale), Math.round(y * scale)];
+  return [ax, ay, Math.max(1, Math.round((x + w) * scale) - ax), Math.max(1, Math.round((y + h) * scale) - ay)];
 }
 
 /**
@@ -233,11 +254,7 @@ function drawClasses(pen, scale, { m, n, x, y, wide, high, gap }, classes, over)
       const which = classes[i * n + j];
       if (which === -1 && !gap) continue;
       pen.fillStyle = which === -1 ? ABSENT : which === -2 ? MANY : classColour(which);
-      const ax = Math.round(x(j) * scale),
-        ay = Math.round(y(i) * scale),
-        bx = Math.round((x(j) + wide - gap) * scale),
-        by = Math.round((y(i) + high - gap) * scale);
-      pen.fillRect(ax, ay, Math.max(1, bx - ax), Math.max(1, by - ay));
+      pen.fillRect(...pixels(scale, x(j), y(i), wide - gap, high - gap));
       if (which < 0 || Math.min(wide, high) < 14) continue;
       const middle = { x: x(j) + (wide - gap) / 2, y: y(i) + (high - gap) / 2 + 4, "text-anchor": "middle" };
       over.append(svg("text", { ...middle, class: "gl-group", style: `fill:${classInk(which)}` }, String(which)));
@@ -251,12 +268,19 @@ function drawClasses(pen, scale, { m, n, x, y, wide, high, gap }, classes, over)
  * @param {Labels} labels
  */
 function drawLabels(over, g, { strip, stripName }, { parts }) {
-  const { m, n, x, y, high, wide, gap, left, top, right, bottom, across } = g;
+  const { m, n, x, high, wide, left, top, right, bottom, across } = g;
   /** @type {(place: Record<string, string | number>, text: string) => void} */
   const write = (place, text) => over.append(svg("text", place, text));
-  for (let j = 0; j < n; j += g.columnStep) write(columnPlace(g, j), g.columnName(j));
-  for (let i = 0; i < m; i += g.rowStep)
-    write({ x: left - 7, y: y(i) + (g.rowStep > 1 ? 4 : (high - gap) / 2 + 3.7), "text-anchor": "end" }, g.rowName(i));
+  let free = -Infinity; // where the last label above the columns ends
+  for (const tick of g.columnTicks) {
+    const place = columnPlace(g, tick),
+      half = tick.name.length * 3.15,
+      start = place["text-anchor"] === "end" ? place.x - 2 * half : place.x - half;
+    if (!g.upright && start < free) continue;
+    write(place, tick.name);
+    free = start + 2 * half + 3;
+  }
+  for (const { at, name } of g.rowTicks) write({ x: left - 7, y: at + 3.7, "text-anchor": "end" }, name);
   if (g.named)
     for (let from = 0; from < n;) {
       const to = g.parts.lastIndexOf(g.parts[from]),
@@ -278,20 +302,16 @@ function drawLabels(over, g, { strip, stripName }, { parts }) {
 }
 
 /**
- * Where the label of column j stands: upright, or above the column unless it would stick out at the right.
+ * Where the label of a column stands: upright, or above the column unless it would stick out at the right.
  * @param {Grid} g
- * @param {number} j
+ * @param {Tick} tick
+ * @returns {{ x: number, y: number, [attribute: string]: string | number }}
  */
-function columnPlace(g, j) {
+function columnPlace(g, { at, name }) {
   const y = g.top - 8;
-  if (g.upright) {
-    const x = g.x(j) + g.wide / 2 + 3;
-    return { x, y, transform: `rotate(-90 ${x} ${y})` };
-  }
-  const end = g.across ? g.stripX - 6 : g.width - 1,
-    middle = g.x(j) + (g.wide - g.gap) / 2;
-  const sticksOut = middle + g.columnName(j).length * 3.15 > end;
-  return sticksOut ? { x: end, y, "text-anchor": "end" } : { x: middle, y, "text-anchor": "middle" };
+  if (g.upright) return { x: at + 3, y, transform: `rotate(-90 ${at + 3} ${y})` };
+  const end = g.across ? g.stripX - 6 : g.width - 1;
+  return at + name.length * 3.15 > end ? { x: end, y, "text-anchor": "end" } : { x: at, y, "text-anchor": "middle" };
 }
 
 /**

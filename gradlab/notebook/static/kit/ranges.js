@@ -3,7 +3,7 @@
 
 /** @typedef {[number, number]} Range */
 
-const LEAST = 8; // elements that remain when one zooms in
+const LEAST = 7; // elements that remain when one zooms in: of an odd number one is in the middle
 
 /**
  * @param {number} value
@@ -23,7 +23,7 @@ function clamp(value, low, high) {
  * @returns {Range}
  */
 function zoomed([from, to], whole, at, factor) {
-  const middle = at >= from && at < to ? at : (from + to) / 2;
+  const middle = at >= from && at < to ? at + 0.5 : (from + to) / 2;
   const length = clamp(Math.round((to - from) * factor), Math.min(LEAST, whole), whole);
   const start = clamp(Math.round(middle - length / 2), 0, whole - length);
   return [start, start + length];
