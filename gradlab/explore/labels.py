@@ -27,13 +27,13 @@ SIGNS = {
 # fmt: on
 REDUCTIONS = ("sum", "mean", "std", "var", "max", "min", "amax", "amin", "prod", "logsumexp")
 
-_BACKWARD = re.compile(r"(?:Backward\d*)+$")
+BACKWARD = re.compile(r"(?:Backward\d*)+$")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def sign(node_name: str) -> str:
     """What a user writes for the operation of a node: "×" for "MulBackward0"."""
-    name = _BACKWARD.sub("", node_name)
+    name = BACKWARD.sub("", node_name)
     if name in SIGNS:
         return SIGNS[name]
     if name == node_name or node_name.endswith("Backward"):  # no digit: the user's own Function

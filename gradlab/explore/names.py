@@ -1,8 +1,8 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
 
-A namespace is searched two steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
-what a model's `named_parameters()` says. Nothing else is looked into: reading attributes of unknown objects may run code, and
-so does `isinstance`. What an object is, is asked of its type.
+A namespace is searched three steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
+what `named_parameters()` of a model says, of one that has a name before one in a list. Nothing else is looked into: reading
+attributes of unknown objects may run code, and so does `isinstance`. What an object is, is asked of its type.
 """
 
 from __future__ import annotations
@@ -37,17 +37,35 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
 
     for name in order:
         add(name, namespace[name])
-    for name in order:
-        for label, value in _held(name, namespace[name]):
-            add(label, value)
+    for held in (_held, _held_deeper):
+        for name in order:
+            for label, value in held(name, namespace[name]):
+                add(label, value)
     return found
 
 
 def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """The items of a container that is bound to a name, or the parameters of a model."""
+    items = items_of(name, value)
+    return _parameters(name, value) if items is None else items
+
+
+def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """The parameters of the models in a container."""
+    return [found for label, item in items_of(name, value) or () for found in _parameters(label, item)]
+
+
+def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
+    """The items of a list, tuple or dictionary as one writes them; None of anything else."""
     if type(value) in (list, tuple):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if type(value) is dict:
         return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if type(key) in (str, int, bool)]
+    return None
+
+
+def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """The parameters of a model; none of anything else."""
     if issubclass(type(value), (type, ModuleType)):
         return []
     try:

@@ -71,7 +71,7 @@ def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tup
         raise ValueError(f"heatmap got blocks of {[size for _, size in blocks]} columns for a matrix of {n}")
     present = _presence(filled, (m, n))
     rows, columns = bins([("", m)], limit), bins(blocks or [("", n)], limit)
-    tall, broad = _ends(m, 12, 8, 3), _ends(n, 8, 5, 2)
+    tall, broad = sampled_rows_and_columns((m, n))
     corners = np.ix_([i for i in tall if i is not None], [j for j in broad if j is not None])
     if present is None and numbers.size > limit * limit and type(numbers) is not np.ndarray:
         cells, truth, sampled = _reduced_there(numbers, rows, columns, corners)
@@ -82,6 +82,11 @@ def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tup
     sample = Sample(tall, broad, numbers[corners], None if everywhere is None else everywhere[corners])
     empty = 0 if everywhere is None else int((~everywhere).sum())
     return Reduced((m, n), rows, columns, cells, shown, empty, extremes(numbers, present), sample)
+
+
+def sampled_rows_and_columns(shape: tuple[int, int]) -> tuple[list[int | None], list[int | None]]:
+    """Which rows and columns of a matrix a text shows; None stands for those left out between."""
+    return _ends(shape[0], 12, 8, 3), _ends(shape[1], 8, 5, 2)
 
 
 def _ends(size: int, whole: int, first: int, last: int) -> list[int | None]:

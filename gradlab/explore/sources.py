@@ -5,6 +5,7 @@ Everything said here about a gradient ("not used") follows from a walk over the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 from gradlab.explore.by_hand import is_code
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.words import Sentence, Span, count, say, shape_text
+
+ROOT = re.compile(r"[.\[]")
 
 
 @dataclass
@@ -52,6 +55,7 @@ def sources_of(
     names: Mapping[str, Any],
     wrt: Mapping[str, Any] | None = None,
     mentioned: Sequence[str] = (),
+    called_then: Mapping[Any, Sequence[str]] | None = None,
 ) -> list[Source]:
     """The tensors to differentiate by, in the order of `wrt` or of their names (a model's parameters as it lists them); those
     without a name last, in the order of the graph.
@@ -65,7 +69,9 @@ def sources_of(
     wrt : mapping of str to Tensor, optional
         What was asked for, non-leaves too. Default: all leaves of the graph.
     mentioned : sequence of str
-        Names of leaves that belong into the table even if the graph does not lead to them.
+        Names of leaves, or of what holds leaves, that belong into the table even if the graph does not lead to them.
+    called_then : mapping of node to sequence of str, optional
+        The names that leaves had when they were seen: a function's own may be gone.
     """
     nodes = reachable(library, roots)
     if wrt is not None:
@@ -77,20 +83,23 @@ def sources_of(
         leaf = library.variable(node)
         if leaf is None:
             continue
-        name = called.get(id(leaf))
+        name = next(iter((called_then or {}).get(node, ())), None) or called.get(id(leaf))
         if name is None:
             unnamed += 1
             name = f"(unnamed {unnamed})"
         found.append(Source(name, leaf, is_code(name), used=True, wanted=True))
+    listed = {id(source.tensor) for source in found}
+    models = {ROOT.split(source.name, maxsplit=1)[0] for source in found if "." in source.name}
+    known = {*mentioned, *models}
+    for name, tensor in names.items():
+        if id(tensor) in listed or library_of(tensor) is not library or not tensor.is_leaf:
+            continue
+        model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight`, and of `params[0]`
+        wanted = bool(tensor.requires_grad)
+        if (wanted or (model in models and "." in name)) and (name in known or model in known):  # frozen ones of a model too
+            found.append(Source(name, tensor, is_code(name), used=False, wanted=wanted))
     place = {name: i for i, name in enumerate(names)}
     found.sort(key=lambda source: place.get(source.name, len(place)))
-    listed = {id(source.tensor) for source in found}
-    for name in mentioned:
-        tensor = names.get(name)
-        if tensor is None or library_of(tensor) is not library or id(tensor) in listed:
-            continue
-        if tensor.is_leaf and tensor.requires_grad:
-            found.append(Source(name, tensor, named=True, used=False, wanted=True))
     return found
 
 

@@ -75,11 +75,11 @@ def statistics(array: Any) -> Statistics:
 def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
     """The same of several arrays. Of those on a device only the results are read, and the host waits twice in all."""
     spaces = [_namespace(array) for array in arrays]
-    summaries = [[_summary(xp, piece) for piece in _pieces(xp, array)] for xp, array in zip(spaces, arrays, strict=True)]
-    numbers = iter(read([value for summary in summaries for piece in summary for value in piece]))
+    found = [summaries(array) for array in arrays]
+    numbers = iter(read([value for summary in found for piece in summary for value in piece]))
     made = [
-        _joined(tuple(array.shape), np.array([[float(next(numbers)) for _ in piece] for piece in summary]).reshape(-1, 8))
-        for array, summary in zip(arrays, summaries, strict=True)
+        joined(tuple(array.shape), [float(next(numbers)) for piece in summary for _ in piece])
+        for array, summary in zip(arrays, found, strict=True)
     ]
     histograms = [
         [_histogram(xp, piece, s.minimum, s.maximum) for piece in _pieces(xp, array)] if s.finite else []
@@ -90,6 +90,12 @@ def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
         replace(s, bins=tuple(map(int, np.sum([next(counts) for _ in counted], axis=0)))) if counted else s
         for s, counted in zip(made, histograms, strict=True)
     ]
+
+
+def summaries(array: Any) -> list[list[Any]]:
+    """Eight numbers of each piece of an array, where it lies; `joined` makes statistics of them."""
+    xp = _namespace(array)
+    return [_summary(xp, piece) for piece in _pieces(xp, array)]
 
 
 def _summary(xp: Any, piece: Any) -> list[Any]:
@@ -106,21 +112,20 @@ def _summary(xp: Any, piece: Any) -> list[Any]:
     return [*counts, low.min(), high.max(), scale, part.sum(), (part * part).sum()]
 
 
-def _joined(shape: tuple[int, ...], pieces: np.ndarray) -> Statistics:
-    """The statistics without the histogram, from the pieces' summaries of shape (pieces, 8)."""
+def joined(shape: tuple[int, ...], numbers: Sequence[float], bins: tuple[int, ...] = (0,) * BINS) -> Statistics:
+    """The statistics without the histogram, from the summaries of all pieces."""
+    pieces = np.array(numbers, np.float64).reshape(-1, 8)
     size = int(np.prod(shape, dtype=np.int64))
     finite, nans, zeros = (int(pieces[:, k].sum()) for k in range(3))
     if not finite:
         nothing = float("nan")
         norm = nothing if nans else float("inf") if size else 0.0
-        return Statistics(shape, norm, nothing, nothing, nothing, nans, size - nans, 0, (0,) * BINS)
+        return Statistics(shape, norm, nothing, nothing, nothing, nans, size - nans, 0, bins)
     scale = float(pieces[:, 5].max())
     share = pieces[:, 5] / (scale or 1.0)
     total, squares = float((pieces[:, 6] * share).sum()), float((pieces[:, 7] * share * share).sum())
     low, high = float(pieces[:, 3].min()), float(pieces[:, 4].max())
-    return Statistics(
-        shape, scale * sqrt(squares), low, high, scale * (total / finite), nans, size - nans - finite, zeros, (0,) * BINS
-    )
+    return Statistics(shape, scale * sqrt(squares), low, high, scale * (total / finite), nans, size - nans - finite, zeros, bins)
 
 
 def _namespace(array: Any) -> Any:

@@ -2,6 +2,6 @@
 
 from gradlab.explore.libraries.of_gradlab import GRADLAB
 from gradlab.explore.libraries.protocol import Library
-from gradlab.explore.libraries.registry import library_of, register
+from gradlab.explore.libraries.registry import adapters, library_of, register
 
-__all__ = ["GRADLAB", "Library", "library_of", "register"]
+__all__ = ["GRADLAB", "Library", "adapters", "library_of", "register"]

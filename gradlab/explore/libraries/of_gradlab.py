@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 
 from gradlab.autograd import grad
+from gradlab.backend.namespaces import host, read
 from gradlab.core.forward import jvp_sweep
+from gradlab.core.ports import Bundle
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
 from gradlab.creation.data import tensor
 from gradlab.diagnose.autopsy import why_lost
-from gradlab.diagnose.places import mark
-from gradlab.explore.libraries.protocol import Library, See
+from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.libraries.recording_gradlab import OfGradlab
+from gradlab.explore.trace.journal import spaced
+from gradlab.explore.trace.notes import Note
+from gradlab.explore.trace.slopes import sharp, slopes
+from gradlab.explore.trace.values import Value, brief, dtype_name, of_arrays, pending, settled, share
+from gradlab.nn.parameter import Parameter
+
+FIRST = 1024  # elements that are looked at first, where any other than 0 will do
 
 
 class Gradlab(Library):
@@ -27,7 +36,10 @@ class Gradlab(Library):
         return issubclass(type(value), Tensor)  # `isinstance` asks the value, which may be anything of the user's
 
     def array(self, tensor: Any) -> np.ndarray:
-        return np.asarray(tensor.detach().cpu().numpy())
+        return np.asarray(host(tensor.array))
+
+    def own_array(self, tensor: Any) -> Any:
+        return tensor.array
 
     def node(self, tensor: Any) -> Any:
         return tensor.node
@@ -57,8 +69,90 @@ class Gradlab(Library):
     def why_lost(self, tensor: Any) -> str:
         return why_lost(tensor)
 
-    def place(self, node: Any) -> tuple[str, str]:
-        return mark(getattr(node, "site", None))
+    def note(self, node: Any) -> Note | None:
+        note: Note | None = getattr(node, "note", None)
+        return note
+
+    def site(self, node: Any) -> Any:
+        return getattr(node, "site", None)
+
+    def dtype_of(self, node: Any) -> str:
+        return "" if node.dtype == "bundle" else dtype_name(node.dtype)
+
+    def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Value]:
+        return of_arrays([getattr(tensor, "array", tensor) for tensor in tensors], histograms=histograms)
+
+    def summary(self, cotangent: Any) -> Any:
+        if cotangent is None:
+            return None
+        array = getattr(cotangent, "array", cotangent)
+        if type(array) is Bundle:
+            return next((self.summary(part) for part in array.parts if part is not None), None)
+        return (
+            brief(array) if isinstance(array, np.ndarray) else brief(np.asarray(array)) if np.isscalar(array) else pending(array)
+        )
+
+    def settled(self, values: list[Any]) -> list[Any]:
+        return settled(values, read)
+
+    def copied(self, cotangent: Any) -> Any:
+        array = getattr(cotangent, "array", cotangent)
+        return None if type(array) is Bundle else array.copy()
+
+    def bytes_of(self, cotangent: Any) -> int:
+        array = getattr(cotangent, "array", cotangent)
+        return 0 if array is None or type(array) is Bundle else int(array.nbytes)
+
+    def sample(self, tensor: Any) -> np.ndarray | None:
+        array = getattr(tensor, "array", tensor)
+        if type(array) is Bundle or array.dtype.kind != "f":
+            return None
+        part = spaced(array.reshape(-1))
+        return np.array(part if isinstance(part, np.ndarray) else part.get(), np.float64)
+
+    def is_zero(self, tensor: Any) -> bool:
+        flat = tensor.array.reshape(-1)
+        return not (bool(flat[:FIRST].any()) or bool(flat.any()))
+
+    def version(self, tensor: Any) -> int:
+        return int(tensor.storage.version)
+
+    def is_parameter(self, tensor: Any) -> bool:
+        return isinstance(tensor, Parameter)
+
+    def share(self, part: Any, whole: Any) -> Any:
+        array = getattr(whole, "array", whole)
+        return None if type(array) is Bundle else share(part, array)
+
+    def kept_value(self, kept: Any) -> Any:
+        if kept.numbers is not None:
+            return Value(kept.shape, dtype_name(kept.dtype), kept.numbers)
+        array = kept.array() if kept.array is not None else None
+        if array is None or kept.owner.version != kept.version:
+            return None
+        return self.summary(array)
+
+    def made(self, node: Any) -> Any:
+        variable = self.variable(node)
+        if variable is not None:
+            return variable.array
+        note = self.note(node)
+        kept = None if note is None else note.made
+        if kept is None:
+            return None
+        if kept.numbers is not None:
+            return np.array(kept.numbers, kept.dtype).reshape(kept.shape)
+        array = kept.array() if kept.array is not None else None
+        return None if array is None or kept.owner.version != kept.version else array
+
+    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+        return slopes(getattr(g, "array", g), getattr(handed, "array", handed), flat, axis)
+
+    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
+        return sharp(rows, given, axis)
+
+    def recording(self, recorder: Any) -> Recording:
+        return OfGradlab(self, recorder)
 
     def setting(self, node: Any, name: str) -> Any:
         node = getattr(node, "members", (node,))[0]
@@ -95,7 +189,7 @@ class Seeing(Watcher):
 
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """Hand on."""
-        self._see(node, node.edges, cotangents)
+        self._see(node, g, node.edges if node.op is not None else (), cotangents)
 
 
 GRADLAB = Gradlab()

@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.libraries.protocol import Library, See
+from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.trace.journal import spaced
+from gradlab.explore.trace.notes import NOTE, Kept, Note
+from gradlab.explore.trace.values import Value, settled
+
+FIRST = 1024  # elements that are looked at first, where any other than 0 will do
 
 
 class Torch(Library):
@@ -41,6 +46,100 @@ class Torch(Library):
         metadata = getattr(node, "_input_metadata", None)
         return tuple(metadata[0].shape) if metadata else None
 
+    # ---------------------------------------------------------------------------------------- what was seen, see `trace`
+    def note(self, node: Any) -> Note | None:
+        found: Note | None = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
+        return found
+
+    def dtype_of(self, node: Any) -> str:
+        variable = self.variable(node)
+        if variable is not None:
+            return self.dtype_name(variable)
+        metadata = getattr(node, "_input_metadata", None)
+        return str(metadata[0].dtype).rpartition(".")[2] if metadata else ""
+
+    def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Any]:
+        from gradlab.explore.libraries.reducing_torch import reduced
+
+        return self.settled([reduced(tensor, histogram=histograms) for tensor in tensors])
+
+    def summary(self, cotangent: Any) -> Any:
+        from gradlab.explore.libraries.reducing_torch import reduced
+
+        if isinstance(cotangent, tuple):  # of a node with several outputs
+            cotangent = next((part for part in cotangent if part is not None), None)
+        return None if cotangent is None else reduced(cotangent)
+
+    def settled(self, values: list[Any]) -> list[Any]:
+        from gradlab.explore.libraries.reducing_torch import read
+
+        return settled(values, read)
+
+    def copied(self, cotangent: Any) -> Any:
+        return cotangent.detach()  # the engine adds up in place only what nobody else holds
+
+    def bytes_of(self, cotangent: Any) -> int:
+        return int(cotangent.numel() * cotangent.element_size())
+
+    def sample(self, tensor: Any) -> np.ndarray | None:
+        if isinstance(tensor, tuple):
+            tensor = tensor[0]
+        torch = sys.modules["torch"]
+        if tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.device.type == "meta":
+            return None
+        return np.array(spaced(tensor.detach().reshape(-1)).double().cpu().numpy())
+
+    def is_zero(self, tensor: Any) -> bool:
+        flat = tensor.detach().reshape(-1)
+        return not (bool(flat[:FIRST].any()) or bool(flat.any()))
+
+    def version(self, tensor: Any) -> int:
+        return int(tensor._version)
+
+    def is_parameter(self, tensor: Any) -> bool:
+        return isinstance(tensor, sys.modules["torch"].nn.Parameter)
+
+    def share(self, part: Any, whole: Any) -> Any:
+        from gradlab.explore.libraries.reducing_torch import share
+
+        return share(part, whole[0] if isinstance(whole, tuple) else whole)
+
+    def kept_value(self, kept: Kept) -> Any:
+        if kept.numbers is not None:
+            return Value(kept.shape, str(kept.dtype).rpartition(".")[2], kept.numbers)
+        tensor = kept.array() if kept.array is not None else None
+        if tensor is None or tensor._version != kept.version:
+            return None
+        return self.summary(tensor)
+
+    def made(self, node: Any) -> Any:
+        variable = self.variable(node)
+        if variable is not None:
+            return variable.detach()
+        note = self.note(node)
+        kept = None if note is None else note.made
+        if kept is None:
+            return None
+        if kept.numbers is not None:
+            return sys.modules["torch"].tensor(kept.numbers, dtype=kept.dtype).reshape(kept.shape)
+        tensor = kept.array() if kept.array is not None else None
+        return None if tensor is None or tensor._version != kept.version else tensor
+
+    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+        from gradlab.explore.libraries.reducing_torch import slopes
+
+        return slopes(g, handed, flat, axis)
+
+    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
+        from gradlab.explore.libraries.reducing_torch import sharp
+
+        return sharp(rows, given, axis)
+
+    def recording(self, recorder: Any) -> Recording:
+        from gradlab.explore.libraries.recording_torch import OfTorch
+
+        return OfTorch(self, recorder)
+
     def setting(self, node: Any, name: str) -> Any:
         try:
             value = getattr(node, f"_saved_{name}", None)
@@ -61,13 +160,15 @@ class Torch(Library):
 
     @contextmanager
     def watching(self, nodes: Sequence[Any], see: See) -> Iterator[None]:
+        def hooked(node: Any) -> Any:
+            if self.variable(node) is not None:
+                return node.register_prehook(lambda cotangents: see(node, cotangents[0], (), ()))
+            return node.register_hook(lambda handed, cotangents: see(node, cotangents, self.inputs(node), handed))
+
         handles: list[Any] = []
         try:
-            handles.extend(
-                node.register_hook(lambda cotangents, _, node=node: see(node, self.inputs(node), cotangents))
-                for node in nodes
-                if self.variable(node) is None
-            )
+            for node in nodes:
+                handles.append(hooked(node))  # noqa: PERF401  (each is removed, also after an interrupt between two)
             yield
         finally:
             for handle in handles:

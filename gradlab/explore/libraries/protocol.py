@@ -7,6 +7,7 @@ serves both; another library with a recorded graph is a subclass and a call of `
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,8 +15,27 @@ from typing import Any
 import numpy as np
 
 from gradlab.diagnose.speaking import library_name
+from gradlab.explore.trace.journal import spaced
+from gradlab.explore.trace.notes import Kept, Note, Severed
+from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
 
-See = Callable[[Any, Sequence[Any], Sequence[Any]], None]
+See = Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]  # node, cotangent, its inputs, theirs
+
+
+class Recording:
+    """What tells a `Recorder` of what happens in this thread. Both may be called again, and after an interrupt in between."""
+
+    def open(self) -> None:
+        """From here on."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """No more; nothing is left behind."""
+        raise NotImplementedError
+
+    def losses(self, tensor: Any) -> Sequence[Severed]:
+        """The cuts at which a tensor lost its history, as far as they were seen."""
+        raise NotImplementedError
 
 
 class Library:
@@ -41,6 +61,10 @@ class Library:
     def array(self, tensor: Any) -> np.ndarray:
         """The tensor's values as a NumPy array on the host. Shares memory where it can: read only."""
         raise NotImplementedError
+
+    def own_array(self, tensor: Any) -> Any:
+        """The tensor's array where it lies, for a library whose arrays the explorers reduce there; else on the host."""
+        return self.array(tensor)
 
     def node(self, tensor: Any) -> Any:
         """The node a cotangent of `tensor` arrives at: its `grad_fn`, a leaf's accumulator, or None."""
@@ -87,9 +111,92 @@ class Library:
         """Where and by what a tensor lost its history; "" if that was not noted."""
         return ""
 
-    def place(self, node: Any) -> tuple[str, str]:
-        """The line and the source that a node was recorded at: ("cell line 3", "x.exp()"); ("", "") if that was not noted."""
-        return "", ""
+    # ---------------------------------------------------------------------------------------- what was seen, see `trace`
+    def note(self, node: Any) -> Note | None:
+        """What was noted when the node was recorded; None if nobody looked."""
+        return None
+
+    def site(self, node: Any) -> Any:
+        """Where a node was recorded, a pair of a code object and an offset; None if that was not noted."""
+        note = self.note(node)
+        return None if note is None else note.site
+
+    def dtype_of(self, node: Any) -> str:
+        """The dtype of the value that `node` made: "float32"; "" if the library does not tell."""
+        return ""
+
+    def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Value]:
+        """What is remembered of tensors, reduced where they lie and read in one transfer."""
+        return of_arrays([self.array(tensor) for tensor in tensors], histograms=histograms)
+
+    def summary(self, cotangent: Any) -> Value | Pending | None:
+        """What is remembered of a cotangent in a sweep, reduced at once; None of None."""
+        return None if cotangent is None else brief(np.asarray(self.array(cotangent)))
+
+    def settled(self, values: list[Any]) -> list[Any]:
+        """The same with what was `Pending` read, in one transfer."""
+        return values
+
+    def copied(self, cotangent: Any) -> Any:
+        """A cotangent that outlives the node at which it was seen: sweeps reuse their memory."""
+        return np.array(self.array(cotangent))
+
+    def bytes_of(self, cotangent: Any) -> int:
+        """How much memory a cotangent takes."""
+        return int(self.array(cotangent).nbytes)
+
+    def sample(self, tensor: Any) -> np.ndarray | None:
+        """Some elements of a tensor or a cotangent, evenly spaced and copied (`journal.spaced`), as float64 on the host; None of
+        one that has no dense real numbers."""
+        return np.array(spaced(np.asarray(self.array(tensor)).reshape(-1)), np.float64)
+
+    def is_zero(self, tensor: Any) -> bool:
+        """Whether every element is zero."""
+        return not np.asarray(self.array(tensor)).any()
+
+    def is_parameter(self, tensor: Any) -> bool:
+        """Whether a leaf is a `Parameter`."""
+        return False
+
+    def version(self, tensor: Any) -> int:
+        """How often the memory of a tensor was written to."""
+        raise NotImplementedError
+
+    def share(self, part: Any, whole: Any) -> Any:
+        """⟨part, whole⟩ / ‖whole‖² of a copied part, `Pending` on a device; None where `whole` is 0 or not finite."""
+        return share(part, np.asarray(self.array(whole)))
+
+    def made(self, node: Any) -> Any:
+        """The library's array or tensor that a node made, where it still exists as it was; else None."""
+        return None
+
+    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+        """What an activation passed on of a cotangent; see `trace.slopes`."""
+        return None
+
+    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
+        """The same of a softmax."""
+        return None
+
+    def weakly(self, tensor: Any) -> Any:
+        """A weak reference to a tensor."""
+        return weakref.ref(tensor)
+
+    def kept_value(self, kept: Kept) -> Value | Pending | None:
+        """What was kept of a tensor; None if it is gone, or was overwritten since."""
+        return None
+
+    def value_at(self, node: Any) -> Value | Pending | None:
+        """The value that a node made, where it still exists as it was; `Pending` if it lies on a device."""
+        note = self.note(node)
+        if note is not None and note.made is not None:
+            return self.kept_value(note.made)
+        leaf = self.variable(node)
+        return None if leaf is None else self.summary(leaf)
+
+    def recording(self, recorder: Any) -> Recording | None:
+        """What tells a recorder of what this thread does, not yet open; None of a library that cannot be recorded."""
+        return None
 
     def dtype_name(self, tensor: Any) -> str:
         """ "float32"."""
@@ -97,8 +204,9 @@ class Library:
 
     # ------------------------------------------------------------------------------------------------- sweeps, watched
     def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
-        """While the block runs, `see(node, its inputs, their cotangents)` is called for each of `nodes` that a reverse sweep
-        of this thread runs (others may be told too). Cotangents are the library's, or None; nothing is left behind."""
+        """While the block runs, `see(node, cotangent, its inputs, their cotangents)` is called for each of `nodes` that a reverse
+        sweep of this thread runs (others may be told too), for leaves with no inputs and before `.grad` is written. Cotangents
+        are the library's, or None; nothing is left behind."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph

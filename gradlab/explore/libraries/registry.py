@@ -55,6 +55,17 @@ def library_of(value: Any) -> Library | None:
     return None
 
 
+def adapters() -> list[Library]:
+    """The libraries that the user has imported, gradlab's own first."""
+    found: list[Library] = [GRADLAB]
+    for module, make in _MAKERS.items():
+        if module in sys.modules:
+            if module not in _ADAPTERS:
+                _ADAPTERS[module] = make()
+            found.append(_ADAPTERS[module])
+    return found
+
+
 def _torch() -> Library:
     from gradlab.explore.libraries.of_torch import TORCH
 

@@ -1,0 +1,219 @@
+"""What gradlab's own operations and sweeps tell a `Recorder`."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from sys import _getframe
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.modes import mode
+from gradlab.core.storage import NUMBER, own_storage, tick
+from gradlab.core.watching import Sweep, times, unwatch, watch
+from gradlab.diagnose.places import cells
+from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
+from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.trace.notes import Given, Kept, Note, Severed, locals_of
+from gradlab.explore.trace.values import FEW
+
+BEHIND = 200  # nodes that are looked at behind a cut
+GIVEN = 8  # arguments without a gradient that are noted of one operation
+
+
+class OfGradlab(Sites, Recording):
+    """Sees what a thread does with gradlab's tensors: sites, as ever, and notes for a trace."""
+
+    def __init__(self, library: Any, recorder: Any) -> None:
+        super().__init__()
+        self.library, self.recorder = library, recorder
+        self._sweeps: list[Any] = []
+        self._swept: int | None = None  # when the last sweep ended
+
+    def open(self) -> None:
+        if times(self) == 0:
+            watch(self)
+
+    def close(self) -> None:
+        unwatch(self)
+
+    # ------------------------------------------------------------------------------------------------------- operations
+    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        frame: Any = _getframe(2)
+        while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
+            frame = frame.f_back
+            if frame is None:
+                return
+        site = code, frame.f_lasti
+        self.noted(site, op, made, args)
+        node, recorder = made.node, self.recorder
+        if node is None or not recorder.on:
+            return
+        cell: Any = site
+        current = cells.current
+        if current is not None and code.co_filename != current:
+            while frame is not None and frame.f_code.co_filename != current:
+                frame = frame.f_back
+            cell = None if frame is None else (frame.f_code, frame.f_lasti)
+        if self.lossy:
+            for x in args:
+                if x is not None and x.node is not None and x.node.op is None and (cuts := self.losses(x)):
+                    recorder.reborn[x.node] = cuts  # the leaf may be gone when the sweep comes
+        given = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
+        for one in given:
+            array = one.kept.array() if one.kept is not None and one.kept.array is not None else None
+            if array is not None:
+                recorder.hold(array, array.nbytes)
+        node.note = Note(site, cell, recorder.call, self._kept(made), given)
+
+    def _kept(self, tensor: Any) -> Kept:
+        array = tensor.array
+        if array.size <= FEW and isinstance(array, (np.ndarray, np.generic)):
+            return Kept(array.shape, array.dtype, tuple(array.reshape(-1).tolist()), None, None, 0)
+        storage = own_storage(tensor)
+        self.recorder.hold(array, array.nbytes)
+        return Kept(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
+
+    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+        note = getattr(members[0], "note", None)
+        if note is not None and made[0].node is not None:
+            whole = made[0].node.edges[0]
+            whole.note = note
+
+    def entered(self, module: Any) -> None:
+        self.recorder.entered(module, site_here(2), mode.grad)
+
+    def exited(self, module: Any) -> None:
+        self.recorder.exited()
+
+    # ----------------------------------------------------------------------------------------------------- cuts, writes
+    def loss(self, source: Any, how: str, site: Any, all_of: Sequence[Any] = ()) -> Loss:
+        """Note what is behind the cut as well: its node may be gone when the trace is read."""
+        others = [other for other in all_of if other is not None and other is not source]
+        leaves = leaves_behind(source.node, *(other.node for other in others if other.node is not None))
+        leaves += [leaf for other in others if other.node is None for cut in self.losses(other) for leaf in cut.leaves]
+        severed = Severed(how, site, source.node.title, source.array.shape, self._kept(source), leaves, cell_site())
+        severed.old = self._swept is not None and source.node.order > self._swept  # ticks count down
+        self.recorder.cuts.append(severed)
+        return super().loss(source, how, site)._replace(severed=severed)
+
+    def left(self, source: Any, how: str) -> None:
+        """Note it among the cuts as well where the history was lost before: what left are still the numbers of leaves."""
+        super().left(source, how)
+        if source.node is None and (severed := self.losses(source)):
+            first = severed[0]
+            self.recorder.cuts.append(
+                Severed(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
+            )
+
+    def born(self, made: Any) -> None:
+        """Note where a tensor was made of numbers, once some have left tensors that have a history."""
+        if self.away is not None and made.node is None:
+            site = site_here(2)
+            if site is None:
+                return
+            severed = Severed("born", site, "", made.array.shape, self._kept(made), [])
+            made.lost = (Loss("constant", site, "", made.array.shape, None, self.away, severed),)
+            self.lossy = True
+
+    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
+        """Numbers by which elements were picked are arguments too."""
+        super().chosen(made, indices)
+        note = None if made.node is None else getattr(made.node, "note", None)
+        if note is not None:
+            note.given = [*note.given, *(given_of(1 + i, index) for i, index in enumerate(indices) if getattr(index, "lost", ()))]
+
+    def losses(self, tensor: Any) -> list[Severed]:
+        return [loss.severed for loss in getattr(tensor, "lost", ()) if loss.severed is not None]
+
+    def refused(self, output: Any) -> None:
+        self.recorder.refuse(self.library, output, self.losses(output), site_here(2))
+
+    def stepped(self, optimizer: Any) -> None:
+        self.recorder.stepped(self.library, optimizer, site_here(2))
+
+    def wrote(self, tensor: Any) -> None:
+        super().wrote(tensor)
+        if tensor.node is not None and tensor.node.op is None:
+            write = tensor.storage.writes[-1]
+            if write.entry != "step":
+                self.recorder.happened("write", write.site, [tensor])
+        elif (
+            (severed := self.losses(tensor)) and severed[0].how in ("data", "detach") and severed[0].operation == "AccumulateGrad"
+        ):
+            leaves = [node.variable for ref in severed[0].leaves if (node := ref()) is not None]
+            self.recorder.happened("write", tensor.storage.writes[-1].site, leaves)
+
+    # ----------------------------------------------------------------------------------------------------------- sweeps
+    def begin(self, sweep: Sweep) -> None:
+        site, frames = None, []
+        frame: Any = _getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if not (name in OURS or is_ours(name)):
+                site = site or (frame.f_code, frame.f_lasti)
+                frames.append(locals_of(frame))
+                if name == cells.current or len(frames) > 20 or frame.f_code.co_name == "<module>":
+                    break
+            frame = frame.f_back
+        self._sweeps.append(
+            self.recorder.begin(
+                self.library,
+                sweep.roots,
+                sweep.outputs,
+                site,
+                frames,
+                accumulates=sweep.accumulates and not sweep.lead,
+                late=sweep.wanted is not None,
+            )
+        )
+
+    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+        sweep = self._sweeps[-1]
+        if sweep is not None:
+            self.recorder.visited(sweep, node, g, node.edges if node.op is not None else (), cotangents)
+
+    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+        self._sweeps.pop()
+        if sweep.accumulates:
+            self._swept = tick()
+        self.recorder.end(error)
+
+
+def given_of(at: int, tensor: Any) -> Given:
+    """What is noted of an argument that no gradient goes to."""
+    array = tensor.array
+    few = array.size <= FEW and isinstance(array, (np.ndarray, np.generic))
+    numbers = tuple(array.reshape(-1).tolist()) if few else None
+    if tensor.storage is NUMBER:
+        return Given(at, Kept(array.shape, array.dtype, numbers, None, None, 0), numbers[0] if numbers else 0, None, ())
+    storage = own_storage(tensor)
+    kept = Kept(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
+    return Given(at, kept, None, weakref.ref(tensor), getattr(tensor, "lost", ()))
+
+
+def cell_site() -> Any:
+    """The line of the cell that runs which led here; None outside of cells."""
+    current, frame = cells.current, _getframe(1)
+    if current is None:
+        return None
+    while frame is not None and frame.f_code.co_filename != current:
+        frame = frame.f_back  # type: ignore[assignment]
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def leaves_behind(*nodes: Any) -> list[Any]:
+    """Weak references to the leaves' nodes that some nodes are computed from, of the `BEHIND` nodes nearest to them."""
+    found: list[Any] = []
+    seen, waiting = set(nodes), deque(dict.fromkeys(nodes))
+    while waiting and len(seen) < BEHIND:
+        node = waiting.popleft()
+        if node.op is None:
+            found.append(weakref.ref(node))
+        for edge in node.edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                waiting.append(edge)
+    return found

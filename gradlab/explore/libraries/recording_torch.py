@@ -1,0 +1,393 @@
+"""What PyTorch's operations and sweeps tell a `Recorder`. Loaded once the user has imported torch.
+
+A `TorchFunctionMode` sees each call of a function or method on tensors: where the user wrote it, what it was given, what it
+made. Nodes that it made on its way, between its `_sequence_nr` before and after, belong to it. Global hooks on modules say which
+module is being called, and one on optimizers when they step. A call of `backward` is swept with a hook on every node. All of it
+belongs to one thread, and is taken away at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from sys import _getframe
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+from gradlab.diagnose.places import cells
+from gradlab.diagnose.sites import Loss, is_ours
+from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, locals_of
+from gradlab.explore.trace.values import FEW
+
+TORCH = os.path.dirname(torch.__file__) + os.sep
+OURS: dict[str, bool] = {}  # whether a file is torch's or ours
+BEHIND = 200  # nodes that are looked at behind a cut
+GIVEN = 8  # arguments without a gradient that are noted of one operation
+INNER = 10_000  # nodes that one call made
+LOST = 50_000  # tensors of which it is known how they lost their history
+CASTS = frozenset(("long", "int", "short", "char", "byte", "bool", "to", "type", "type_as"))
+COMPARISONS = frozenset(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less", "isclose"))
+BORN = frozenset(
+    (
+        "_make_subclass",
+        "tensor",
+        "as_tensor",
+        "asarray",
+        "from_numpy",
+        "scalar_tensor",
+        "full",
+        "Tensor",
+        "new_tensor",
+        "new_full",
+    )
+)
+LEAVE = frozenset(("item", "tolist", "numpy", "__array__", "__float__", "__int__", "__index__"))
+QUIET = frozenset(("requires_grad_", "retain_grad", "register_hook", "zero_", "__setitem__", "zero_grad", "is_floating_point"))
+ARITHMETIC = frozenset(
+    f"{prefix}{name}{suffix}"
+    for name in ("add", "sub", "mul", "div", "truediv", "pow", "floordiv", "mod", "true_divide", "rsub", "remainder", "fmod")
+    for prefix, suffix in (("", ""), ("__", "__"), ("__r", "__"), ("__i", "__"), ("", "_"))
+)
+sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+
+
+def theirs(filename: str) -> bool:
+    """Whether a file is torch's or ours."""
+    known = OURS.get(filename)
+    if known is None:
+        known = OURS[filename] = filename.startswith((TORCH, "<frozen")) or is_ours(filename)
+    return known
+
+
+def user_frame(depth: int = 2) -> Any:
+    """The nearest frame outside torch and gradlab; None where there is none."""
+    frame: Any = _getframe(depth)
+    while frame is not None and theirs(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def site_of(frame: Any) -> Any:
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+class OfTorch(TorchFunctionMode, Recording):
+    """Sees the calls of one thread."""
+
+    def __init__(self, library: Any, recorder: Any) -> None:
+        super().__init__()
+        self.library, self.recorder = library, recorder
+        self.thread = threading.get_ident()
+        self._lost: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+        self._numpy = False
+        self._stepping = False
+        self._swept = 0  # the number of the next operation when the last sweep ended
+        self._away = False  # whether numbers have left tensors that have a history
+        self._handles: list[Any] = []
+
+    def open(self) -> None:
+        if not self._handles:
+            self._handles.append(register_module_forward_pre_hook(self.entered))
+            self._handles.append(register_module_forward_hook(self.exited, always_call=True))
+            self._handles.append(register_optimizer_step_pre_hook(self.steps))
+            self._handles.append(register_optimizer_step_post_hook(self.stepped))
+        if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
+            _push_mode(self)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        if self in modes:  # others may have come since, and stay
+            for _ in modes:
+                _pop_mode()  # type: ignore[no-untyped-call]
+            for mode in modes:
+                if mode is not self:
+                    _push_mode(mode)  # type: ignore[no-untyped-call]
+        while self._handles:
+            self._handles[-1].remove()
+            self._handles.pop()
+        self._lost.clear()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.Tensor.backward:
+            return self._backward(func, args, kwargs)
+        recorder = self.recorder
+        if not recorder.on:
+            return func(*args, **kwargs)
+        before = sequence_number()
+        result = func(*args, **kwargs)
+        with suppress(Exception):  # kinds of tensors that tell less, say: then there is no note, and never an error of ours
+            self._called(func, args, kwargs, result, before)
+        return result
+
+    # ------------------------------------------------------------------------------------------------------- operations
+    def _called(self, func: Any, args: Any, kwargs: Any, result: Any, before: int) -> None:
+        name = func.__name__
+        if name in LEAVE and args and isinstance(args[0], torch.Tensor):
+            self._left(args[0], f"{name}()", site_of(user_frame(3)))
+            return
+        if isinstance(result, torch.Tensor):
+            made: Sequence[Any] = (result,)
+        elif isinstance(result, (tuple, list)):
+            made = [x for x in result if isinstance(x, torch.Tensor)]
+        else:
+            if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
+                self.recorder.happened("write", site_of(user_frame(3)), [args[0]])
+            return
+        if name.endswith(("_", "setitem__")) and (leaf := self._leaf_written(name, args)) is not None:
+            self.recorder.happened("write", site_of(user_frame(3)), [leaf])
+        if not made or name in QUIET:
+            return
+        if name == "__get__":
+            if getattr(func, "__self__", None) is torch.Tensor.data and args[0].requires_grad:
+                self._cut(made[0], (args[0],), "data", site_of(user_frame(3)))
+                return
+            if getattr(func, "__self__", None) is torch.Tensor.grad:
+                return
+        frame = user_frame(3)
+        site = site_of(frame)
+        given = list(_flat(args, kwargs))
+        tensors = [x for x in given if isinstance(x, torch.Tensor)]
+        graded = [x for x in made if x.grad_fn is not None]
+        for x in made:
+            if x.grad_fn is None and (not x.requires_grad or name in BORN):
+                self._ungraded(name, x, tensors, site)
+        if not graded:
+            return
+        cell = self._cell(frame, site)
+        noted = [
+            self._given(at, x, site)
+            for at, x in enumerate(given[:GIVEN])
+            if (isinstance(x, torch.Tensor) and not x.requires_grad)
+            or (name in ARITHMETIC and isinstance(x, (int, float)) and not isinstance(x, bool))
+        ]
+        call = self.recorder.call
+        for x in graded:
+            node = x.grad_fn
+            if node._sequence_nr() >= before or NOTE not in node.metadata:
+                node.metadata[NOTE] = Note(site, cell, call, self._kept(x), noted)
+        if sequence_number() - before > len({id(x.grad_fn) for x in graded}):
+            self._inner([x.grad_fn for x in graded], before, site, cell, call)
+
+    def _inner(self, nodes: list[Any], before: int, site: Any, cell: Any, call: Any) -> None:
+        """Nodes that the call made on its way."""
+        waiting, seen = deque(nodes), set(nodes)
+        while waiting and len(seen) < INNER:
+            for source, _ in waiting.popleft().next_functions:
+                if source is None or source in seen:
+                    continue
+                seen.add(source)
+                if hasattr(source, "variable") or source._sequence_nr() < before:
+                    continue
+                if NOTE not in source.metadata:
+                    source.metadata[NOTE] = Note(site, cell, call, None, (), True)
+                waiting.append(source)
+
+    def _cell(self, frame: Any, site: Any) -> Any:
+        current = cells.current
+        if current is None or frame is None or frame.f_code.co_filename == current:
+            return site
+        while frame is not None and frame.f_code.co_filename != current:
+            frame = frame.f_back
+        return site_of(frame)
+
+    def _given(self, at: int, x: Any, site: Any) -> Given:
+        if not isinstance(x, torch.Tensor):
+            return Given(at, Kept((), type(x).__name__, (x,), None, None, 0), x, None, ())
+        known = self._lost.get(id(x))
+        losses = known[1] if known is not None and known[0]() is x else ()
+        if not losses and self._numpy and site is not None:  # from_numpy is not seen: it may have made this
+            severed = Severed("born", site, "", tuple(x.shape), None, [])
+            losses = (Loss("constant", site, "", tuple(x.shape), None, None, severed),)
+        return Given(at, self._kept(x), None, weakref.ref(x), losses)
+
+    def _kept(self, tensor: Any) -> Kept | None:
+        if tensor.layout != torch.strided or tensor.device.type == "meta":
+            return None
+        shape = tuple(tensor.shape)
+        if tensor.numel() <= FEW and tensor.device.type == "cpu":
+            return Kept(shape, tensor.dtype, tuple(tensor.detach().reshape(-1).tolist()), None, None, 0)
+        alias = tensor.detach()  # shares memory and version, and has no history
+        self.recorder.hold(alias, alias.numel() * alias.element_size())
+        return Kept(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
+
+    # ------------------------------------------------------------------------------------------------------------- cuts
+    def _ungraded(self, name: str, made: Any, tensors: Sequence[Any], site: Any) -> None:
+        """A result without history: by itself, or as its arguments have none."""
+        graded = [x for x in tensors if x.requires_grad]
+        if graded:
+            if name in ("detach", "detach_"):
+                how = "detach"
+            elif name in BORN:
+                how = "Parameter()" if name == "_make_subclass" else "tensor()"
+            elif not torch.is_grad_enabled():
+                how = "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
+            else:
+                how = "cast" if name in CASTS else "comparison" if name.strip("_") in COMPARISONS else "position"
+                if made.is_floating_point() or made.is_complex() or (name not in CASTS and made.dtype is torch.bool):
+                    how = "comparison" if made.dtype is torch.bool else name
+            self._cut(made, graded, how, site)
+            return
+        if not tensors:
+            if self._away and name in BORN:
+                severed = Severed("born", site, "", tuple(made.shape), self._kept(made), [])
+                self._remember(made, (Loss("constant", site, "", tuple(made.shape), None, None, severed),))
+            return
+        losses: list[Any] = []
+        for x in tensors:
+            known = self._lost.get(id(x))
+            if known is not None and known[0]() is x:
+                losses += [loss for loss in known[1] if loss not in losses]
+        if losses and not any(made is x for x in tensors):
+            self._remember(made, tuple(losses[:3]))
+
+    def _cut(self, made: Any, sources: Sequence[Any], how: str, site: Any) -> None:
+        self._remember(made, tuple(self._severed(x, how, site) for x in sources[:3]))
+
+    def _severed(self, source: Any, how: str, site: Any) -> Loss:
+        node = self.library.node(source)
+        operation = "" if node is None else self.library.name_of(node)
+        shape = tuple(source.shape)
+        cell = self._cell(user_frame(3), site)
+        severed = Severed(how, site, operation, shape, self._kept(source), leaves_behind(node), cell)
+        severed.old = node is not None and not hasattr(node, "variable") and node._sequence_nr() < self._swept
+        self.recorder.cuts.append(severed)
+        return Loss(how, site, f"the result of {operation}", shape, None, None, severed)
+
+    def _left(self, source: Any, how: str, site: Any) -> None:
+        """The numbers of a tensor went on as Python's or NumPy's."""
+        self._numpy |= how in ("numpy()", "__array__()")
+        if source.requires_grad:
+            self._severed(source, how, site)
+            self._away = True
+        elif lost := self.losses(source):
+            first = lost[0]
+            self.recorder.cuts.append(Severed(how, site, first.operation, tuple(source.shape), self._kept(source), first.leaves))
+            self._away = True
+
+    def losses(self, tensor: Any) -> list[Severed]:
+        known = self._lost.get(id(tensor))
+        return (
+            [loss.severed for loss in known[1] if loss.severed is not None] if known is not None and known[0]() is tensor else []
+        )
+
+    def _leaf_written(self, name: str, args: Any) -> Any:
+        """The leaf that an operation in place wrote to, by itself or through `.data` or `detach()`."""
+        in_place = name.startswith("__i") or (name.endswith("_") and name[:2] != "__" and name not in QUIET)
+        if self._stepping or not in_place or not args or not isinstance(args[0], torch.Tensor):
+            return None
+        target = args[0]
+        if target.is_leaf and target.requires_grad:
+            return target
+        for severed in self.losses(target)[:1]:
+            if severed.how in ("data", "detach") and severed.operation == "AccumulateGrad":
+                return next((node.variable for ref in severed.leaves if (node := ref()) is not None), None)
+        return None
+
+    def _remember(self, tensor: Any, losses: tuple[Any, ...]) -> None:
+        if len(self._lost) >= LOST:
+            self._lost = {key: known for key, known in self._lost.items() if known[0]() is not None}
+        self._lost[id(tensor)] = weakref.ref(tensor), losses
+
+    # ----------------------------------------------------------------------------------------------------------- sweeps
+    def _backward(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """`tensor.backward(…)`, watched."""
+        self._stepping = False  # also after a step that failed
+        library, recorder, output = self.library, self.recorder, args[0]
+        given = dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args[1:], strict=False)) | kwargs
+        if not output.requires_grad:
+            recorder.refuse(library, output, self.losses(output), site_of(user_frame(3)))
+            return func(*args, **kwargs)
+        frame = user_frame(3)
+        frames: list[Mapping[str, Any]] = []
+        site = site_of(frame)
+        while frame is not None and len(frames) < 20:
+            if not theirs(frame.f_code.co_filename):
+                frames.append(locals_of(frame))
+                if frame.f_code.co_filename == cells.current or frame.f_code.co_name == "<module>":
+                    break
+            frame = frame.f_back
+        root, weight = library.node(output), given.get("gradient")
+        weight = torch.ones_like(output) if weight is None else weight
+        with recorder.sweeping(
+            library,
+            [(root, weight)],
+            [output],
+            site,
+            frames,
+            retains=bool(given.get("retain_graph") or given.get("create_graph")),
+        ):
+            try:
+                return func(*args, **kwargs)
+            finally:
+                self._swept = sequence_number()
+
+    # --------------------------------------------------------------------------------------------- modules, optimizers
+    def entered(self, module: Any, args: Any) -> None:
+        """A module is about to be called."""
+        if threading.get_ident() == self.thread:
+            self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
+
+    def exited(self, module: Any, args: Any, result: Any) -> None:
+        """The call is over, however it ended."""
+        if threading.get_ident() == self.thread:
+            self.recorder.exited()
+
+    def steps(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer is about to make a step: what it writes is no write of the user's."""
+        if threading.get_ident() == self.thread:
+            self._stepping = True
+
+    def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer has made a step."""
+        if threading.get_ident() == self.thread:
+            self._stepping = False
+            self.recorder.stepped(self.library, optimizer, site_of(user_frame()))
+
+
+def leaves_behind(node: Any) -> list[Any]:
+    """Ways to the leaves' nodes that a node is computed from, of the `BEHIND` nodes nearest to it."""
+    found: list[Any] = []
+    if node is None:
+        return found
+    seen, waiting = {node}, deque([node])
+    while waiting and len(seen) < BEHIND:
+        node = waiting.popleft()
+        if hasattr(node, "variable"):
+            found.append(LeafOf(node.variable))
+        for source, _ in node.next_functions:
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return found
+
+
+class LeafOf:
+    """A weak way to a leaf's node: torch's nodes take no weak reference."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def __call__(self) -> Any:
+        tensor = self._tensor()
+        return None if tensor is None or not tensor.requires_grad else torch.autograd.graph.get_gradient_edge(tensor).node
+
+
+def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
+    """The arguments of a call, those in lists too."""
+    for x in (*args, *kwargs.values()):
+        if isinstance(x, (list, tuple)):
+            yield from x
+        else:
+            yield x

@@ -1,0 +1,163 @@
+"""What is remembered of PyTorch's tensors, reduced on the device where they lie. Loaded once the user has imported torch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradlab.explore.statistics import BINS, Statistics
+from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
+from gradlab.explore.trace.values import FEW, Pending, Value, ratio
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
+    """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers (device "meta")."""
+    with torch.no_grad():
+        tensor = tensor.detach()
+        shape, dtype = tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
+        if tensor.device.type == "meta":
+            return None
+        if tensor.layout != torch.strided:
+            return _sparse(tensor, shape, dtype, histogram)
+        if tensor.numel() <= FEW:
+            return _few(tensor, shape, dtype)
+        return _many(tensor.abs() if tensor.is_complex() else tensor, shape, dtype, histogram)
+
+
+def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
+    if tensor.device.type == "cpu":
+        return Value(shape, dtype, tuple(tensor.reshape(-1).tolist()))
+    kind = "?" if tensor.dtype is torch.bool else "f8" if tensor.is_floating_point() else "i8"
+    if tensor.is_complex():
+        return Value(shape, dtype, tuple(tensor.reshape(-1).cpu().tolist()))
+    return Pending([tensor.reshape(-1).clone()], lambda read: Value(shape, dtype, tuple(read[0].astype(kind).tolist())))
+
+
+def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, absent: int = 0) -> Value | Pending:
+    """Of the elements of a dense tensor, and `absent` zeros besides."""
+    flat = tensor.reshape(-1)
+    flat = flat.float() if flat.dtype in HALVES else flat if flat.is_floating_point() else flat.double()
+    if not (histogram or absent) and flat.device.type == "cpu":
+        norm = float(torch.linalg.vector_norm(flat))
+        if 1e-15 < norm < 1e15:  # so none is NaN or infinite, and no square was lost
+            least, greatest = torch.aminmax(flat)
+            zeros = flat.numel() - int(torch.count_nonzero(flat))
+            mean = float(flat.sum(dtype=torch.float64)) / flat.numel()
+            return Value(shape, dtype, summary=Statistics(shape, norm, float(least), float(greatest), mean, 0, 0, zeros, ()))
+    finite = torch.isfinite(flat)
+    kept = torch.where(finite, flat, torch.zeros((), dtype=flat.dtype, device=flat.device))
+    scale = kept.abs().max()
+    part = kept / torch.where(scale > 0, scale, torch.ones_like(scale))
+    infinity = torch.full((), math.inf, dtype=flat.dtype, device=flat.device)
+    low, high = torch.where(finite, flat, infinity).min(), torch.where(finite, flat, -infinity).max()
+    counts = [finite.sum(), torch.isnan(flat).sum(), flat.numel() - torch.count_nonzero(flat)]
+    found = torch.stack(
+        [x.double() for x in (low, high, scale, torch.linalg.vector_norm(part), part.sum(dtype=torch.float64), *counts)]
+    )
+    arrays = [found]
+    if histogram:
+        arrays.append(_histogram(flat, finite, low, high))
+    size = flat.numel()
+
+    def finish(read: list[np.ndarray]) -> Value:
+        least, greatest, largest, norm, total, finites, nans, zeros = map(float, read[0])
+        bins = tuple(int(n) for n in read[1]) if histogram else ()
+        if not finites:
+            nothing = math.nan
+            return Value(
+                shape, dtype, summary=Statistics(shape, nothing, nothing, nothing, nothing, int(nans), size - int(nans), 0, bins)
+            )
+        mean = largest * total / (finites + absent)
+        odd = int(nans), size - int(nans) - int(finites), int(zeros) + absent
+        if absent:
+            least, greatest = min(least, 0.0), max(greatest, 0.0)
+        return Value(shape, dtype, summary=Statistics(shape, largest * norm, least, greatest, mean, *odd, bins))
+
+    if tensor.device.type == "cpu":
+        return finish([array.numpy() for array in arrays])
+    return Pending(arrays, finish)
+
+
+def _histogram(flat: Any, finite: Any, low: Any, high: Any) -> Any:
+    """How many finite elements fall into each of `BINS` equal parts of [low, high]; where low is high, all in the middle."""
+    width = high / BINS - low / BINS
+    index = ((flat / width - low / width).clamp(0, BINS - 1)).nan_to_num(0).long()
+    index = torch.where(width > 0, index, torch.full_like(index, BINS // 2))
+    return torch.zeros(BINS, dtype=torch.float64, device=flat.device).index_add_(0, index, finite.double())
+
+
+def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) -> Value | Pending | None:
+    """Of the stored elements of a sparse tensor, and the zeros beside them."""
+    try:
+        values = tensor.coalesce().values() if tensor.layout == torch.sparse_coo else tensor.values()
+    except (RuntimeError, AttributeError):  # a layout without values, as mkldnn's
+        return None
+    if tensor.numel() <= FEW:
+        return _few(tensor.to_dense(), shape, dtype)
+    if not values.numel():
+        return Value(shape, dtype, summary=Statistics(shape, 0.0, 0.0, 0.0, 0.0, 0, 0, tensor.numel(), ()))
+    return _many(values, shape, dtype, histogram, absent=tensor.numel() - values.numel())
+
+
+def share(part: Any, whole: Any) -> Any:
+    """⟨part, whole⟩ / ‖whole‖², to be read later of what lies on a device; None where `whole` is 0 or not finite."""
+    with torch.no_grad():
+        if part.layout != torch.strided or whole.layout != torch.strided or part.shape != whole.shape or part.is_complex():
+            return None
+        if not whole.numel() or whole.device.type == "meta":
+            return None
+        g, p = whole.detach().reshape(-1), part.reshape(-1).to(whole.dtype)
+        if g.dtype in HALVES:
+            g, p = g.float(), p.float()
+        scale = g.abs().max().clamp(min=torch.finfo(g.dtype).tiny)
+        g, p = g / scale, p / scale
+        both = [torch.dot(p, g), torch.dot(g, g)]
+        return ratio([np.asarray(float(x)) for x in both]) if g.device.type == "cpu" else Pending(both, ratio)
+
+
+def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
+    """`trace.slopes.slopes` of tensors, to be read later of what lies on a device."""
+    if g.layout != torch.strided or handed.layout != torch.strided or g.device.type == "meta":
+        return None
+    with torch.no_grad():
+        arrived, passed = g != 0, handed != 0
+        low = arrived & (handed.abs() < flat * g.abs())
+        others = [k for k in range(g.dim()) if k != axis]
+        reached, open_ = (arrived.any(others), passed.any(others)) if others else (arrived, passed)
+        counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum()]
+    return _counted(counted, finished(g.numel() // max(g.shape[axis], 1)))
+
+
+def sharp(rows: Any, given: Any, axis: int) -> Any:
+    """`trace.slopes.sharp` of tensors."""
+    with torch.no_grad():
+        counts = rows.amax(axis) > SHARP
+        if given is None:
+            several = torch.full_like(counts, rows.shape[axis] > 1)
+        else:
+            several = (given > (MASKED if given.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
+        counted = [several.sum(), (several & counts).sum()]
+    return _counted(counted, finished())
+
+
+def _counted(counted: list[Any], finish: Any) -> Any:
+    return Pending(counted, finish) if counted[0].device.type != "cpu" else finish([x.numpy() for x in counted])
+
+
+def read(arrays: list[Any]) -> list[np.ndarray]:
+    """The numbers of tensors on devices: one transfer for each device."""
+    found: list[Any] = [None] * len(arrays)
+    by_device: dict[Any, list[int]] = {}
+    for i, array in enumerate(arrays):
+        by_device.setdefault(array.device, []).append(i)
+    for indices in by_device.values():
+        flat = torch.cat([arrays[i].reshape(-1).double() for i in indices]).cpu().numpy()
+        stops = np.cumsum([arrays[i].numel() for i in indices])[:-1]
+        for i, piece in zip(indices, np.split(flat, stops), strict=True):
+            found[i] = piece.reshape(tuple(arrays[i].shape))
+    return found

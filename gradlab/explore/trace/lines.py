@@ -1,0 +1,177 @@
+"""From a site (a code object and the offset of an instruction) to the line that a reader sees, and what stands in it.
+
+`diagnose.places` says which characters an instruction was compiled from. Here every file is parsed once, and every site looked up
+once: the ten thousand operations of a loop come from a handful of sites.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.diagnose.places import SIMPLE, Place, cells, place_of, source_of
+from gradlab.explore.trace.data import Line
+
+LARGEST = 2_000_000  # characters of a file that is parsed
+
+
+class Source:
+    """A file, parsed."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.statements: list[Any] = []
+        text = "".join(lines)
+        if text and len(text) <= LARGEST:
+            try:
+                tree = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return
+            found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+            self.statements = sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    def statement(self, place: Place) -> Any:
+        """The innermost statement around a place that is simple, or whose head the place is in; None if there is none."""
+        start = (place.line, max(place.start_column, 0))
+        at = bisect_right(self.statements, start, key=lambda node: (node.lineno, node.col_offset)) - 1
+        while at >= 0:
+            node = self.statements[at]
+            if (node.end_lineno or 0) >= place.end and (isinstance(node, SIMPLE) or node.lineno <= place.line):
+                return node
+            at -= 1
+        return None
+
+    def text(self, node: Any) -> str:
+        """The source of a parsed node, on one line; of a compound statement its first line."""
+        last = node.end_lineno if isinstance(node, (ast.expr, *SIMPLE)) else node.lineno
+        rows = [row.encode() for row in self.lines[node.lineno - 1 : last]]
+        if last == node.end_lineno:
+            rows[-1] = rows[-1][: node.end_col_offset]
+        rows[0] = rows[0][node.col_offset :]
+        return " ".join(b" ".join(rows).decode(errors="replace").split())
+
+
+class Lines:
+    """Sites looked up for one trace."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Source] = {}
+        self._lines: dict[tuple[Any, int], Line] = {}
+        self._nodes: dict[tuple[Any, int], Any] = {}
+
+    def line(self, site: Any) -> Line | None:
+        """Where a site is; None of none."""
+        if site is None:
+            return None
+        key = site[0], site[1]
+        found = self._lines.get(key)
+        if found is None:
+            found = self._lines[key] = self._looked_up(key)
+        return found
+
+    def expression(self, site: Any) -> Any:
+        """The very sub-expression of a site, parsed; of an update `x += y` the statement; None if it is not known."""
+        if self.line(site) is None:
+            return None
+        return self._nodes.get((site[0], site[1]))
+
+    def _looked_up(self, key: tuple[Any, int]) -> Line:
+        place = place_of(key)
+        assert place is not None
+        source = self._source(place.filename)
+        statement = source.statement(place)
+        expression = self._nodes[key] = _expression(statement, place)
+        columns = None
+        if place.start_column >= 0 and len(source.lines) >= place.end:
+            columns = (
+                _characters(source.lines[place.line - 1], place.start_column),
+                _characters(source.lines[place.end - 1], place.end_column),
+            )
+        return Line(
+            place.where,
+            place.line,
+            place.end,
+            columns,
+            place.expression,
+            "" if statement is None else source.text(statement),
+            place.function,
+            _target(statement, expression),
+            place.filename == cells.current,
+        )
+
+    def _source(self, filename: str) -> Source:
+        lines = linecache.getlines(filename)
+        found = self._sources.get(filename)
+        if found is None:
+            found = self._sources[filename] = Source(lines)
+        return found
+
+
+def _characters(line: str, column: int) -> int:
+    """A column in UTF-8, as Python's are, in characters."""
+    return len(line.encode()[:column].decode(errors="replace"))
+
+
+def _expression(statement: Any, place: Place) -> Any:
+    span = (place.line, place.start_column, place.end, place.end_column)
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.expr) and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == span:
+            return node
+    return statement if isinstance(statement, ast.AugAssign) else None
+
+
+def _target(statement: Any, expression: Any) -> str:
+    """The one name that a statement assigns the sub-expression to."""
+    if (
+        isinstance(statement, ast.AugAssign)
+        and statement is expression
+        and isinstance(statement.target, (ast.Name, ast.Attribute))
+    ):
+        return source_of(statement.target)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.value is expression:
+        target = statement.targets[0]
+        return source_of(target) if isinstance(target, (ast.Name, ast.Attribute)) else ""
+    if isinstance(statement, ast.AnnAssign) and statement.value is expression and isinstance(statement.target, ast.Name):
+        return statement.target.id
+    return ""
+
+
+def operands_of(expression: Any) -> list[Any]:
+    """What a parsed operation is given, as it stands: both sides of a sign, the receiver and the arguments of a call."""
+    if isinstance(expression, ast.BinOp):
+        return [expression.left, expression.right]
+    if isinstance(expression, ast.AugAssign):
+        return [expression.target, expression.value]
+    if isinstance(expression, ast.UnaryOp):
+        return [expression.operand]
+    if isinstance(expression, ast.Compare):
+        return [expression.left, *expression.comparators]
+    if isinstance(expression, ast.Subscript):
+        return [expression.value]
+    if isinstance(expression, ast.Call):
+        receiver = [expression.func.value] if isinstance(expression.func, ast.Attribute) else []
+        return [*receiver, *expression.args, *(keyword.value for keyword in expression.keywords)]
+    return []
+
+
+def literal(node: Any) -> Any:
+    """The number that a parsed expression is; None of another."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, (bool, int, float, complex)) else None
+
+
+def index_of(expression: Any) -> str:
+    """ "[1:, :-1]" of `x[1:, :-1]`; "" of anything else."""
+    if not isinstance(expression, ast.Subscript):
+        return ""
+    return (
+        f"[{source_of(expression.slice).removeprefix('(').removesuffix(')')}]"
+        if isinstance(expression.slice, ast.Tuple)
+        else f"[{source_of(expression.slice)}]"
+    )

@@ -1,0 +1,126 @@
+"""What is noted of an operation while it runs: a few references, made what a reader sees (`reading`) when somebody looks.
+
+A note lies on the node itself, so that it lives as long as the graph does, and holds no tensor: numbers where they are few, else
+a weak reference to the array, which the recorder may keep alive for a while.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.explore.trace.values import FEW
+
+NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
+
+
+class Kept:
+    """A tensor's array as it was: its few numbers, or a weak reference and what tells whether it was overwritten since."""
+
+    __slots__ = ("array", "dtype", "numbers", "owner", "shape", "version")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, numbers: Any, array: Any, owner: Any, version: int) -> None:
+        self.shape, self.dtype, self.numbers = shape, dtype, numbers
+        self.array: weakref.ref[Any] | None = array
+        self.owner, self.version = owner, version
+
+    @property
+    def few(self) -> bool:
+        """Whether its numbers are kept."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size <= FEW
+
+
+class Given:
+    """An argument that no gradient goes to: which it is, what it held, which tensor it is, and why it has no history."""
+
+    __slots__ = ("argument", "kept", "losses", "number", "tensor")
+
+    def __init__(self, argument: int, kept: Kept | None, number: Any, tensor: Any, losses: tuple[Any, ...]) -> None:
+        self.argument, self.kept, self.number, self.losses = argument, kept, number, losses
+        self.tensor: weakref.ref[Any] | None = tensor
+
+
+class Severed:
+    """A tensor that was cut off from its history: how and where, what made it, what it held, and the leaves behind it. `cell` is
+    the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut."""
+
+    __slots__ = ("cell", "how", "kept", "leaves", "old", "operation", "shape", "site")
+
+    def __init__(
+        self,
+        how: str,
+        site: Any,
+        operation: str,
+        shape: tuple[int, ...],
+        kept: Kept | None,
+        leaves: Any,
+        cell: Any = None,
+        *,
+        old: bool = False,
+    ) -> None:
+        self.how, self.site, self.operation, self.shape, self.kept, self.cell = how, site, operation, shape, kept, cell
+        self.old = old
+        self.leaves: list[weakref.ref[Any]] = leaves  # nodes
+
+
+class Called:
+    """A call of a module."""
+
+    __slots__ = ("depth", "graded", "kind", "module", "outer", "site")
+    depth: int
+
+    def __init__(self, module: Any, outer: Called | None, site: Any, graded: bool) -> None:
+        self.module, self.outer, self.site, self.graded = weakref.ref(module), outer, site, graded
+        self.kind = type(module).__name__
+        self.depth = 0 if outer is None else outer.depth + 1
+
+
+class Note:
+    """What was seen of an operation.
+
+    Attributes
+    ----------
+    site, cell : pair of a code object and an offset, or None
+        The user's innermost frame, and that of the cell.
+    call : Called or None
+    made : Kept or None
+        What it made.
+    given : sequence of Given
+    inner : bool
+        Whether another operation that the user called made it on its way: then it has that one's site.
+    """
+
+    __slots__ = ("call", "cell", "given", "inner", "made", "site")
+
+    def __init__(self, site: Any, cell: Any, call: Called | None, made: Kept | None, given: Any, inner: bool = False) -> None:
+        self.site, self.cell, self.call, self.made, self.given, self.inner = site, cell, call, made, given, inner
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What an `Event` is made of."""
+
+    kind: str
+    site: Any
+    leaves: tuple[int, ...] = ()  # identities
+    optimizer: str = ""
+    rates: tuple[float, ...] = ()
+    maximizes: bool = False
+    held: tuple[int, ...] = ()
+    whose: int = 0  # the optimizer's identity
+
+
+def locals_of(frame: Any) -> dict[str, Any]:
+    """The names of a running function, or of a cell. Before Python 3.13 a function's frame keeps what it was last asked for, and
+    would keep the user's tensors alive: it is emptied again, unless somebody traces the program and may write it back."""
+    space = frame.f_locals
+    found = dict(space)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.gettrace() is None:
+        space.clear()
+    return found

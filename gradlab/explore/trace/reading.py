@@ -1,0 +1,419 @@
+"""A trace from a recorded graph, and from what was seen while it was recorded and swept.
+
+The graph is read once, through a `Library`, without recursion; afterwards nothing here refers to a tensor, a node or an array. A
+graph that nobody looked at while it was made has its structure, its names, and the values that still exist.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gradlab.diagnose.places import source_of
+from gradlab.explore.labels import sign, written
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
+from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
+from gradlab.explore.trace.notes import Given, Kept, Note, Severed
+from gradlab.explore.trace.values import Value
+from gradlab.explore.words import count, number, shape_text
+
+SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
+NAMES_SHOWN = 3  # of one node
+INDEXING = frozenset(("Index", "Slice", "Select", "AsStrided", "Take"))
+
+
+@dataclass
+class Root:
+    """An output: the node that its cotangent arrives at, and what is known of it."""
+
+    node: Any
+    shape: Shape
+    name: str = ""
+    value: Value | None = None
+    gradient: Value | None = None  # the cotangent that a sweep started with
+
+
+@dataclass
+class Names:
+    """The user's names, by node and, of tensors without one, by identity. Holds no tensor."""
+
+    by_node: dict[Any, list[str]] = field(default_factory=dict)
+    by_id: dict[int, str] = field(default_factory=dict)
+    models: dict[int, str] = field(default_factory=dict)  # modules' names, by identity
+
+    @classmethod
+    def of(cls, library: Library, names: Mapping[str, Any]) -> Names:
+        """Those of {name: tensor}; of two names for one tensor the first."""
+        found = cls()
+        for name, tensor in names.items():
+            if id(tensor) in found.by_id or library_of(tensor) is not library:
+                continue
+            found.by_id[id(tensor)] = name
+            node = library.whole(library.node(tensor))
+            if node is not None:
+                found.by_node.setdefault(node, []).append(name)
+        return found
+
+
+@dataclass
+class Seen:
+    """What a sweep brought, by node: see `recorder.Sweep`."""
+
+    values: dict[Any, Any] = field(default_factory=dict)  # of Value; Pending while the sweep runs, as the others
+    gradients: dict[Any, Any] = field(default_factory=dict)
+    handed: dict[tuple[Any, int], tuple[Any, float | None]] = field(default_factory=dict)
+    given: dict[Kept, Any] = field(default_factory=dict)  # what operations were given that no gradient goes to
+    slopes: dict[Any, Any] = field(default_factory=dict)  # of activations
+
+
+def trace_of(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None = None) -> Trace:
+    """The trace of the graph behind tensors that require grad, without a sweep.
+
+    Parameters
+    ----------
+    outputs : sequence of Tensor
+        Of one library.
+    names : mapping of str to Tensor
+    most : int, optional
+        Of a graph of more nodes those nearest to the outputs are read, one more than `most` of them, and one for each output.
+    """
+    library = library_of(outputs[0])
+    assert library is not None
+    own: dict[int, str] = {}
+    for name, tensor in names.items():
+        own.setdefault(id(tensor), name)
+    roots = [
+        Root(library.node(output), tuple(output.shape), own.get(id(output), ""), library.values([output])[0])
+        for output in outputs
+    ]
+    return read(Reader(library, Names.of(library, names)), roots, most=most)
+
+
+def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> Trace:
+    """The trace behind some roots. What belongs to the cell and not to the graph (leaves, events) is the recorder's to add."""
+    library, names, seen = reader.library, reader.names, reader.seen
+    tops = [library.whole(root.node) for root in roots]
+    nodes, inputs = spine_first(library, tops, most)
+    reader.index = index = {node: i for i, node in enumerate(nodes)}
+    found: list[GraphNode] = []
+    edges: list[GraphEdge] = []
+    uses: Counter[int] = Counter()
+    leaves = 0
+    recorded = False
+    for i, node in enumerate(nodes):
+        operation, name = library.name_of(node), ", ".join(names.by_node.get(node, ())[:NAMES_SHOWN])
+        shape, value, gradient = library.shape(node), reader.value(node), seen.gradients.get(node)
+        dtype = library.dtype_of(node) or (value.dtype if value is not None else "")
+        if operation == "AccumulateGrad" or (not inputs[i] and library.variable(node) is not None):
+            leaves += not name
+            found.append(
+                GraphNode("leaf", name or f"leaf {leaves}", name, operation, shape, dtype=dtype, value=value, gradient=gradient)
+            )
+            continue
+        note = library.note(node)
+        recorded |= note is not None
+        found.append(
+            reader.operation(node, note, operation, name, shape, dtype, value, gradient, [s for s in inputs[i] if s is not None])
+        )
+        for argument, source in enumerate(inputs[i]):
+            if source is not None:
+                alone = seen.gradients.get(source)
+                handed, share = seen.handed.get((node, argument), (alone, None if alone is None else 1.0))
+                edges.append(GraphEdge(index[source], i, argument, reader.shape(source), handed, share))
+                uses[index[source]] += 1
+    for edge in edges:  # of what one line made in several operations the last has the name
+        if edge.source in reader.assigned and found[edge.target].place == found[edge.source].place:
+            found[edge.source] = replace(found[edge.source], name="")
+    for position, (root, top) in enumerate(zip(roots, tops, strict=True), start=1):
+        label = root.name or ("output" if len(roots) == 1 else f"output {position}")
+        at = index[top]
+        made_by = found[at]
+        if made_by.kind == "operation" and made_by.name == root.name and not uses[at]:
+            found[at] = replace(made_by, name="")  # it is said next door
+        edges.append(GraphEdge(at, len(found), 0, root.shape, root.gradient))
+        found.append(
+            GraphNode(
+                "output",
+                label,
+                root.name,
+                "",
+                root.shape,
+                _said(root),
+                value=root.value,
+                gradient=root.gradient or made_by.gradient,
+            )
+        )
+    return Trace(
+        library.name,
+        tuple(found),
+        tuple(edges),
+        recorded=recorded,
+        cut_off=most is not None and len(found) - len(roots) > most,
+    )
+
+
+class Reader:
+    """What each node becomes."""
+
+    def __init__(self, library: Library, names: Names, seen: Seen | None = None) -> None:
+        self.library, self.names, self.seen, self.lines = library, names, seen or Seen(), Lines()
+        self.index: Mapping[Any, int] = {}
+        self.assigned: set[int] = set()  # nodes that have a name by the line that they stand in
+        self._shapes: dict[Any, Shape | None] = {}
+        self._paths: dict[int, str] = {}
+        self._tensors: set[str] | None = None
+        self.reaching: list[Severed] = []  # the cuts of which something reached the graph
+        self._reached: dict[int, list[int]] = {}  # and which nodes
+
+    def shape(self, node: Any) -> Shape | None:
+        if node not in self._shapes:
+            self._shapes[node] = self.library.shape(node)
+        return self._shapes[node]
+
+    def value(self, node: Any) -> Value | None:
+        """What the sweep saw there, else what still exists."""
+        value: Value | None = self.seen.values.get(node)
+        return self._settled(self.library.value_at(node)) if value is None else value
+
+    def kept(self, kept: Kept | None) -> Value | None:
+        """What was kept of a tensor."""
+        if kept in self.seen.given:
+            found: Value | None = self.seen.given[kept]
+            return found
+        return None if kept is None else self._settled(self.library.kept_value(kept))
+
+    def _settled(self, value: Any) -> Value | None:
+        found: Value | None = self.library.settled([value])[0]
+        return found
+
+    def operation(
+        self,
+        node: Any,
+        note: Note | None,
+        operation: str,
+        name: str,
+        shape: Shape | None,
+        dtype: str,
+        value: Value | None,
+        gradient: Value | None,
+        inputs: Sequence[Any],
+    ) -> GraphNode:
+        library = self.library
+        first = next((self.shape(source) for source in inputs), None)
+        settings = _settings(library, node)
+        exponent = settings.pop("exponent", None)
+        label = written(operation, settings, None if first is None else len(first))
+        site = library.site(node)
+        place = self.lines.line(site)
+        expression = self.lines.expression(site)
+        operands: tuple[Operand, ...] = ()
+        cell = module = None
+        if note is not None:
+            cell = place if note.cell is note.site else self.lines.line(note.cell)
+            module = self.path(note.call)
+            if not note.inner:
+                operands = self.operands(note, expression)
+                for given in note.given:
+                    self.reached([loss.severed for loss in given.losses if loss.severed is not None], self.index.get(node, -1))
+                if label == "[…]" and operation.partition("Backward")[0] in INDEXING:
+                    label = index_of(expression) or label
+                called = note.call is not None and note.call.site == note.site  # then the line is of a call of a module
+                if not name and not called and place is not None and place.target:
+                    name = place.target
+                    self.assigned.add(self.index[node])
+        if exponent is not None and not any(operand.kind == "constant" for operand in operands):
+            text = next((source_of(given) for given in operands_of(expression)[1:2]), "")
+            operands = (*operands, Operand("constant", 1, text, Value((), "", (exponent,))))
+        return GraphNode(
+            "operation",
+            label,
+            name,
+            operation,
+            shape,
+            place=place,
+            cell=cell if cell is not None else place if place is not None and place.in_cell else None,
+            module=module or "",
+            dtype=dtype,
+            value=value,
+            gradient=gradient,
+            operands=operands,
+            slopes=self.seen.slopes.get(node),
+        )
+
+    def path(self, call: Any) -> str:
+        """Where a called module is, from the user's name on: "model.layers.0"; its class's name where it has none."""
+        if call is None:
+            return ""
+        module = call.module()
+        if module is None:
+            return str(call.kind)
+        found = self._paths.get(id(module))
+        if found is None:
+            found = self.names.models.get(id(module), "")
+            if not found and call.outer is not None:
+                outer, inside = call.outer.module(), self.path(call.outer)
+                step = next((step for step, child in library_children(outer) if child is module), "")
+                found = f"{inside}.{step}" if step else f"{inside}.{call.kind}"
+            self._paths[id(module)] = found = found or str(call.kind)
+        return found
+
+    def operands(self, note: Note, expression: Any) -> tuple[Operand, ...]:
+        """What an operation was given that no gradient goes to, with the user's words for it."""
+        module = note.call is not None and note.call.site == note.site  # then the words are of the call of a module
+        free = [] if module else list(operands_of(expression))
+        made = []
+        for given in note.given:
+            value = self.kept(given.kept)
+            tensor = given.tensor() if given.tensor is not None else None
+            name = self.names.by_id.get(id(tensor), "") if tensor is not None else ""
+            cut = self.cut(given, value)
+            kind = "cut" if cut is not None else "constant" if given.number is not None else "input"
+            made.append(Operand(kind, given.argument, name or self._words(given, free), value, cut))
+        return tuple(made)
+
+    def _words(self, given: Given, free: list[Any]) -> str:
+        """The operand of the source that an argument is: the literal of its value, or the one that is left."""
+        if given.number is not None:
+            for node in free:
+                if literal(node) == given.number:
+                    free.remove(node)
+                    return source_of(node)
+        left = [node for node in free if literal(node) is None and not self._mentions_tensors(node)]
+        if given.number is None and given.argument < len(free) and free[given.argument] in left:
+            left = [free[given.argument]]
+        if len(left) == 1:
+            free.remove(left[0])
+            return source_of(left[0])
+        return ""
+
+    def _mentions_tensors(self, expression: Any) -> bool:
+        """Whether a parsed expression mentions a tensor of the graph by its name."""
+        if self._tensors is None:
+            self._tensors = {name for called in self.names.by_node.values() for name in called}
+        return any(
+            isinstance(node, (ast.Name, ast.Attribute)) and source_of(node) in self._tensors for node in ast.walk(expression)
+        )
+
+    def reached(self, cuts: Sequence[Severed], node: int) -> None:
+        """What was made at some cuts was given to a node, or is that node."""
+        for cut in cuts:
+            if id(cut) not in self._reached:
+                self.reaching.append(cut)
+            self._reached.setdefault(id(cut), []).append(node)
+
+    def cut(self, given: Given, value: Value | None) -> Cut | None:
+        """Where an argument lost its history, if it had one."""
+        severed = next((loss.severed for loss in given.losses if loss.severed is not None and loss.severed.how != "born"), None)
+        return None if severed is None else self.severed(severed, value)
+
+    def severed(self, cut: Severed, value: Value | None = None) -> Cut:
+        """A cut in words."""
+        nodes = [node for ref in cut.leaves if (node := ref()) is not None]
+        behind = tuple(dict.fromkeys(self.index[node] for node in nodes if node in self.index))
+        leaves = tuple(name for node in nodes for name in self.names.by_node.get(node, ())[:1])
+        label = leaves[0] if cut.operation == "AccumulateGrad" and leaves else sign(cut.operation)
+        before = self.kept(cut.kept)
+        variables = [self.library.variable(node) for node in nodes]
+        return Cut(
+            cut.how,
+            self.lines.line(cut.site),
+            label,
+            cut.operation,
+            cut.shape,
+            behind,
+            value or before,
+            leaves,
+            tuple(id(variable) for variable in variables if variable is not None),
+            tuple(self._reached.get(id(cut), ())),
+            self.lines.line(cut.cell),
+            cut.old,
+        )
+
+
+def library_children(module: Any) -> list[tuple[str, Any]]:
+    """The modules that a module holds, by name: both libraries keep them so."""
+    children = getattr(module, "_modules", None)
+    return list(children.items()) if isinstance(children, dict) else []
+
+
+def spine_first(library: Library, roots: Sequence[Any], most: int | None = None) -> tuple[list[Any], list[list[Any]]]:
+    """All nodes behind `roots`, each after its inputs and the deepest of these first; and the inputs of each. Of more than `most`
+    nodes those nearest to the roots; what is further away is None among the inputs.
+
+    An operation's parameters so come just before it, and the layers of a network are intervals one after another. The
+    result holds every node, so that identities stay valid.
+    """
+    inputs: dict[Any, list[Any]] = {}
+    kept = None if most is None else _nearest(library, roots, most)
+
+    def sources(node: Any) -> list[Any]:
+        inputs[node] = [library.whole(source) for source in library.inputs(node)]
+        if kept is not None:
+            inputs[node] = [source if source in kept else None for source in inputs[node]]
+        return [source for source in inputs[node] if source is not None]
+
+    depth: dict[Any, int] = {}
+    for node in _after_their_sources(roots, sources):
+        depth[node] = max((depth[source] + 1 for source in inputs[node] if source is not None), default=0)
+    ordered = _after_their_sources(
+        roots, lambda node: sorted((source for source in inputs[node] if source is not None), key=lambda source: -depth[source])
+    )
+    return ordered, [inputs[node] for node in ordered]
+
+
+def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | None:
+    """The nodes that take the fewest steps from the roots, one more than `most` of them; None if there are no more."""
+    found: dict[Any, None] = dict.fromkeys(roots)
+    order = list(found)
+    for node in order:  # grows while it is read
+        for source in library.inputs(node):
+            source = library.whole(source)
+            if source is not None and source not in found:
+                found[source] = None
+                order.append(source)
+                if len(order) > most:
+                    return set(order)
+    return None
+
+
+def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:
+    """A depth-first search: each node after its sources, the first of these first. Each is asked for once."""
+    ordered: list[Any] = []
+    seen: set[Any] = set()
+    waiting: list[tuple[Any, bool]] = [(root, False) for root in reversed(roots)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            ordered.append(node)
+        elif node not in seen:
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(source, False) for source in reversed(sources(node)) if source not in seen]
+    return ordered
+
+
+def _settings(library: Library, node: Any) -> dict[str, Any]:
+    """The axes and the exponent that a node keeps."""
+    found: dict[str, Any] = {}
+    for key in SETTINGS:
+        value = library.setting(node, key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[key] = value
+        elif isinstance(value, (tuple, list)) and value and all(isinstance(axis, int) for axis in value):
+            found[key] = tuple(value)
+    return found
+
+
+def _said(root: Root) -> str:
+    """ "scalar −0.2749" of a tensor with one element, "3 elements" of a vector, "6×4" of others."""
+    shape = root.shape
+    if math.prod(shape) != 1 or root.value is None or root.value.numbers is None:
+        return shape_text(shape) if len(shape) != 1 else count(shape[0], "element")
+    value = root.value.numbers[0]
+    said = f"{value:.4g}" if isinstance(value, complex) else number(float(value))
+    return f"{shape_text(shape)} {said}" if not shape else f"{shape_text(shape)}: {said}"

@@ -1,0 +1,559 @@
+"""What is seen while a program runs: its operations, its calls of modules, its writes and its reverse sweeps.
+
+A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tracing():` block. The libraries' adapters tell it
+what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
+Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
+
+It may take half of the time that the program took so far, and 0.15 s: beyond that whole sweeps go by unseen, together with the
+operations before them, until the program has gone on for long enough. A report says which sweep of how many it shows.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gradlab.diagnose.places import cells
+from gradlab.explore.libraries import Library, adapters
+from gradlab.explore.libraries.protocol import Recording
+from gradlab.explore.names import items_of, names_in
+from gradlab.explore.reduced import reduced
+from gradlab.explore.trace.data import Event, Leaf, ModuleCall, Trace
+from gradlab.explore.trace.journal import Entry, Journal, Swept
+from gradlab.explore.trace.notes import Called, Happening, Severed
+from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
+from gradlab.explore.trace.slopes import slopes_of
+from gradlab.explore.trace.sweep import LeafSeen, Sweep, uses_of
+
+SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
+HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
+EVENTS, CALLS, CUTS = 10_000, 20_000, 1_000
+SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
+CELLS = 64  # a side of what is kept of a matrix-shaped gradient
+MOST = 50_000  # nodes of a graph that are read
+
+
+class Recorder:
+    """Sees what one thread does.
+
+    Attributes
+    ----------
+    sweeps : int
+        How many reverse sweeps that wrote `.grad` have run.
+    last : Sweep or None
+        The last that was looked at.
+    on : bool
+        Whether operations are being noted.
+    call : Called or None
+        The module that is being called.
+    """
+
+    def __init__(
+        self,
+        namespace: Callable[[], Mapping[str, Any]],
+        first: Sequence[str] = (),
+        *,
+        maps: int = 0,
+        called: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.namespace, self.first, self.maps = namespace, tuple(first), maps
+        self.called = dict(called or {})  # names as they are, `params[0]` too; they come before those of the namespace
+        self.sweeps = 0
+        self.on = True
+        self.last: Sweep | None = None
+        self.call: Called | None = None
+        self.calls: deque[Called] = deque(maxlen=CALLS)
+        self.cuts: deque[Severed] = deque(maxlen=CUTS)
+        self.events: deque[Happening] = deque(maxlen=EVENTS)
+        self.happened_before = 0  # how many of the events are forgotten
+        self.journal = Journal()
+        self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
+        self.refused: list[tuple[Library, Any, str, tuple[Severed, ...], Any]] = []
+        self._running: list[Sweep | None] = []
+        self._held: deque[tuple[int, Any]] = deque()
+        self._bytes = 0
+        self._began = perf_counter()
+        self._spent = 0.0
+        self._recordings: dict[str, Recording] = {}
+        self._ours = False  # whether the sweep that runs is called for the user
+
+    # ------------------------------------------------------------------------------------------------------ from when on
+    def __enter__(self) -> Recorder:
+        self.meet_libraries()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def meet_libraries(self) -> None:
+        """Watch the libraries that have been imported by now."""
+        for library in adapters():
+            if library.name not in self._recordings:
+                recording = library.recording(self)
+                if recording is not None:
+                    self._recordings[library.name] = recording
+                    recording.open()
+
+    def close(self) -> None:
+        """See no more. What was seen stays until `forget`. May be called again."""
+        for recording in self._recordings.values():
+            recording.close()
+
+    def settle_journal(self) -> None:
+        """Look once more at the leaves that sweeps have reached: what has become of them."""
+        self.settle()
+        for library in adapters():
+            with suppress(Exception):
+                self.journal.ended(library.sample, library.version, library.is_tensor)
+
+    @contextmanager
+    def for_the_user(self) -> Iterator[None]:
+        """See a backward that is called for the user, when the program is over: it has no line, and is looked at in any case."""
+        self.on, self._ours = True, True
+        try:
+            for recording in self._recordings.values():
+                recording.open()
+            yield
+        finally:
+            self.close()
+            self._ours = False
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        self.close()
+        self._held.clear()
+        self._bytes = 0
+        self.last = None
+        self._running.clear()
+        for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
+            kept.clear()
+
+    # ------------------------------------------------------------------------------------------------------- operations
+    def hold(self, array: Any, size: int) -> None:
+        """Keep an array alive until the next sweep has been seen, as far as there is room."""
+        self._held.append((size, array))
+        self._bytes += size
+        while self._bytes > HELD:
+            self._bytes -= self._held.popleft()[0]
+
+    def entered(self, module: Any, site: Any, graded: bool) -> None:
+        """A module is being called."""
+        self.call = Called(module, self.call, site, graded)
+        self.calls.append(self.call)
+
+    def exited(self) -> None:
+        """The call is over."""
+        if self.call is not None:
+            self.call = self.call.outer
+
+    def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
+        """Something happened to leaves."""
+        self.happened_before += len(self.events) == EVENTS
+        self.events.append(Happening(kind, site, tuple(id(tensor) for tensor in tensors), **more))
+
+    def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
+        """An optimizer has made a step, with the gradients that its parameters still have."""
+        held = [p for group in optimizer.param_groups for p in group["params"]]
+        moved = [p for p in held if p.grad is not None and not library.is_zero(p.grad)]
+        rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
+        self.happened(
+            "step",
+            site,
+            moved,
+            optimizer=type(optimizer).__name__,
+            rates=tuple(sorted(rates)),
+            maximizes=any(group.get("maximize") for group in optimizer.param_groups),
+            held=tuple(map(id, held)),
+            whose=id(optimizer),
+        )
+
+    def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
+        """A sweep was asked of a tensor without history, which lost it at some cuts."""
+        if len(self.refused) < CUTS:
+            self.refused.append((library, library.weakly(output), "", tuple(severed), site))
+
+    def losses_of(self, library: Library, tensor: Any) -> tuple[Severed, ...]:
+        """The cuts at which a tensor without history lost it, as far as they were seen."""
+        recording = self._recordings.get(library.name)
+        return () if recording is None else tuple(recording.losses(tensor))
+
+    # ----------------------------------------------------------------------------------------------------------- sweeps
+    def begin(
+        self,
+        library: Library,
+        roots: Sequence[tuple[Any, Any]],
+        outputs: Sequence[Any],
+        site: Any,
+        frames: Sequence[Mapping[str, Any]],
+        *,
+        accumulates: bool = True,
+        late: bool = False,
+        retains: bool = False,
+        private: bool = False,
+    ) -> Sweep | None:
+        """A sweep starts, from (node, cotangent) pairs. Returns it if it is to be looked at: one that writes `.grad`, or one of
+        our own (`private`).
+
+        `frames` are the locals of the user's functions that are running, innermost first."""
+        started = perf_counter()
+        self.settle()
+        if self._ours:
+            site, frames = None, ()
+        if accumulates:
+            self.sweeps += 1
+            self.happened("backward", site, outputs)
+        sweep = None
+        self.journal.skipped += accumulates and not private and not self.on
+        if (private or (accumulates and self.on)) and not any(self._running):
+            names = self._names(library, frames)
+            first = library.values([*outputs, *(g for _, g in roots)])
+            own, cotangents = first[: len(outputs)], first[len(outputs) :]
+            sweep = Sweep(
+                library, self.sweeps, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
+            )
+            for i, (node, _) in enumerate(roots):
+                whole = library.whole(node)
+                out = outputs[i] if len(outputs) == len(roots) else None
+                name = ""
+                if out is not None:
+                    name = names.by_id.get(id(out), "")
+                shape = tuple(out.shape) if out is not None else library.shape(node) or ()
+                sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
+                if library.variable(whole) is not None:
+                    self.leaf(sweep, whole)
+            sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
+            sweep.events = len(self.events)
+        self._running.append(sweep)
+        self._spent += perf_counter() - started
+        return sweep
+
+    @contextmanager
+    def sweeping(self, library: Library, roots: Sequence[tuple[Any, Any]], *args: Any, **kwargs: Any) -> Iterator[None]:
+        """A sweep that the block runs, seen through hooks on its nodes. Arguments as of `begin`."""
+        sweep = self.begin(library, roots, *args, **kwargs)
+        error: BaseException | None = None
+        try:
+            if sweep is None:
+                yield
+            else:
+                with library.watching([*sweep.nodes], partial(self.visited, sweep)):
+                    yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.end(error)
+
+    def see(self, library: Library, output: Any) -> None:
+        """Look at the graph behind a tensor, without a sweep."""
+        start = library.tensor(np.ones(tuple(output.shape)), like=output)
+        with self.sweeping(library, [(library.node(output), start)], [output], None, (), private=True, retains=True):
+            if (sweep := self._running[-1]) is not None:
+                for node in sweep.nodes:
+                    self.leaf(sweep, node)
+
+    def leaf(self, sweep: Sweep, node: Any) -> None:
+        """A leaf that the sweep will reach, before its `.grad` is written."""
+        if node in sweep.leaves:
+            return
+        tensor = sweep.library.variable(node)
+        if tensor is not None:
+            before = sweep.library.values([tensor.grad])[0] if tensor.grad is not None else None
+            sweep.leaves[node] = LeafSeen(
+                node, tensor, str(tensor.device), before, losses=self.losses_of(sweep.library, tensor), key=id(tensor)
+            )
+
+    def visited(self, sweep: Sweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
+        """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
+        started = perf_counter()
+        library, seen = sweep.library, sweep.seen
+        whole = library.whole(node)
+        if (leaf := sweep.leaves.get(node)) is not None and g is not None and not sweep.private:
+            leaf.sample = library.sample(g)
+        arrived = library.summary(g)
+        if arrived is not None and (whole is node or whole not in seen.gradients):
+            seen.gradients[whole] = arrived
+        if whole not in seen.values:
+            value = library.value_at(whole)
+            if value is not None:
+                seen.values[whole] = value
+            passed = slopes_of(library, whole, g, sources, cotangents)
+            if passed is not None:
+                seen.slopes[whole] = passed
+            self._given(library, seen, whole)
+        parts = sweep.parts.pop(node, None)
+        if parts is not None and g is not None:
+            self._share(sweep, parts, g)
+        for at, (source, cotangent) in enumerate(zip(sources, cotangents, strict=False)):
+            if source is None or cotangent is None:
+                continue
+            if sweep.uses.get(source, 0) > 1:  # else all that arrives there is this
+                seen.handed[node, at] = library.summary(cotangent), None
+                size = library.bytes_of(cotangent)
+                if sweep.waiting + size <= SHARED:
+                    sweep.waiting += size
+                    sweep.parts.setdefault(source, []).append((node, at, library.copied(cotangent)))
+            if library.variable(source) is not None:
+                self.leaf(sweep, source)
+        self._spent += perf_counter() - started
+
+    def _given(self, library: Library, seen: Seen, node: Any) -> None:
+        """What an operation was given besides, while it is there."""
+        note = library.note(node)
+        for given in note.given if note is not None and not note.inner else ():
+            kept = given.kept
+            if kept is not None and kept.numbers is None and kept not in seen.given:
+                value = library.kept_value(kept)
+                if value is not None:
+                    seen.given[kept] = value
+
+    def _share(self, sweep: Sweep, parts: list[tuple[Any, int, Any]], g: Any) -> None:
+        """What part each of several cotangents has in their sum."""
+        library, seen = sweep.library, sweep.seen
+        for node, at, cotangent in parts:
+            sweep.waiting -= library.bytes_of(cotangent)
+            share = 1.0 if len(parts) == 1 else library.share(cotangent, g)
+            seen.handed[node, at] = seen.handed[node, at][0], share
+
+    def found(self, tensor: Any, gradient: Any) -> None:
+        """What a private sweep gave for a tensor: not every library runs the nodes of leaves then."""
+        sweep = self.last
+        if sweep is not None and gradient is not None:
+            node = sweep.library.whole(sweep.library.node(tensor))
+            sweep.seen.gradients[node] = sweep.library.values([gradient])[0]
+
+    def end(self, error: BaseException | None) -> None:
+        """The sweep is over; `error` is what stopped it, if anything did."""
+        started = perf_counter()
+        sweep = self._running.pop()
+        if sweep is not None:
+            sweep.error = error
+            sweep.parts.clear()
+            if error is None or self.last is None or self.last.error is not None:
+                self.last = sweep
+            if not sweep.late:
+                self._finish(sweep)
+        self._held.clear()
+        self._bytes = 0
+        now = perf_counter()
+        self._spent += now - started
+        self.on = self._spent <= SHARE * (now - self._began - self._spent) + FREE
+
+    def settle(self) -> None:
+        """Read the gradients of a sweep that wrote them when it was over."""
+        if self.last is not None and self.last.late:
+            self.last.late = False
+            self._finish(self.last)
+
+    def _finish(self, sweep: Sweep) -> None:
+        """Reduce what the sweep left in the leaves, while it is there."""
+        library = sweep.library
+        leaves = [leaf for leaf in sweep.leaves.values() if leaf.tensor is not None]
+        wanted = [leaf.tensor for leaf in leaves]
+        held = [leaf.tensor.grad for leaf in leaves]
+        found = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
+        for leaf in leaves:
+            leaf.value = next(found)
+        if not sweep.private:
+            with suppress(Exception):  # a tensor of a kind that tells less is not in the journal
+                self._enter(sweep, leaves, held)
+        for leaf, g in zip(leaves, held, strict=True):
+            leaf.tensor = None
+            if g is None:
+                continue
+            leaf.gradient = next(found)
+            if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
+                sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
+        sweep.reduce()
+
+    def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
+        """Enter the sweep into the journal."""
+        library, root = sweep.library, sweep.roots[0]
+        numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
+        loss = None if not numbers else float(numbers[0].real)
+        swept = Swept(
+            sweep.number, sweep.events + self.happened_before, root.name, loss, library.name_of(library.whole(root.node))
+        )
+        after = iter(library.values([g for g in held if g is not None]))
+        for leaf, g in zip(leaves, held, strict=True):
+            norm = next(after).norm if g is not None else None
+            weights = library.sample(leaf.tensor)
+            if leaf.sample is None or weights is None or leaf.sample.shape != weights.shape:
+                continue
+            name = next(iter(sweep.names.by_node.get(leaf.node, ())), "")
+            entry = Entry(
+                name,
+                id(leaf.tensor),
+                library.is_parameter(leaf.tensor),
+                int(leaf.tensor.numel()),
+                len(weights),
+                float(np.linalg.norm(weights)),
+                float(np.linalg.norm(leaf.sample)),
+                None if leaf.before is None else leaf.before.norm,
+                norm,
+            )
+            version = library.version(leaf.tensor)
+            self.journal.entered(swept, entry, leaf.tensor, library.weakly(leaf.tensor), weights, leaf.sample, version)
+            leaf.sample = None
+        self.journal.sweeps.append(swept)
+
+    def _names(self, library: Library, frames: Sequence[Mapping[str, Any]]) -> Names:
+        """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
+        space: dict[str, Any] = {}
+        for frame in frames:
+            for name, value in frame.items():
+                space.setdefault(name, value)
+        for name, value in self.namespace().items():
+            space.setdefault(name, value)
+        names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
+        own = [(name, value) for name, value in space.items() if isinstance(name, str) and not name.startswith("_")]
+        for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
+            for path, module in _modules(label, model):
+                names.models.setdefault(id(module), path)
+        return names
+
+    # ------------------------------------------------------------------------------------------------------ what was seen
+    def models(self, value: Any) -> list[Any]:
+        """A model of the user's and the modules in it; of anything else nothing."""
+        return [module for _, module in _modules("", value)]
+
+    def trace(self, sweep: Sweep | None = None) -> Trace:
+        """The trace of the last sweep that was looked at.
+
+        Raises
+        ------
+        RuntimeError
+            If no sweep was seen.
+        """
+        self.settle()
+        sweep = sweep or self.last
+        if sweep is None:
+            raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
+        reader = Reader(sweep.library, sweep.names, sweep.seen)
+        trace = read(reader, sweep.roots, most=MOST)
+        for node, leaf in sweep.leaves.items():
+            if node in reader.index:
+                reader.reached(leaf.losses, reader.index[node])
+        for node, cuts in list(self.reborn.items()):
+            if node in reader.index and node not in sweep.leaves:
+                reader.reached(cuts, reader.index[node])
+        return replace(
+            trace,
+            leaves=self._leaves(sweep, trace),
+            calls=self._calls(reader, trace),
+            cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
+            events=tuple(self._event(happening, reader, sweep.names) for happening in self.events),
+            journal=tuple(self.journal.sweeps),
+            sweep=sweep.number,
+            sweeps=self.sweeps,
+            source=cell_source(),
+            freed=not sweep.retains,
+        )
+
+    def _cuts(self, reader: Reader) -> list[Severed]:
+        """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
+        known = {id(cut) for cut in self.cuts}
+        return [*self.cuts, *(cut for cut in reader.reaching if id(cut) not in known)]
+
+    def attempt(self, losses: Sequence[Severed] | None = None, library: Library | None = None, site: Any = None) -> Trace:
+        """What was seen where no sweep was: the last that was asked for and could not be, or one of a tensor with these losses.
+        The trace has no nodes."""
+        if losses is None and self.refused:
+            library, _, _, losses, site = self.refused[-1]
+        library = library or self._mostly()
+        names = self._names(library, ())
+        reader = Reader(library, names)
+        reader.reached(losses or (), -1)
+        trace = Trace(library.name, (), ())
+        cuts = self._cuts(reader)
+        return replace(
+            trace,
+            calls=self._calls(reader, trace),
+            cuts=tuple(reader.severed(cut) for cut in cuts),
+            events=tuple(self._event(happening, reader, names) for happening in self.events),
+            source=cell_source(),
+            recorded=True,
+            losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
+            asked=reader.lines.line(site),
+        )
+
+    def _mostly(self) -> Library:
+        """The library of most of the user's tensors."""
+        names = names_in(dict(self.namespace()))
+        return max(adapters(), key=lambda library: sum(library.is_tensor(tensor) for tensor in names.values()))
+
+    def _event(self, happening: Happening, reader: Reader, names: Names) -> Event:
+        return Event(
+            happening.kind,
+            reader.lines.line(happening.site),
+            tuple(name for i in happening.leaves if (name := names.by_id.get(i))),
+            happening.leaves,
+            happening.optimizer,
+            happening.rates,
+            happening.maximizes,
+            happening.held,
+            happening.whose,
+        )
+
+    def _leaves(self, sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
+        numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
+        order = {node: i for i, node in enumerate(sweep.names.by_node)}
+        found = []
+        for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
+            name = next(iter(sweep.names.by_node.get(node, ())), "")
+            if leaf.value is not None:
+                value, arrived = leaf.value, sweep.seen.gradients.get(node)
+                if sweep.private:
+                    leaf.gradient, leaf.before = arrived, None
+                found.append(
+                    Leaf(
+                        name,
+                        numbers.get(name),
+                        value.shape,
+                        value.dtype,
+                        leaf.device,
+                        value,
+                        leaf.gradient,
+                        leaf.before,
+                        arrived,
+                        leaf.key,
+                    )
+                )
+        return tuple(found)
+
+    def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
+        made: Counter[str] = Counter()
+        for node in trace.nodes:
+            steps = node.module.split(".")
+            made.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
+        return tuple(
+            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), made[path])
+            for call in self.calls
+            for path in (reader.path(call),)
+        )
+
+
+def _modules(name: str, model: Any) -> list[tuple[str, Any]]:
+    """A model and all its modules, with their paths from its name; of anything else nothing."""
+    try:
+        if not callable(getattr(type(model), "named_modules", None)):
+            return []
+        return [(f"{name}.{path}" if path else name, module) for path, module in model.named_modules()]
+    except Exception:  # noqa: BLE001  (a model of the user's that is not finished has no names for us)
+        return []
+
+
+def cell_source() -> tuple[str, ...]:
+    """The lines of the cell that runs, the first as the user wrote it; none outside of one."""
+    if cells.current is None:
+        return ()
+    return (cells.header, *(line.rstrip("\n") for line in linecache.getlines(cells.current)[1:]))

@@ -1,0 +1,106 @@
+"""What activations pass on of their cotangents, counted when a sweep passes: saturated elements, units that are shut.
+
+A slope is what went on over what arrived, so it is taken from the two cotangents and needs no formula; where nothing arrived
+there is none. Of a softmax it is the rows that are counted: one whose largest entry is nearly 1 passes on next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.explore.trace.data import Slopes
+from gradlab.explore.trace.values import Pending
+
+FLAT = 0.01  # of the steepest slope; for a sigmoid at |x| > 6, where it passes on 0.0025 and less
+SHARP = 0.999  # the largest entry of a row of a softmax; its Jacobian's norm is then below 2 (1 - 0.999)
+MASKED = -1e8  # entries below are masked: by -inf, -1e9, or the least number of their type
+MASKED_HALF = -6e4  # the same of float16, which ends at -65504
+
+# The steepest slope of what has a flat part or a shut one.
+STEEPEST = {
+    "SigmoidBackward0": 0.25,
+    "TanhBackward0": 1.0,
+    "HardtanhBackward0": 1.0,
+    "HardsigmoidBackward0": 1 / 6,
+    "SoftsignBackward0": 1.0,
+    "ErfBackward0": 1.1283791670955126,  # 2 / √π
+    "ReluBackward0": 1.0,
+    "ThresholdBackward0": 1.0,
+    "ClampBackward0": 1.0,
+    "ClampBackward1": 1.0,
+    "ClampMinBackward0": 1.0,
+    "ClampMinBackward1": 1.0,
+    "ClampMaxBackward0": 1.0,
+    "ClampMaxBackward1": 1.0,
+    "GeluBackward0": 1.0,
+    "SiluBackward0": 1.0,
+    "EluBackward0": 1.0,
+}
+CHANNELS_FIRST = ("Convolution", "NativeBatchNorm", "CudnnBatchNorm", "MkldnnConvolution")
+
+
+def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+    """What a node passed on: `Slopes`, `Pending` of them, or None of one that is no activation."""
+    name = library.name_of(node)
+    if name == "SoftmaxBackward0":
+        rows = library.made(node)
+        axis = library.setting(node, "dim")
+        axis = library.setting(node, "axis") if axis is None else axis
+        if rows is None or not len(rows.shape):
+            return None
+        axis = axis[0] if isinstance(axis, tuple) else axis
+        given = library.made(sources[0]) if sources and sources[0] is not None else None
+        if given is not None and tuple(given.shape) != tuple(rows.shape):
+            given = None
+        return library.sharp(rows, given, -1 if axis is None else axis)
+    steepest = STEEPEST.get(name)
+    handed = cotangents[0] if cotangents else None
+    if steepest is None or g is None or handed is None:
+        return None
+    g = g[0] if isinstance(g, tuple) else g
+    shape = tuple(g.shape)
+    if tuple(handed.shape) != shape or not shape:
+        return None
+    before = library.name_of(sources[0]) if sources and sources[0] is not None else ""
+    first = len(shape) >= 4 or (len(shape) == 3 and before.startswith(CHANNELS_FIRST))
+    return library.slopes(g, handed, FLAT * steepest, 1 if first else len(shape) - 1)
+
+
+def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
+    """`Slopes` of two arrays, `Pending` if they lie on a device; `axis` is that of the units."""
+    xp = np if isinstance(g, np.ndarray) else namespace_of[type(g)]
+    arrived, passed = g != 0, handed != 0
+    others = tuple(k for k in range(g.ndim) if k != axis)
+    with np.errstate(all="ignore"):
+        low = arrived & (xp.abs(handed) < flat * xp.abs(g))
+    reached, open_ = arrived.any(others), passed.any(others)
+    counted = [arrived.sum(), low.sum(), reached.sum(), (reached & ~open_).sum()]
+    places = g.size // max(g.shape[axis], 1)
+    return finished(places)([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished(places))
+
+
+def sharp(rows: Any, given: Any, axis: int) -> Any:
+    """The same of the rows of a softmax along an axis, of those with two entries or more that are not masked in `given`."""
+    xp = np if isinstance(rows, np.ndarray) else namespace_of[type(rows)]
+    counts = rows.max(axis) > SHARP
+    if given is None:
+        several = xp.full(counts.shape, rows.shape[axis] > 1)
+    else:
+        several = (given > (MASKED if given.dtype.itemsize >= 4 else MASKED_HALF)).sum(axis) > 1
+    counted = [several.sum(), (several & counts).sum()]
+    return finished()([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished())
+
+
+def finished(places: int = 1) -> Any:
+    """What makes `Slopes` of the numbers once they are here."""
+
+    def finish(read: Sequence[np.ndarray]) -> Slopes:
+        numbers = [int(x) for x in read]
+        units, shut = numbers[2:] or (0, 0)
+        return Slopes(numbers[0], numbers[1], units, shut, places)
+
+    return finish

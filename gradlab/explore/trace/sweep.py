@@ -1,0 +1,79 @@
+"""A reverse sweep while it is being seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradlab.explore.libraries import Library
+from gradlab.explore.reduced import Reduced
+from gradlab.explore.trace.notes import Severed
+from gradlab.explore.trace.reading import Names, Root, Seen
+from gradlab.explore.trace.values import Value
+
+
+@dataclass
+class LeafSeen:
+    """A leaf while its sweep runs."""
+
+    node: Any
+    tensor: Any  # until it has been read
+    device: str
+    before: Value | None
+    value: Value | None = None
+    gradient: Value | None = None
+    sample: Any = None  # of what arrived
+    losses: tuple[Severed, ...] = ()  # the history of what it was made of
+    key: int = 0  # its identity
+
+
+@dataclass
+class Sweep:
+    """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next one, or until the recorder forgets."""
+
+    library: Library
+    number: int
+    roots: list[Root]
+    outputs: list[Any]  # weak references to what backward was called on
+    names: Names
+    site: Any
+    late: bool = False  # `.grad` is written when the sweep is over
+    private: bool = False  # `.grad` is not written
+    seen: Seen = field(default_factory=Seen)
+    leaves: dict[Any, LeafSeen] = field(default_factory=dict)
+    error: BaseException | None = None
+    events: int = 0  # how many events had happened
+    maps: list[tuple[Any, Reduced]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
+    retains: bool = False
+    nodes: set[Any] = field(default_factory=set)  # all behind the roots
+    uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
+    parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
+    waiting: int = 0  # bytes of them
+
+    def reduce(self) -> None:
+        """Read what lies on a device, in one transfer."""
+        seen = self.seen
+        tables = (seen.values, seen.gradients, seen.given, seen.slopes)
+        found = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
+        settled = iter(self.library.settled(found))
+        for table in tables:
+            for node in table:
+                table[node] = next(settled)
+        for key in seen.handed:
+            seen.handed[key] = next(settled), next(settled)
+
+
+def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[Any]]:
+    """The nodes behind some roots, these among them, and how many edges lead to each."""
+    uses: Counter[Any] = Counter()
+    seen, waiting = set(roots), list(roots)
+    while waiting:
+        for source in library.inputs(waiting.pop()):
+            if source is not None:
+                uses[source] += 1
+                if source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+    return seen, uses

@@ -1,0 +1,81 @@
+"""`with gradlab.tracing() as traced:`: what a `%%grad` cell sees, in a script, a function or a test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.recorder import Recorder
+
+
+class Traced:
+    """What a `tracing` block saw. Holds plain data once the block is over.
+
+    Attributes
+    ----------
+    sweeps : int
+        How many times `backward` has been called in the block.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder: Recorder | None = recorder
+        self._trace: Trace | None = None
+        self.sweeps = 0
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the last `backward` that was looked at.
+
+        Raises
+        ------
+        RuntimeError
+            If there was none.
+        """
+        if self._recorder is not None:
+            return self._recorder.trace()
+        if self._trace is None:
+            raise RuntimeError("no backward was called in the tracing block: there is no trace. Call backward() inside of it.")
+        return self._trace
+
+    def finish(self) -> None:
+        """Keep what was seen as plain data, and let go of the rest; the block does it when it ends."""
+        recorder = self._recorder
+        if recorder is not None:
+            self.sweeps = recorder.sweeps
+            if recorder.last is not None:
+                self._trace = recorder.trace()
+            self._recorder = None
+
+
+@contextmanager
+def tracing() -> Iterator[Traced]:
+    """Record what is computed and swept in the block, of gradlab and of PyTorch, in this thread.
+
+    Afterwards `traced.trace` is a `Trace` of the last `backward` of the block: each node with its line, module, value and the
+    gradient that arrived there, constants, cuts. It costs some microseconds an operation while it is on; sweeps are skipped when
+    recording would take more than half of the program's own time and 0.15 s (`Trace.sweep` says which of `Trace.sweeps` it is).
+
+    Yields
+    ------
+    Traced
+
+    Examples
+    --------
+    >>> with gl.tracing() as traced:
+    ...     loss = ((w * x - y) ** 2).mean()
+    ...     loss.backward()
+    >>> traced.trace.nodes[0].gradient.norm
+    """
+    frame = sys._getframe(2)
+    space = frame.f_globals
+    recorder = Recorder(lambda: space)
+    traced = Traced(recorder)
+    try:
+        recorder.meet_libraries()
+        yield traced
+    finally:
+        recorder.close()
+        traced.finish()
+        recorder.forget()

@@ -1,0 +1,44 @@
+"""Models in a list or a dictionary: their parameters have names that one can write, and rows of their own."""
+
+from __future__ import annotations
+
+import gradlab as gl
+from gradlab.explore.names import names_in
+
+
+def test_parameters_of_models_in_containers():
+    layers, heads = [gl.nn.Linear(2, 2), gl.nn.Sequential(gl.nn.Linear(2, 1))], {"out": gl.nn.Linear(1, 1)}
+    found = names_in({"layers": layers, "heads": heads})
+    assert found["layers[0].weight"] is layers[0].weight and found["layers[1][0].bias"] is layers[1][0].bias
+    assert found["heads['out'].weight"] is heads["out"].weight
+    assert all(eval(name, {"layers": layers, "heads": heads}) is tensor for name, tensor in found.items())
+
+
+def test_a_model_with_a_name_comes_first():
+    layers = [gl.nn.Linear(2, 2), gl.nn.Linear(2, 2)]
+    net = gl.nn.Sequential(*layers)
+    assert list(names_in({"layers": layers, "net": net})) == [f"net[{i}].{part}" for i in (0, 1) for part in ("weight", "bias")]
+
+
+def test_leaves_without_names_have_their_own_gradients():
+    def loss():
+        hidden = [gl.tensor([float(k)], requires_grad=True) for k in range(1, 4)]
+        return sum((x**2).sum() for x in hidden)
+
+    with gl.tracing() as traced:
+        out = loss()
+        out.backward()
+    assert sorted(leaf.gradient.numbers for leaf in traced.trace.leaves) == [(2.0,), (4.0,), (6.0,)]
+    report = gl.explain(loss())
+    assert sorted(row.gradient.maximum for row in report.rows) == [2, 4, 6]
+    assert not any("None" in str(note) for row in report.rows for note in row.notes)
+
+
+def test_of_what_one_line_makes_the_last_has_the_name():
+    x, t = gl.randn(4, 3, requires_grad=True), gl.tensor([0, 1, 2, 0])
+    with gl.tracing() as traced:
+        loss = gl.nn.functional.cross_entropy(x * 2, t)
+        loss.backward()
+    named = {node.name for node in traced.trace.nodes if node.kind == "operation"}
+    assert "loss" not in named  # it is the output's, said there
+    assert traced.trace.nodes[-1].name == "loss"
