@@ -1,0 +1,264 @@
+"""What the doctor looks at: the trace of the last sweep, and what the namespace holds when the cell has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from gradlab.diagnose.speaking import library_name
+from gradlab.explore.doctor.history import Past
+from gradlab.explore.doctor.program import Program
+from gradlab.explore.libraries import library_of
+from gradlab.explore.names import names_in
+from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A leaf of floating point that the namespace knows, by itself or as a parameter of a model.
+
+    Attributes
+    ----------
+    name : str
+        "model.fc1.weight"
+    key : int
+        What tells it from other tensors, as in the trace.
+    requires : bool
+        Whether it requires grad.
+    graded : bool
+        Whether it has a `.grad` now.
+    parameter : bool
+        Whether it is a `Parameter`.
+    shape : tuple of int
+    model, module : str
+        The name of the model that holds it, and the path of the module in it: "model", "model.fc1"; "" outside of models.
+    listed : str
+        Where a model holds it in a plain list, in which its `parameters()` do not look: "model.hidden".
+    optimizers : tuple of str
+        The names of the optimizers that hold it.
+    """
+
+    name: str
+    key: int
+    requires: bool
+    graded: bool
+    parameter: bool
+    shape: tuple[int, ...]
+    model: str = ""
+    module: str = ""
+    listed: str = ""
+    optimizers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer of the namespace: its name and class, its learning rates, what tells its parameters from other tensors."""
+
+    name: str
+    kind: str
+    rates: tuple[float, ...]
+    keys: tuple[int, ...]
+    maximizes: bool = False
+    whose: int = 0
+
+
+@dataclass
+class Case:
+    """One cell, or one call of `doctor`.
+
+    Attributes
+    ----------
+    trace : Trace or None
+        Of the last sweep, or of what was seen where there was none; None where nothing was.
+    namespace : mapping of str to object
+        The user's names now. Lives only while the doctor looks.
+    error : BaseException or None
+        With which the cell ended.
+    past : Past
+        What is known of earlier cells.
+    meant : frozenset of int, or None
+        What tells the tensors that are meant to learn from others; None where nobody said.
+    root : str
+        Where there is no graph: the name of what was to be differentiated, "the result" if it has none; "" if nothing was.
+    """
+
+    trace: Trace | None
+    namespace: Mapping[str, Any] = field(default_factory=dict)
+    error: BaseException | None = None
+    past: Past = field(default_factory=Past)
+    meant: frozenset[int] | None = None
+    root: str = ""
+
+    # ------------------------------------------------------------------------------------------------------- the graph
+    @cached_property
+    def uses(self) -> list[list[int]]:
+        """The nodes that each node of the graph hands its value to."""
+        assert self.trace is not None
+        found: list[list[int]] = [[] for _ in self.trace.nodes]
+        for edge in self.trace.edges:
+            found[edge.source].append(edge.target)
+        return found
+
+    @cached_property
+    def inputs(self) -> list[list[int]]:
+        """The nodes whose values each node was given."""
+        assert self.trace is not None
+        found: list[list[int]] = [[] for _ in self.trace.nodes]
+        for edge in self.trace.edges:
+            found[edge.target].append(edge.source)
+        return found
+
+    def spelled(self, text: str) -> str:
+        """A text that says gradlab, with what the program calls the library of the trace."""
+        name = self.trace.library if self.trace is not None else "gradlab"
+        return text.replace("gradlab", library_name(name) or name) if name in sys.modules else text
+
+    def line(self, node: GraphNode) -> int | None:
+        """The line of the cell that a node comes from."""
+        return cell_line(node.cell) or cell_line(node.place)
+
+    @cached_property
+    def reached(self) -> frozenset[int]:
+        """The leaves that are in the graph, and those that another sweep of the cell reached."""
+        if self.trace is None:
+            return frozenset()
+        found = {leaf.key for leaf in self.trace.leaves}
+        found |= {entry.key for swept in self.trace.journal for entry in swept.entries}
+        drawn = {name for node in self.trace.nodes if node.kind == "leaf" for name in node.name.split(", ")}
+        return frozenset(found | {one.key for one in self.learners.values() if one.name in drawn})
+
+    @cached_property
+    def program(self) -> Program:
+        """The source of the cell."""
+        return Program(self.trace.source if self.trace is not None else ())
+
+    # --------------------------------------------------------------------------------------------------- the namespace
+    @cached_property
+    def optimizers(self) -> tuple[Optimizer, ...]:
+        """The optimizers of the namespace, and those that stepped in the cell."""
+        found: dict[int, Optimizer] = {}
+        for name, value in self.namespace.items():
+            groups = getattr(value, "param_groups", None) if _is_optimizer(value) else None
+            if name.startswith("_") or not isinstance(groups, list):
+                continue
+            keys = tuple(id(p) for group in groups for p in group["params"])
+            rates = tuple(sorted({float(group["lr"]) for group in groups if "lr" in group}))
+            up = any(group.get("maximize") for group in groups)
+            found.setdefault(id(value), Optimizer(name, type(value).__name__, rates, keys, up, id(value)))
+        for event in self.steps:
+            found.setdefault(event.whose, Optimizer("", event.optimizer, event.rates, event.held, event.maximizes, event.whose))
+        return tuple(found.values())
+
+    @cached_property
+    def steps(self) -> tuple[Event, ...]:
+        """The steps of optimizers in the cell."""
+        return tuple(event for event in self.trace.events if event.kind == "step") if self.trace is not None else ()
+
+    @cached_property
+    def models(self) -> dict[str, Any]:
+        """The models of the namespace, by name; a model within another only as a part of it."""
+        found = {
+            name: value
+            for name, value in self.namespace.items()
+            if not name.startswith("_") and not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
+        }
+        inside = {id(part) for model in found.values() for _, part in model.named_modules() if part is not model}
+        return {name: model for name, model in found.items() if id(model) not in inside}
+
+    @cached_property
+    def learners(self) -> dict[int, Learner]:
+        """All leaves of floating point that the namespace knows, those that require no gradient too."""
+        homes: dict[int, tuple[str, str]] = {}
+        extra: dict[str, Any] = {}
+        listed: dict[int, str] = {}
+        for name, model in self.models.items():
+            for path, module in model.named_modules():
+                whole = f"{name}.{path}" if path else name
+                for parameter in module.parameters(recurse=False):
+                    homes.setdefault(id(parameter), (name, whole))
+                for attribute, kept in vars(module).items():
+                    for label, part in _plain(attribute, kept):
+                        for inner, parameter in part.named_parameters():
+                            extra[f"{whole}.{label}.{inner}"] = parameter
+                            homes.setdefault(id(parameter), (name, f"{whole}.{label}"))
+                            listed[id(parameter)] = f"{whole}.{attribute}"
+        for one in self.optimizers:
+            value = self.namespace.get(one.name)
+            for i, group in enumerate(getattr(value, "param_groups", ())):
+                for j, parameter in enumerate(group["params"]):
+                    extra.setdefault(f"{one.name}.param_groups[{i}]['params'][{j}]", parameter)
+        found: dict[int, Learner] = {}
+        for name, tensor in [*names_in(self.namespace).items(), *extra.items()]:
+            if id(tensor) in found or not tensor.is_leaf or not _is_floating(tensor):
+                continue
+            library = library_of(tensor)
+            if library is None:
+                continue
+            model, module = homes.get(id(tensor), ("", ""))
+            found[id(tensor)] = Learner(
+                name,
+                id(tensor),
+                bool(tensor.requires_grad),
+                tensor.grad is not None,
+                library.is_parameter(tensor),
+                tuple(tensor.shape),
+                model,
+                module,
+                listed.get(id(tensor), ""),
+                tuple(one.name for one in self.optimizers if id(tensor) in one.keys),
+            )
+        return found
+
+    def known(self, keys: Iterable[int]) -> list[Learner]:
+        """The learners of these keys that require grad, in the order of the namespace."""
+        wanted = set(keys)
+        return [learner for key, learner in self.learners.items() if key in wanted and learner.requires]
+
+    def is_meant(self, learner: Learner) -> bool:
+        """Whether a leaf is meant to learn, as far as that can be told: an optimizer holds it, or there is no optimizer."""
+        if self.meant is not None:
+            return learner.key in self.meant
+        return bool(learner.optimizers) or not self.optimizers
+
+
+def _is_optimizer(value: Any) -> bool:
+    return any(kind.__name__ == "Optimizer" for kind in type(value).__mro__)
+
+
+def _is_floating(tensor: Any) -> bool:
+    return str(tensor.dtype).rpartition(".")[2].startswith(("float", "bfloat"))
+
+
+def _plain(attribute: str, kept: Any) -> list[tuple[str, Any]]:
+    """The modules that an attribute holds in a plain list or dictionary."""
+    if attribute.startswith("_"):
+        return []
+    items = enumerate(kept) if type(kept) in (list, tuple) else kept.items() if type(kept) is dict else ()
+    return [(f"{attribute}[{key!r}]", item) for key, item in items if callable(getattr(type(item), "named_parameters", None))]
+
+
+def cell_line(place: Line | None) -> int | None:
+    """A line of the cell; None of another file's."""
+    return place.line if place is not None and place.in_cell else None
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """ "`a`, `b` and `c`"; beyond `most`, "`a`, `b`, `c` and 4 more"."""
+    shown = [f"`{name}`" for name in names[: most if len(names) <= most else most - 1]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most + 1} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def called(learners: Sequence[Learner]) -> str:
+    """Leaves in a sentence: their names where they are few, else by their modules."""
+    if len(learners) <= 3:
+        return listed([learner.name for learner in learners])
+    modules = list(dict.fromkeys(learner.module or learner.name for learner in learners))
+    models = {learner.model for learner in learners}
+    if len(modules) > 3 and len(models) == 1 and "" not in models:
+        return f"{len(learners)} parameters of `{models.pop()}`, `{learners[0].name}` among them"
+    return f"the {len(learners)} parameters of {listed(modules)}"

@@ -1,0 +1,337 @@
+"""History that is cut: by detach, `.data`, a grad mode, numbers, NumPy, integers, operations without a derivative, new tensors.
+
+A cut is a fault if what was made of it leads on to what is differentiated and something that is meant to learn has no other
+way there. If it has another way the cut is a Note, where somebody wrote it down (`detach`, `item`); the rest, masks and indices,
+is how programs are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gradlab.diagnose.ways import FAMILIES as WAYS_OF
+from gradlab.diagnose.ways import WAYS
+from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
+from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.trace.data import Cut, Line
+from gradlab.explore.trace.values import Value
+
+WRITTEN = ("detached", "item", "no_grad")  # cuts that are Notes where something has another way
+# Operations whose derivative is 0 wherever there is one, by the name of their node.
+FLAT = frozenset(("Round", "Sign", "Floor", "Ceil", "Trunc", "Sgn", "Bernoulli", "Normal", "Poisson", "Heaviside", "FloorDivide"))
+# Operations that compare an output with a target: what reaches only their second argument is a target.
+LOSSES = frozenset(
+    (
+        "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KlDiv", "BinaryCrossEntropy", "BinaryCrossEntropyWithLogits",
+        "CrossEntropyLoss", "NllLoss", "SoftMarginLoss", "CosineEmbeddingLoss", "Sub", "CosineSimilarity",
+    )
+)  # fmt: skip
+
+LOSS_CALL = re.compile(r"(cross_entropy|kl_div|_loss|criterion|Loss\(.*\))\(", re.IGNORECASE)  # what people call them
+
+
+@dataclass
+class Torn:
+    """The cuts of one line and way, of which something reached what is differentiated."""
+
+    how: str
+    kind: str
+    place: Line | None
+    cut: Cut
+    reaches: dict[int, None] = field(default_factory=dict)
+    keys: dict[int, None] = field(default_factory=dict)
+    again: Line | None = None  # where the numbers came back as a tensor
+    number: float | None = None  # that came back
+    final: bool = False  # it is the very thing that was to be differentiated
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes of the graph that it reached."""
+        return list(self.reaches)
+
+
+def cuts(case: Case) -> Iterable[Finding]:
+    """Findings on cuts."""
+    trace = case.trace
+    if trace is None:
+        return
+    for torn in reaching(case):
+        behind = case.known(torn.keys)
+        blocked = [one for one in behind if one.key not in case.reached]
+        meant = [one for one in blocked if case.is_meant(one)]
+        if torn.final or (meant and not _is_target(case, torn, meant)):
+            yield _alarm(case, torn, meant or blocked)
+        elif torn.kind in WRITTEN and behind and not torn.cut.old:
+            yield _note(case, torn, blocked, [one for one in behind if one.key in case.reached])
+
+
+def flat(case: Case) -> Iterable[Finding]:
+    """Findings on operations that pass no gradient on though they have a node: their derivative is 0."""
+    trace = case.trace
+    if trace is None or not trace.nodes:
+        return
+    stops = {i for i, node in enumerate(trace.nodes) if bare(node.operation) in FLAT}
+    if not stops:
+        return
+    alive, waiting = set(trace.outputs), list(trace.outputs)
+    while waiting:
+        for source in case.inputs[waiting.pop()]:
+            if source not in alive and source not in stops:
+                alive.add(source)
+                waiting.append(source)
+    dead = [leaf for leaf in trace.leaves if leaf.node is not None and leaf.node not in alive]
+    dead = [leaf for leaf in dead if leaf.arrived is not None and leaf.arrived.all_zero]
+    for stop in sorted(stops):
+        above = _behind(case, stop)
+        node = trace.nodes[stop]
+        keys = [leaf.key for leaf in dead if leaf.node in above]
+        behind = [one for one in case.known(keys) if case.is_meant(one)]
+        if not behind or not any(target in alive for target in case.uses[stop]):
+            continue
+        what = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
+        name = bare(node.operation).lower()
+        yield Finding(
+            "non-differentiable",
+            f"{what}{on(node.place)} has slope 0 wherever it has one ({name}), so the gradient of {called(behind)} is exactly 0.",
+            case.line(node),
+            stop,
+            case.spelled(_instead(name)),
+            {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "leaves": len(behind)},
+            worth=8.0,
+        )
+
+
+def bare(operation: str) -> str:
+    """ "Round" of "RoundBackward0"."""
+    return operation.partition("Backward")[0]
+
+
+def on(place: Line | None) -> str:
+    """ " on line 3", or where else it is."""
+    return "" if place is None else f" on line {place.line}" if place.in_cell else f" at {place.where}"
+
+
+def kind_of(how: str) -> str:
+    """The kind of a way to lose the history."""
+    last = how.rpartition(", then ")[2].removesuffix("_")
+    return WAYS_OF.get(last, "non-differentiable")
+
+
+# ------------------------------------------------------------------------------------------------------- which cuts reach
+def reaching(case: Case) -> list[Torn]:
+    """The cuts of which something reached what is differentiated, by line and way, in the order of the program."""
+    trace = case.trace
+    assert trace is not None
+    found: dict[tuple[object, ...], Torn] = {}
+    final = set(trace.losses)
+
+    def add(at: int, nodes: Sequence[int], **more: object) -> None:
+        cut = trace.cuts[at]
+        key = (cut.how, cut.place, more.get("again"))
+        torn = found.setdefault(key, Torn(cut.how, kind_of(cut.how), cut.place, cut))
+        torn.reaches.update((node, None) for node in nodes if node >= 0)
+        torn.keys.update((leaf, None) for leaf in cut.keys)
+        torn.final |= at in final
+        for name, value in more.items():
+            setattr(torn, name, value)
+
+    for at, cut in enumerate(trace.cuts):
+        if cut.how == "born" and (cut.reaches or at in final):
+            for source in _sources(case, at):
+                here = trace.cuts[source].place == cut.place  # the numbers never stood by themselves: tensor([a, b])
+                kind = "re-wrapped" if here and cut.place is not None else kind_of(trace.cuts[source].how)
+                add(source, cut.reaches, again=cut.place, number=_single(trace.cuts[source].value), kind=kind)
+                if at in final:
+                    next(reversed(found.values())).final = True
+        elif cut.how != "born" and (cut.reaches or at in final):
+            add(at, cut.reaches)
+    for at, node, number in _constants(case):
+        add(at, [node], number=number, again=trace.nodes[node].place)
+    return _first_cause(list(found.values()))
+
+
+def _first_cause(torn: list[Torn]) -> list[Torn]:
+    """Where the numbers of one source left after they had been cut off, the leaving is said and not the detach before it."""
+    left = [one for one in torn if one.kind in ("numpy", "item")]
+    return [
+        one
+        for one in torn
+        if one in left or not any(other.place is not None and one.place is not None and _same(one, other) for other in left)
+    ]
+
+
+def _same(one: Torn, other: Torn) -> bool:
+    a, b = one.place, other.place
+    assert a is not None
+    assert b is not None
+    return (a.where, a.line, a.function) == (b.where, b.line, b.function) and set(one.keys) <= set(other.keys)
+
+
+def _sources(case: Case, born: int) -> list[int]:
+    """Where the numbers of a tensor that was made of numbers came from: what left before it, and is among its elements, or went
+    its way by the names of the program."""
+    trace = case.trace
+    assert trace is not None
+    made = trace.cuts[born]
+    ends = [i for i, cut in enumerate(trace.cuts) if i != born and kind_of(cut.how) in ("item", "numpy") and cut.how != "born"]
+    equal = [i for i in ends if _among(trace.cuts[i].value, made.value)]
+    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, made.place)]
+
+
+def _constants(case: Case) -> list[tuple[int, int, float]]:
+    """The numbers that left a tensor and came back as an operand: (cut, node, number)."""
+    trace = case.trace
+    assert trace is not None
+    left = {}
+    for i, cut in enumerate(trace.cuts):
+        number = _single(cut.value)
+        if number is not None and kind_of(cut.how) == "item" and cut.keys:
+            left[number] = i
+    if not left:
+        return []
+    found = []
+    for at, node in enumerate(trace.nodes):
+        for operand in node.operands:
+            number = _single(operand.value) if operand.kind == "constant" else None
+            if number is not None and number in left and telling(number):
+                found.append((left[number], at, number))
+    return found
+
+
+def telling(number: float) -> bool:
+    """Whether a number is its own mark: not one that programs are full of, such as 2, 0.1 or 1e-8."""
+    if not math.isfinite(number):
+        return False
+    return len(f"{abs(number):.17g}".replace(".", "").lstrip("0").partition("e")[0].rstrip("0")) > 6
+
+
+def _single(value: Value | None) -> float | None:
+    if value is None or value.numbers is None or len(value.numbers) != 1 or isinstance(value.numbers[0], complex):
+        return None
+    return float(value.numbers[0])
+
+
+def _among(left: Value | None, made: Value | None) -> bool:
+    """Whether the numbers that left are among those of which a tensor was made."""
+    if left is None or made is None or not left.numbers or not made.numbers:
+        return False
+    known = {float(number) for number in made.numbers if not isinstance(number, complex)}
+    own = [float(number) for number in left.numbers if not isinstance(number, complex)]
+    return all(number in known for number in own) and any(telling(number) for number in own)
+
+
+def _is_target(case: Case, torn: Torn, meant: Sequence[Learner]) -> bool:
+    """Whether it looks like the output of a teacher: where nobody says what learns, something cut by detach or no_grad that
+    reaches a loss as what another model's output is compared with."""
+    trace = case.trace
+    assert trace is not None
+    if torn.kind not in ("detached", "no_grad") or case.optimizers or not torn.nodes:
+        return False
+    own = {one.model for one in meant}
+    others = {one.model for one in case.known(case.reached)}
+    if "" in own or not others or own & others:
+        return False
+    return all(_compares(case, node) for node in torn.nodes)
+
+
+def _compares(case: Case, node: int) -> bool:
+    """Whether an operation compares what it is given with a target, as a loss does, or a product with logarithms."""
+    trace = case.trace
+    assert trace is not None
+    name, place = bare(trace.nodes[node].operation), trace.nodes[node].place
+    if place is not None and LOSS_CALL.search(place.source):
+        return True
+    above = {bare(trace.nodes[source].operation) for source in case.inputs[node]}
+    return name in LOSSES or (name == "Mul" and bool(above & {"LogSoftmax", "Log"}))
+
+
+def _behind(case: Case, node: int) -> set[int]:
+    found, waiting = {node}, [node]
+    while waiting:
+        for source in case.inputs[waiting.pop()]:
+            if source not in found:
+                found.add(source)
+                waiting.append(source)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------------ words
+def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
+    why, fix = words(case, torn)
+    names = called(learners) if learners else ""
+    if not names and torn.cut.leaves:
+        names = listed(list(torn.cut.leaves))
+    cause = f"`{torn.place.source}`{on(torn.place)}: " if torn.place is not None and torn.place.source else ""
+    back = ""
+    if torn.again is not None and torn.again != torn.place:
+        back = f" It enters again{on(torn.again)}, in `{torn.again.source}`." if torn.again.source else ""
+    if torn.final:
+        effect = " So what is to be differentiated has no history" + (f", and nothing leads back to {names}." if names else ".")
+    else:
+        effect = (
+            f" Nothing else leads from {names} to the result, so {'its' if len(learners) == 1 else 'their'} gradient is None."
+        )
+    evidence: dict[str, object] = {"leaves": [one.name for one in learners] or list(torn.cut.leaves)}
+    if torn.number is not None:
+        evidence["number"] = torn.number
+    return Finding(
+        torn.kind,
+        f"{cause}{why}.{back}{effect}",
+        cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn),
+        torn.nodes[0] if torn.nodes else None,
+        sentence(fix),
+        evidence,
+        worth=9.0 if torn.final else 8.0,
+        lines=tuple(line for line in (cell_line(torn.again), _called_from(case, torn)) if line is not None),
+    )
+
+
+def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
+    why, _ = words(case, torn)
+    rest = (
+        f"{called(other)} {'has' if len(other) == 1 else 'have'} another way to it"
+        if other
+        else f"{called(blocked)} {'gets' if len(blocked) == 1 else 'get'} no gradient"
+    )
+    return Finding(
+        torn.kind,
+        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}: {why}; {rest}.",
+        cell_line(torn.place),
+        torn.nodes[0] if torn.nodes else None,
+        remark=True,
+        evidence={"leaves": [one.name for one in (other or blocked)]},
+        worth=0.5,
+    )
+
+
+def words(case: Case, torn: Torn) -> tuple[str, str]:
+    """Why, and what to do, in the words of the errors."""
+    last = torn.how.rpartition(", then ")[2].removesuffix("_")
+    why, fix = WAYS.get(last, WAYS["no derivative"])
+    what = f"`{torn.cut.label}`" if torn.cut.operation == "AccumulateGrad" else f"the result of {torn.cut.operation}"
+    at = f"{on(torn.place)}" if torn.place is not None else ""
+    return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))
+
+
+def _called_from(case: Case, torn: Torn) -> int | None:
+    """The line of the cell at which what was cut came into the graph."""
+    trace = case.trace
+    assert trace is not None
+    for node in torn.nodes:
+        if node < len(trace.nodes) and (line := case.line(trace.nodes[node])) is not None:
+            return line
+    return cell_line(trace.asked)
+
+
+def _instead(name: str) -> str:
+    """What people use in place of an operation of slope 0."""
+    if name in ("bernoulli", "normal", "poisson"):
+        return (
+            "Draw by a formula that the parameters enter: `mu + sigma * gradlab.randn_like(mu)` for a normal draw, a relaxed one "
+            "(Gumbel) or the probabilities themselves for a hard one."
+        )
+    smooth = "tanh" if name in ("sign", "sgn", "heaviside") else "the number itself"
+    return f"Use what is smooth ({smooth}), or pass the gradient straight through: `y = x + ({name}(x) - x).detach()`."

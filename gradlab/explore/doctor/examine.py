@@ -1,0 +1,50 @@
+"""Every family of causes, asked in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.cuts import cuts, flat
+from gradlab.explore.doctor.depth import depth
+from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.leaves import frozen, rebound, unused
+from gradlab.explore.doctor.losses import losses
+from gradlab.explore.doctor.numbers import numbers
+from gradlab.explore.doctor.progress import progress
+from gradlab.explore.doctor.refusals import refusals
+from gradlab.explore.doctor.sums import sums
+from gradlab.explore.doctor.training import accumulated, empty, stale
+from gradlab.explore.doctor.units import units
+from gradlab.explore.doctor.zeros import zeros
+
+FAMILIES: list[Callable[[Case], Iterable[Finding]]] = [
+    refusals,
+    cuts,
+    flat,
+    rebound,
+    unused,
+    frozen,
+    stale,
+    accumulated,
+    empty,
+    progress,
+    depth,
+    units,
+    zeros,
+    numbers,
+    losses,
+    sums,
+]
+
+
+def examine(case: Case) -> Diagnosis:
+    """What is found in a case. A family that fails is named in `unseen`, and the others are heard."""
+    found: list[Finding] = []
+    unseen: list[str] = []
+    for family in FAMILIES:
+        try:
+            found += family(case)
+        except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
+            unseen.append(f"What `{family.__name__}` looks for could not be looked at: {type(error).__name__}: {error}.")
+    return Diagnosis.of(found, unseen)

@@ -1,0 +1,258 @@
+"""Leaves and layers that get nothing: rebound names, leaves and modules that were not used, nothing that asks for a gradient."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from gradlab.diagnose.places import as_update
+from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, asks, asks_inside
+from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
+from gradlab.explore.doctor.cuts import reaching
+from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.program import bound, read
+from gradlab.explore.libraries import library_of
+
+WALKED = 2000  # nodes that are looked at behind a rebound name
+
+
+# ---------------------------------------------------------------------------------------------------------------- rebound
+def rebound(case: Case) -> Iterable[Finding]:
+    """A name that stood for a leaf stands for something computed from it."""
+    if case.trace is None:
+        return
+    roots = {node.name for node in case.trace.nodes if node.kind == "output"} | {swept.root for swept in case.trace.journal}
+    for name, value in case.namespace.items():
+        tensors = list(value) if type(value) in (list, tuple) else [value]
+        tensors = [one for one in tensors if library_of(one) is not None and one.requires_grad and not one.is_leaf]
+        if not tensors or name.startswith("_") or name in roots:  # a result is no leaf, and is not meant to be one
+            continue
+        statements = [node for node in case.program.assigned(name) if isinstance(node, (ast.Assign, ast.AnnAssign))]
+        made = next((node for node in reversed(statements) if name in read(node)), None)
+        inline = next((node for node in reversed(statements) if asks_inside(node)), None)
+        if made is None and inline is not None and inline is statements[-1] and type(value) not in (list, tuple):
+            if _lost_leaf(case, tensors[0]):
+                yield _asked_too_early(name, inline)
+        elif (
+            made is not None
+            and _was_leaf(case, name, value, statements[: statements.index(made)])
+            and any(_lost_leaf(case, one) for one in tensors)
+        ):
+            yield _rebound(case, name, made, type(value) in (list, tuple))
+
+
+def _asked_too_early(name: str, statement: Any) -> Finding:
+    return Finding(
+        "rebound-leaf",
+        f"`{ast.unparse(statement)}` on line {statement.lineno}: the gradient was asked for before the last "
+        f"operation, so `{name}` "
+        f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
+        statement.lineno,
+        fix=sentence(EARLY.format(name=name, value=asked_last(statement.value))),
+        evidence={"name": name},
+        worth=8.5,
+    )
+
+
+def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
+    update = "" if several else as_update(statement, name)
+    by_gradient = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+    wanted = by_gradient or case.program.reads(name, "grad") is not None or case.error is not None
+    looped = any(isinstance(node, (ast.For, ast.While)) and statement in ast.walk(node) for node in case.program.statements)
+    by_sweep = _from_autograd_grad(case, statement)
+    if update:
+        fix = f"Update the leaf itself: `with no_grad(): {update}`."
+    elif several:
+        fix = f"Update the leaves themselves, in place: `with no_grad():`, and there `p -= …` for each `p` in `{name}`."
+    elif by_gradient or by_sweep:
+        value = ast.unparse(statement.value)
+        fix = f"Update the leaf itself: `with no_grad(): {name}.copy_({value})`."
+    else:
+        fix = sentence(OTHERWISE.format(name=name))
+    return Finding(
+        "rebound-leaf",
+        f"`{ast.unparse(statement)}` on line {statement.lineno} gives the name `{name}` to "
+        f"{'results' if several else 'a result'}: from there on `{name}` {'are no leaves' if several else 'is no leaf'}, and "
+        f"backward() writes {'their' if several else 'its'} `.grad` no more.",
+        statement.lineno,
+        fix=fix,
+        evidence={"name": name},
+        remark=by_sweep or (looped and not wanted and not any(case.optimizers)),
+        worth=8.5,
+    )
+
+
+def _from_autograd_grad(case: Case, statement: ast.stmt) -> bool:
+    """Whether a step is made of what `autograd.grad` returned: then `.grad` is not wanted."""
+    calls = [node for node in ast.walk(case.program.tree) if isinstance(node, ast.Call)]
+    by_grad = any(isinstance(call.func, ast.Attribute) and call.func.attr == "grad" for call in calls)
+    return by_grad and not any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
+
+
+def _was_leaf(case: Case, name: str, value: Any, before: list[Any]) -> bool:
+    """Whether a name stood for a leaf: a sweep has seen it, or the statement that made it asked for a gradient last."""
+    now = {id(one) for one in (value if type(value) in (list, tuple) else [value])}
+    assert case.trace is not None
+    seen = [(entry.name, entry.key) for swept in case.trace.journal for entry in swept.entries]
+    seen += [(known.name, key) for key, known in case.past.leaves.items()]
+    if any(one.partition("[")[0] == name and key not in now for one, key in seen):
+        return True
+    return any(asks(node.value) for node in before if getattr(node, "value", None) is not None)
+
+
+def _lost_leaf(case: Case, tensor: Any) -> bool:
+    """Whether a tensor is computed from a leaf that the namespace knows no more by itself."""
+    library = library_of(tensor)
+    assert library is not None
+    held = {key for key, one in case.learners.items() if "param_groups" not in one.name}
+    seen: set[Any] = set()
+    waiting = [library.node(tensor)]
+    while waiting and len(seen) < WALKED:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if library.name_of(node) == "AccumulateGrad":
+            variable = library.variable(node)
+            if variable is None or id(variable) not in held:
+                return True
+        waiting += library.inputs(node)
+    return False
+
+
+# ----------------------------------------------------------------------------------------------------------------- unused
+def unused(case: Case) -> Iterable[Finding]:
+    """Leaves and layers of which nothing was used."""
+    trace = case.trace
+    if trace is None or not trace.nodes or not trace.recorded:
+        return
+    explained = {key for torn in reaching(case) for key in torn.keys}
+    named = {entry.name for swept in trace.journal for entry in swept.entries}
+    idle = [
+        one
+        for one in case.learners.values()
+        if one.requires and not one.graded and one.key not in case.reached and one.key not in explained
+        if not one.listed and one.name not in named and "param_groups" not in one.name
+    ]
+    yield from _leaves(case, [one for one in idle if not one.model])
+    yield from _modules(case, [one for one in idle if one.model])
+
+
+def _leaves(case: Case, idle: list[Learner]) -> Iterable[Finding]:
+    by_hand = {
+        name.id
+        for node in ast.walk(case.program.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "grad"
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name)
+    }
+    for one in idle:
+        root = one.name.partition("[")[0].partition(".")[0]
+        if root not in case.program.mentioned or root in by_hand or not case.is_meant(one):
+            continue
+        line, how = _never_used(case, root)
+        yield Finding(
+            "unused-leaf",
+            f"`{one.name}` requires a gradient, and {how}: its `.grad` is None.",
+            line,
+            fix="Use it on the way to the result, or leave it out.",
+            evidence={"leaves": [one.name]},
+            worth=5.0,
+        )
+
+
+def _never_used(case: Case, name: str) -> tuple[int | None, str]:
+    """The line to look at, and in words what became of a leaf that does not lead to the result."""
+    statements = case.program.statements
+    used = [node for node in statements if name in read(node) and name not in bound(node)]
+    for node in used:
+        for target in bound(node):
+            after = [other for other in statements if other.lineno > node.lineno]
+            for other in after:
+                if target in read(other):
+                    break
+                if target in bound(other):
+                    return other.lineno, (
+                        f"line {other.lineno} gives the name `{target}` to something else before `{ast.unparse(node)}` on line "
+                        f"{node.lineno} was used"
+                    )
+    if used:
+        return used[-1].lineno, "nothing of what was computed from it leads to the result"
+    made = case.program.assigned(name)
+    return (made[0].lineno if made else None), "nothing was computed from it"
+
+
+def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
+    trace = case.trace
+    assert trace is not None
+    calls: dict[str, Any] = {}
+    for one_call in trace.calls:
+        calls.setdefault(one_call.path, one_call)
+    began = {path.partition(".")[0].partition("[")[0] for path in calls}
+    groups: dict[str, list[Learner]] = {}
+    for one in idle:
+        if one.model in began:
+            groups.setdefault(one.module, []).append(one)
+    for path, group in groups.items():
+        whole = [one for one in case.learners.values() if one.module == path and one.requires]
+        meant = any(case.is_meant(one) for one in group)
+        call: Any = calls.get(path)
+        if call is not None and not call.graded:
+            continue
+        names = ", ".join(one.name.rpartition(".")[2] for one in group)
+        if call is None and len(group) == len(whole):
+            message = f"`{path}` was not called on the way to the result, so its parameters ({names}) got no gradient."
+            kind, fix = "unused-module", f"Call `{path}` in forward, or take it out of the model."
+        elif call is not None and call.nodes == 0 and len(group) == len(whole):
+            at = cell_line(call.place)
+            where = f" on line {at}" if at is not None else ""
+            message = f"`{path}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            kind, fix = "unused-module", "Use what it returns."
+        else:
+            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{path}` was called."
+            kind, fix = "unused-leaf", "Use it in forward, or take it out."
+        line = None if call is None else cell_line(call.place)
+        yield Finding(kind, message, line, fix=fix, evidence={"leaves": [one.name for one in group]}, remark=not meant, worth=5.0)
+
+
+# ----------------------------------------------------------------------------------------------------------------- frozen
+def frozen(case: Case) -> Iterable[Finding]:
+    """Nothing that the result was computed from requires a gradient."""
+    trace = case.trace
+    if trace is None or trace.nodes or not case.root or any(trace.cuts[i].how != "born" for i in trace.losses):
+        return
+    if any(trace.cuts[i].how == "born" for i in trace.losses) and any(cut.keys for cut in trace.cuts):
+        return
+    made = next(iter(reversed(case.program.assigned(case.root))), None)
+    line = made.lineno if made is not None else cell_line(trace.asked)
+    statement = made if made is not None else case.program.at(line) if line is not None else None
+    modules = list(dict.fromkeys(call.path for call in trace.calls if call.depth == 0))
+    still = [path for path in modules if _is_frozen(case, path)]
+    if still:
+        parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
+        why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
+        fix = f"Switch on what is to learn before line {line}: `{still[0]}.requires_grad_()`, or that of its last layer alone."
+    else:
+        names = [name for name in sorted(read(statement), key=str) if _could(case.namespace.get(name))] if statement else []
+        why = f"none of what it was computed from requires a gradient{f' ({listed(names)})' if names else ''}"
+        what = f"`{names[0]}`" if len(names) == 1 else f"the one of {listed(names)}" if names else "the tensor"
+        fix = f"Make {what} that is to learn with requires_grad=True, before line {line}." if names else ""
+    yield Finding(
+        "frozen",
+        f"`{case.root}` has no history: {why}.",
+        line,
+        fix=fix,
+        evidence={"modules": still},
+        worth=9.0,
+    )
+
+
+def _is_frozen(case: Case, path: str) -> bool:
+    own = [one for one in case.learners.values() if one.model == path or one.module == path]
+    return bool(own) and not any(one.requires for one in own)
+
+
+def _could(value: Any) -> bool:
+    library = library_of(value)
+    return library is not None and value.is_leaf and str(value.dtype).rpartition(".")[2].startswith(("float", "bfloat"))

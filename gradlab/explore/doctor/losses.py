@@ -1,0 +1,336 @@
+"""Losses that mean something else than was meant: shapes that broadcast, probabilities in place of logits, sums for means."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, figure, operand_text
+from gradlab.explore.trace.data import Shape
+from gradlab.explore.trace.values import Value
+
+PAIRED = frozenset(["Sub", "Rsub", "Mul", "Div", "Add"])
+EXPLICIT = re.compile(r"None|newaxis|unsqueeze|outer|view|reshape|expand|meshgrid|cdist|einsum")
+ADDED_AXIS = frozenset(["Unsqueeze", "Index", "Slice", "Expand"])  # made for broadcasting
+REDUCED = frozenset(["Mean", "Sum"])
+ELEMENTWISE = frozenset(
+    [
+        "Pow",
+        "Abs",
+        "Square",
+        "Mul",
+        "Div",
+        "Add",
+        "Sub",
+        "Rsub",
+        "Neg",
+        "Exp",
+        "Log",
+        "Clamp",
+        "ClampMin",
+        "ClampMax",
+        "Relu",
+        "Sqrt",
+        "Softplus",
+        "Sigmoid",
+        "LogSigmoid",
+        "Sin",
+        "Cos",
+        "Tanh",
+    ]
+)
+# Of rows that are probabilities: how far their mean may be from 1 / number of classes, rounding apart (ten roundings of 1).
+ONE = 1e-5
+
+
+def losses(case: Case) -> Iterable[Finding]:
+    """What a loss was given that it does not take."""
+    if case.trace is None or not case.trace.recorded:
+        return
+    flow = Flow(case)
+    yield from _broadcast(flow)
+    yield from _probabilities(flow)
+
+
+# ------------------------------------------------------------------------------------------------------------ broadcast
+def _broadcast(flow: Flow) -> Iterable[Finding]:
+    """(n, 1) against (n,): each of one with each of the other."""
+    for i, node in enumerate(flow.nodes):
+        shape = node.shape
+        if node.kind != "operation" or shape is None or len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+            continue
+        n = shape[0]
+        if flow.words[i] in PAIRED:
+            found = _pair(flow, i, n)
+            if found is None or not _summed(flow, i, shape):
+                continue
+            names, shapes = found
+        elif flow.words[i] == "Expand" and flow.given[i]:
+            inner = flow.nodes[flow.given[i][0].source].shape
+            users = [flow.words[edge.target] for edge in flow.uses[i]]
+            if inner not in ((n, 1), (n,), (1, n)) or not any(word in LOSSES for word in users):
+                continue
+            user = flow.uses[i][0].target
+            call = _arguments(flow, user)
+            own = flow.name(flow.given[i][0].source)
+            other = next((o for o in flow.nodes[user].operands if o.kind != "constant"), None)
+            text = f"`{other.text}`" if other is not None and other.text else call[1] if len(call) > 1 else "the target"
+            text = text if text != own else call[0] if call else "the target"
+            names = (own, text)
+            shapes = (inner, (n,) if inner == (n, 1) else (n, 1))
+        else:
+            continue
+        at = flow.uses[i][0].target if flow.words[i] == "Expand" else i
+        column = 0 if shapes[0] == (n, 1) else 1
+        wide, flat = names[column], names[1 - column]
+        if (n, n) in shapes:
+            pairs, one = (names, names[::-1])[shapes[1] == (n, n)]
+            yield Finding(
+                "broadcast",
+                f"In {flow.code(at)}{flow.place(at)} {pairs} has the shape ({n}, {n}), though it is computed of {n} "
+                f"values as {one} is: a "
+                f"column ({n}, 1) met a row ({n},) in it, and the loss is over {n * n} pairs instead of {n}.",
+                flow.line(at),
+                at,
+                "Give all of them one shape: squeeze(1) of the column, or unsqueeze(1) of the row.",
+                {"n": n, "shape": (n, n), "shapes": shapes, "at": i},
+                worth=8.0,
+            )
+            return
+        yield Finding(
+            "broadcast",
+            f"In {flow.code(at)}{flow.place(at)} {names[0]} of shape {_text(shapes[0])} meets {names[1]} of shape "
+            f"{_text(shapes[1])}: they "
+            f"broadcast to ({n}, {n}), each with each, and the loss is over {n * n} pairs instead of {n}.",
+            flow.line(at),
+            at,
+            f"Give both one shape: {called(wide, 'squeeze(1)')} or {called(flat, 'unsqueeze(1)')}.",
+            {"n": n, "shape": (n, n), "shapes": shapes, "at": i},
+            worth=8.0,
+        )
+        return  # what is computed from it has the same shape
+
+
+def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
+    """The names and shapes of two operands that broadcast, unless somebody asked for it."""
+    node = flow.nodes[i]
+    sides: dict[int, tuple[str, Shape, int | None]] = {}
+    for edge in flow.given[i]:
+        own = flow.nodes[edge.source].shape
+        if own is not None:
+            sides[edge.argument] = flow.name(edge.source), own, edge.source
+    for operand in node.operands:
+        if operand.value is not None and operand.argument not in sides:
+            written = operand_text(operand) if operand.text else _side(flow, i, operand.argument)
+            sides[operand.argument] = written, operand.value.shape, None
+    if len(sides) != 2:
+        return None
+    (a, first, s), (b, second, t) = (sides[k] for k in sorted(sides))
+    if (n, n) in (first, second):
+        return _made_before(flow, i, n, (a, b), (first, second))
+    if {first, second} not in ({(n, 1), (n,)}, {(n, 1), (1, n)}):
+        return None
+    if {first, second} == {(n, 1), (1, n)} and node.place is not None and ".T" in node.place.source:
+        return None
+    if node.place is not None and any(EXPLICIT.search(text) for text in (node.place.source, node.place.statement)):
+        return None
+    crossed = {first, second} == {(n, 1), (1, n)}
+    for side, own in ((s, first), (t, second)):
+        if side is not None and len(own) == 2 and flow.words[side] in ADDED_AXIS | (SHAPES if crossed else frozenset()):
+            return None  # it was given this shape by hand
+    if s is not None and t is not None and flow.moved_from(s) == flow.moved_from(t):
+        return None
+    return (a, b), (first, second)
+
+
+def _side(flow: Flow, i: int, argument: int) -> str:
+    """One side of a sign as it stands in the source, in backticks."""
+    place = flow.nodes[i].place
+    try:
+        tree = ast.parse(place.source, mode="eval").body if place is not None else None
+    except SyntaxError:
+        tree = None
+    if not isinstance(tree, ast.BinOp):
+        return "the other operand"
+    return f"`{ast.unparse(tree.left if argument == 0 else tree.right)}`"
+
+
+def _made_before(
+    flow: Flow, i: int, n: int, names: tuple[str, str], shapes: tuple[Shape, Shape]
+) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
+    """A column of the graph against what was computed of a column of the graph and cut off: a target that broadcast already."""
+    one, pairs = (0, 1) if shapes[1] == (n, n) else (1, 0)
+    cut = next(
+        (o.cut for o in flow.nodes[i].operands if o.cut is not None and o.value is not None and o.value.shape == (n, n)), None
+    )
+    if cut is None or shapes[one] not in ((n, 1), (n,)) or cut.shape != shapes[one] or EXPLICIT.search(names[pairs]):
+        return None
+    if not re.search(r"[-+*/]", names[pairs]):
+        return None
+    return names, shapes
+
+
+def _summed(flow: Flow, i: int, shape: Shape) -> bool:
+    """Whether the elements of a node, each changed by itself, are summed up to one number."""
+    waiting, seen = [i], {i}
+    while waiting:
+        for edge in flow.uses[waiting.pop()]:
+            t = edge.target
+            if flow.words[t] in REDUCED | LOSSES and flow.nodes[t].shape == ():
+                return True
+            if t not in seen and flow.words[t] in ELEMENTWISE and flow.nodes[t].shape == shape:
+                seen.add(t)
+                waiting.append(t)
+    return False
+
+
+def _text(shape: Shape) -> str:
+    return f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
+
+
+def _arguments(flow: Flow, i: int) -> list[str]:
+    """The arguments of the call that a node stands for, in backticks."""
+    place = flow.nodes[i].place
+    try:
+        tree = ast.parse(place.source, mode="eval").body if place is not None else None
+    except SyntaxError:
+        return []
+    return [f"`{ast.unparse(arg)}`" for arg in tree.args] if isinstance(tree, ast.Call) else []
+
+
+# -------------------------------------------------------------------------------------------------------- probabilities
+def _probabilities(flow: Flow) -> Iterable[Finding]:
+    for i, node in enumerate(flow.nodes):
+        word = flow.words[i]
+        if word not in ("LogSoftmax", "BinaryCrossEntropyWithLogits", "CrossEntropyLoss", "NllLoss", "NllLoss2D"):
+            continue
+        if node.kind != "operation" or not flow.given[i]:
+            continue
+        source = flow.given[i][0].source
+        maker = _through_shapes(flow, source)
+        made, value = flow.words[maker], flow.nodes[source].value
+        if word == "BinaryCrossEntropyWithLogits" and made in ("Reciprocal", "Div", "Mul") and _by_hand(flow, maker, value):
+            made = "Sigmoid"
+        rows = rows_add_up(value)
+        if word in ("NllLoss", "NllLoss2D"):
+            if made in ("Softmax", "Sigmoid") or rows or _above_zero(value):
+                yield _of_nll(flow, i, maker, value, rows or made == "Softmax")
+            continue
+        call = _call(flow, i)
+        if made == "LogSoftmax" and word == "LogSoftmax":
+            yield Finding(
+                "double-softmax",
+                f"{flow.code(i)}{flow.place(i)} takes the log_softmax of what {flow.operation(maker)} "
+                f"made{flow.place(maker)}: that "
+                "changes nothing, and costs a pass.",
+                flow.line(i),
+                i,
+                f"Give {call} the logits, or use nll_loss.",
+                {"at": i, "maker": maker},
+                remark=True,
+            )
+        elif (
+            made == "Softmax"
+            or (made == "Sigmoid" and (word != "LogSoftmax" or call == "cross_entropy"))
+            or (rows and word == "LogSoftmax")
+        ):
+            by_hand = f"a {'sigmoid' if made == 'Sigmoid' else 'softmax'} by hand"
+            name = flow.operation(maker) if flow.words[maker] in ("Softmax", "Sigmoid") else by_hand
+            kind = "softmax" if made != "Sigmoid" else "sigmoid"
+            evidence: dict[str, object] = {"at": i, "maker": maker}
+            between = ""
+            if value is not None and value.size:
+                low, high = extremes(value)
+                between = f" (between {figure(low)} and {figure(high)})"
+                evidence |= {"least": low, "greatest": high, "source": source}
+            yield Finding(
+                "double-softmax",
+                f"{flow.code(i)}{flow.place(i)}: {call} takes logits and makes its own {kind} of them, but it is given "
+                "probabilities"
+                f"{between} that {name} made in {flow.code(maker)}{flow.place(maker)}. The {kind} is taken twice: the "
+                "gradient is small "
+                "and the loss cannot come near 0.",
+                flow.line(i),
+                i,
+                f"Give it what goes into the {kind}, and take the {kind} only to look at probabilities.",
+                evidence,
+                worth=7.0,
+                lines=tuple(line for line in (flow.line(maker),) if line is not None and line != flow.line(i)),
+            )
+
+
+def _by_hand(flow: Flow, i: int, value: Value | None) -> bool:
+    """Whether numbers between 0 and 1 come from 1 / (1 + exp(-x))."""
+    if value is None or not value.size or value.nans or not (extremes(value)[0] > 0 and extremes(value)[1] < 1):
+        return False
+    near = {i}
+    for _ in range(3):
+        near |= {edge.source for at in near for edge in flow.given[at]}
+    return any(flow.words[at] == "Exp" for at in near)
+
+
+def _through_shapes(flow: Flow, i: int) -> int:
+    while flow.nodes[i].kind == "operation" and flow.words[i] in SHAPES | CASTS and len(flow.given[i]) == 1:
+        i = flow.given[i][0].source
+    return i
+
+
+def _call(flow: Flow, i: int) -> str:
+    """What the user called: "cross_entropy"."""
+    place = flow.nodes[i].place
+    source = "" if place is None else place.source
+    if flow.words[i] == "BinaryCrossEntropyWithLogits":
+        return "binary_cross_entropy_with_logits"
+    fed = any(flow.words[edge.target] in ("NllLoss", "NllLoss2D") for edge in flow.uses[i])
+    return "log_softmax" if "log_softmax" in source or not fed else "cross_entropy"
+
+
+def _of_nll(flow: Flow, i: int, maker: int, value: Value | None, rows: bool) -> Finding:
+    evidence: dict[str, object] = {"at": i, "maker": maker}
+    between = ""
+    if value is not None and value.size:
+        low, high = extremes(value)
+        between = f" between {figure(low)} and {figure(high)}"
+        evidence |= {"least": low, "greatest": high, "source": flow.given[i][0].source}
+    what = "probabilities" if rows else "numbers"
+    by = f" that {flow.operation(maker)} made{flow.place(maker)}" if flow.nodes[maker].kind == "operation" else ""
+    return Finding(
+        "nll-of-probabilities",
+        f"{flow.code(i)}{flow.place(i)}: nll_loss takes logarithms of probabilities, which are 0 at most, but is given "
+        f"{what}{between}{by}. "
+        "It takes no logarithm itself, so the loss has no bound below 0 that means anything.",
+        flow.line(i),
+        i,
+        "Use log_softmax in place of softmax, or cross_entropy of the logits."
+        if rows
+        else "Use log_softmax first, or cross_entropy.",
+        evidence,
+        worth=7.0,
+    )
+
+
+def extremes(value: Value) -> tuple[float, float]:
+    if value.numbers is not None:
+        return min(value.numbers), max(value.numbers)
+    return value.statistics.minimum, value.statistics.maximum
+
+
+def _above_zero(value: Value | None) -> bool:
+    """Whether there is a number that is no logarithm of a probability."""
+    return value is not None and value.size > 0 and not value.nans and extremes(value)[1] > ONE
+
+
+def rows_add_up(value: Value | None) -> bool:
+    """Whether the rows of a matrix are probabilities: none is negative, and their mean is that of rows that add up to 1."""
+    if value is None or len(value.shape) != 2 or value.shape[1] < 2 or not value.size or value.nans or value.infs:
+        return False
+    low, high = extremes(value)
+    if low < 0 or high > 1 + ONE:
+        return False
+    if value.numbers is not None:
+        width = value.shape[1]
+        return all(abs(sum(value.numbers[k : k + width]) - 1) < ONE for k in range(0, value.size, width))
+    return abs(value.statistics.mean * value.shape[1] - 1) < ONE

@@ -1,0 +1,136 @@
+"""The source of a cell, and what is read off it: where a name gets its value, and which value goes where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from gradlab.explore.trace.data import Line
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+class Program:
+    """The lines of a cell, `%%grad` among them, parsed; nothing is known of lines that Python cannot read."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = tuple(lines)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        text = "\n".join(line if not line.startswith(("%", "!")) else "" for line in self.lines)
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.parse("")
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """All statements, in the order of the text."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    def at(self, line: int) -> ast.stmt | None:
+        """The innermost statement on a line."""
+        around = [node for node in self.statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        return around[-1] if around else None
+
+    @cached_property
+    def mentioned(self) -> frozenset[str]:
+        """The names that the cell mentions, also dotted: `model.fc1`."""
+        return frozenset(ast.unparse(node) for node in ast.walk(self.tree) if isinstance(node, (ast.Name, ast.Attribute)))
+
+    def assigned(self, name: str) -> list[ast.stmt]:
+        """The statements that bind a name, outside of functions and classes, in the order of the text."""
+        return [node for node in self.statements if node in self._outer and name in bound(node)]
+
+    @cached_property
+    def _outer(self) -> set[ast.stmt]:
+        return set(_outside(self.tree))
+
+    def reads(self, name: str, attribute: str) -> int | None:
+        """The line on which `name.attribute` is read."""
+        for node in ast.walk(self.tree):
+            read_here = isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)
+            if isinstance(node, ast.Attribute) and read_here and ast.unparse(node.value) == name:
+                return node.lineno
+        return None
+
+    def flows(self, source: Line | None, sink: Line | None) -> bool:
+        """Whether a value that a sub-expression gives can get into another one of the same function: the same statement, or by
+        the names that statements bind."""
+        if source is None or sink is None or (source.in_cell, source.function) != (sink.in_cell, sink.function):
+            return False
+        if not source.in_cell:
+            return source.statement == sink.statement
+        first, last = self.at(source.line), self.at(sink.line)
+        if first is None or last is None:
+            return False
+        if first is last:
+            return True
+        names = carried(first)
+        scope = [node for node in self.statements if node in self._outer] if source.function == "<module>" else self.statements
+        for _ in range(len(scope)):
+            more = {name for node in scope if names & read(node) for name in carried(node)} - names
+            if not more:
+                break
+            names |= more
+        return bool(names & read(last))
+
+
+def _outside(tree: ast.AST) -> Iterator[ast.stmt]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, SCOPES):
+            yield from _outside(node)
+
+
+def bound(statement: ast.stmt) -> set[str]:
+    """The plain names that a statement binds by itself."""
+    if isinstance(statement, ast.Assign):
+        targets: list[Any] = list(statement.targets)
+    elif isinstance(statement, (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor)):
+        targets = [statement.target]
+    else:
+        targets = []
+    return {
+        node.id
+        for target in targets
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def carried(statement: ast.stmt) -> set[str]:
+    """The names through which a statement hands on what it computes: those that it binds, writes into or appends to."""
+    found = bound(statement)
+    if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        found |= {root for target in targets if not isinstance(target, ast.Name) and (root := root_of(target))}
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        found.add(root_of(call.func.value))
+    return found - {""}
+
+
+def read(statement: ast.stmt) -> set[str]:
+    """The names that a statement reads by itself, not in the statements within it."""
+    parts: list[Any] = []
+    for _, value in ast.iter_fields(statement):
+        parts += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.expr)]
+    found = {
+        node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    if isinstance(statement, ast.AugAssign):
+        found |= bound(statement)
+    return found
+
+
+def root_of(node: Any) -> str:
+    """`a` of `a.b[0].c`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

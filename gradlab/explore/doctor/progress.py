@@ -1,0 +1,294 @@
+"""Where the steps lead: up and not down, too far, nowhere, or to and fro."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from gradlab.explore.doctor.case import Case, cell_line
+from gradlab.explore.doctor.cuts import bare
+from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.training import names, statement, timelines, write_after
+from gradlab.explore.trace.data import Event
+from gradlab.explore.trace.journal import Entry, Swept
+
+IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each loss grows with probability ½, three with ⅛
+UP = 0.1  # the least cosine of a step with the gradient; that of plain descent is −1, of Adam's below −0.1 (measured on 12 nets)
+# ‖Δw‖ / ‖w‖ of one step at a matrix. Healthy training lies at 1e-3 (Karpathy's rule) and, with the largest first steps of the
+# healthy cells in our tests, below 3.3; the sick begin at 38.
+FAR = 10.0
+STUCK = 0.99  # share of the elements that a step leaves as they were, though their gradient is not 0: it rounds to nothing
+ORDINARY = 1e-2  # a rate at which the same gradient would move them; otherwise training has arrived
+SWINGS = 5  # sweeps in a row that turn back; the cosine of gradients of independent batches lies round 0
+BACK = -0.9
+GAIN = 0.1  # share of the loss that swinging has to have gained to be let alone
+BLOWN = 10.0  # growth of the loss while it swings
+# Operations that give nothing below 0, nothing above 0, and those that leave the sign of what they are given.
+ABOVE = frozenset(
+    ("MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "NllLoss", "CrossEntropyLoss", "BinaryCrossEntropy", "Abs", "Square",
+     "BinaryCrossEntropyWithLogits", "LinalgVectorNorm", "Norm", "Exp", "Relu", "Softmax", "Sigmoid", "Softplus")
+)  # fmt: skip
+BELOW = frozenset(("LogSoftmax", "LogSigmoid"))
+KEEPS = frozenset(
+    ("Mean", "Sum", "Index", "Gather", "Select", "View", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Take", "Clone", "ToCopy",
+     "Max", "Min", "Getitem", "Diagonal", "Diag", "Transpose", "T", "Permute", "Expand")
+)  # fmt: skip
+REWARDS = ("likelihood", "reward", "return", "elbo", "utility", "score", "log_p", "logp", "objective", "entropy")
+ERRORS = ("loss", "err", "cost", "mse", "nll")
+
+
+def progress(case: Case) -> Iterable[Finding]:
+    """Findings on steps."""
+    trace = case.trace
+    if trace is None or not trace.journal:
+        return
+    up = _ascent(case)
+    if up is not None:
+        yield up
+    elif (wrong := _wrong_sign(case)) is not None:
+        yield wrong
+    far = _far(case)
+    if far is not None:
+        yield far
+        return
+    still = _still(case)
+    if still is not None:
+        yield still
+    if up is None and (swing := _swings(case)) is not None:
+        yield swing
+
+
+# ------------------------------------------------------------------------------------------------------------------ ascent
+def runs(case: Case) -> Iterable[list[Swept]]:
+    """The sweeps of one loss after the other: same name, same operation, none unseen in between."""
+    assert case.trace is not None
+    found: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
+    for swept in case.trace.journal:
+        if swept.loss is not None and swept.entries:
+            found.setdefault((swept.root, swept.operation, frozenset(e.key for e in swept.entries)), []).append(swept)
+    return found.values()
+
+
+def slope(swept: Swept) -> float | None:
+    """The cosine between the step after a sweep and its gradient, over all its leaves."""
+    if any(entry.moved is None or entry.along is None for entry in swept.entries):
+        return None
+    moved = math.hypot(*(entry.moved or 0.0 for entry in swept.entries))
+    arrived = math.hypot(*(entry.arrived for entry in swept.entries))
+    along = math.fsum(entry.along or 0.0 for entry in swept.entries)
+    return along / (moved * arrived) if moved > 0 and arrived > 0 and math.isfinite(moved * arrived) else None
+
+
+def _ascent(case: Case) -> Finding | None:
+    for run in runs(case):
+        for at in range(len(run) - IN_A_ROW):
+            window = run[at : at + IN_A_ROW + 1]
+            slopes = [slope(swept) for swept in window[:-1]]
+            losses = [swept.loss for swept in window if swept.loss is not None]
+            if any(one is None or one < UP for one in slopes) or any(b <= a for a, b in pairwise(losses)):
+                continue
+            moving = [entry for entry in window[0].entries if entry.moved]
+            event = write_after(case, window[0], [entry.key for entry in moving])
+            if event is None or _is_attack(case, window[0], moving):
+                continue
+            name = window[0].root or "the loss"
+            meant = any(word in name.lower() for word in REWARDS) or not (
+                _sign(case) == 1 or any(word in name.lower() for word in ERRORS)
+            )
+            told = " (maximize=True)" if event.maximizes else ""
+            return Finding(
+                "ascent",
+                f"{statement(event.place)}{told} moves {names(case, moving)} up the slope: the cosine of the step with the "
+                "gradient is "
+                f"{slopes[0]:.3g}, and `{name}` grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
+                cell_line(event.place),
+                fix=""
+                if meant
+                else "Leave maximize=True out."
+                if event.maximizes
+                else "Go against the gradient: `w -= rate * w.grad`.",
+                evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1]},
+                remark=meant,
+                worth=8.0,
+            )
+    return None
+
+
+def _is_attack(case: Case, swept: Swept, moving: Sequence[Entry]) -> bool:
+    """Whether an input is moved while a model stays as it is."""
+    models = [e for e in swept.entries if (one := case.learners.get(e.key)) is not None and one.model]
+    return bool(models) and not any(entry in models for entry in moving)
+
+
+def _wrong_sign(case: Case) -> Finding | None:
+    """A loss that has no least value falls: its sign is wrong."""
+    trace = case.trace
+    assert trace is not None
+    if _sign(case) != -1:
+        return None
+    for run in runs(case):
+        if len(run) <= IN_A_ROW or run[-1].number != trace.sweep:
+            continue
+        window = run[-IN_A_ROW - 1 :]
+        losses = [swept.loss for swept in window if swept.loss is not None]
+        slopes = [slope(swept) for swept in window[:-1]]
+        if any(b >= a for a, b in pairwise(losses)) or any(one is None or one > -UP for one in slopes):
+            continue
+        if any(not entry.moved for entry in window[0].entries):
+            continue  # another player of the game stays: a generator against its critic
+        output = trace.outputs[0]
+        root = trace.nodes[case.inputs[output][0]]
+        name = run[-1].root or "the loss"
+        return Finding(
+            "ascent",
+            f"`{name}` cannot be above 0 and has no least value, and the steps make it less: from {losses[0]:.4g} to "
+            f"{losses[-1]:.4g} in "
+            f"{IN_A_ROW} steps. What it measures becomes worse: its sign is wrong.",
+            case.line(root),
+            case.inputs[output][0],
+            f"Turn the sign of `{name}` round: `-(…)` of a log-likelihood, and no minus before a squared error.",
+            {"first": losses[0], "last": losses[-1]},
+            worth=8.0,
+        )
+    return None
+
+
+def _sign(case: Case) -> int:
+    """1 if the loss cannot be below 0 by what it is computed of, −1 if it cannot be above, else 0."""
+    trace = case.trace
+    if trace is None or not trace.nodes or not trace.outputs:
+        return 0
+
+    known: dict[int, int] = {}
+
+    def of(node: int, depth: int) -> int:
+        if node not in known:
+            known[node] = found(node, depth)
+        return known[node]
+
+    def found(node: int, depth: int) -> int:
+        one = trace.nodes[node]
+        name, inputs = bare(one.operation).rstrip("0123456789"), case.inputs[node]
+        if depth > 40:
+            return 0
+        if name in ABOVE:
+            return 1
+        if name in BELOW:
+            return -1
+        numbers = [operand.value.numbers[0] for operand in one.operands if operand.value is not None and operand.value.numbers]
+        if name == "Pow" and numbers and isinstance(numbers[0], (int, float)) and numbers[0] % 2 == 0:
+            return 1
+        if name == "Mul" and len(inputs) == 2 and inputs[0] == inputs[1]:
+            return 1
+        if len(inputs) == 1 or (inputs and name in KEEPS):
+            below = of(inputs[0], depth + 1)
+            if name in KEEPS or one.kind == "output":
+                return below
+            if name == "Neg":
+                return -below
+            if name in ("Mul", "Div") and len(one.operands) == 1 and len(numbers) == 1 and isinstance(numbers[0], (int, float)):
+                return below * (1 if numbers[0] > 0 else -1 if numbers[0] < 0 else 0)
+        if name == "Add" and len(inputs) == 2:
+            a, b = (of(source, depth + 1) for source in inputs)
+            return a if a == b else 0
+        return 0
+
+    return of(trace.outputs[0], 0)
+
+
+# ------------------------------------------------------------------------------------------------------------- step sizes
+def _far(case: Case) -> Finding | None:
+    worst: tuple[float, Swept, Entry, Event] | None = None
+    for key, line in timelines(case).items():
+        learner = case.learners.get(key)
+        if learner is None or len(learner.shape) < 2:
+            continue
+        for swept, entry in line:
+            if not entry.moved or not entry.weight:
+                continue
+            ratio = entry.moved / entry.weight
+            event = write_after(case, swept, [key])
+            if ratio > FAR and event is not None and (worst is None or ratio > worst[0]):
+                worst = ratio, swept, entry, event
+    if worst is None:
+        return None
+    ratio, _, entry, event = worst
+    return Finding(
+        "update-ratio",
+        f"{statement(event.place)} moved {names(case, [entry])} by {entry.moved:.3g}, which is {ratio:.3g} times its norm of "
+        f"{entry.weight:.3g}{_rate(event)}: nothing is left of what it was.",
+        cell_line(event.place),
+        fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
+        evidence={"ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
+        worth=7.5,
+    )
+
+
+def _still(case: Case) -> Finding | None:
+    found: list[tuple[Entry, Event]] = []
+    for key, line in timelines(case).items():
+        for swept, entry in line:
+            if entry.stuck is None or entry.arrived == 0:
+                continue
+            event = write_after(case, swept, [key])
+            if event is None or key not in event.keys or (event.rates and max(event.rates) == 0):
+                continue
+            if event.kind == "write" and entry.moved == 0:
+                continue  # it may have been written with what it was
+            if entry.stuck < STUCK or ORDINARY * entry.arrived < 1e-6 * entry.weight:
+                return None
+            found.append((entry, event))
+    if not found:
+        return None
+    entry, event = found[-1]
+    return Finding(
+        "update-ratio",
+        f"{statement(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` as they were, though "
+        "their gradients are "
+        f"not 0{_rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
+        cell_line(event.place),
+        fix="Take a larger learning rate.",
+        evidence={"stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
+        worth=7.0,
+    )
+
+
+def _swings(case: Case) -> Finding | None:
+    for run in runs(case):
+        back: list[Swept] = []
+        for swept in run:
+            largest = max(swept.entries, key=lambda entry: entry.arrived)
+            if largest.turn is not None and largest.turn < BACK:
+                back.append(swept)
+                continue
+            if len(back) >= SWINGS:
+                break
+            back = []
+        if len(back) < SWINGS or back[0].loss is None or back[-1].loss is None:
+            continue
+        first, last = back[0].loss, back[-1].loss
+        grown = last > BLOWN * abs(first) > 0
+        if not grown and (first <= 0 or last < (1 - GAIN) * first):
+            continue
+        largest = max(back[-1].entries, key=lambda entry: entry.arrived)
+        event = write_after(case, back[0], [entry.key for entry in back[0].entries])
+        if event is None:
+            continue
+        name = run[0].root or "the loss"
+        return Finding(
+            "update-ratio",
+            f"{statement(event.place)} steps over the valley and back{_rate(event)}: in {len(back)} sweeps in a row "
+            "the gradient of "
+            f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and `{name}` "
+            f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
+            cell_line(event.place),
+            fix="Take a smaller learning rate: half of it, or less.",
+            evidence={"cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
+            worth=7.5,
+        )
+    return None
+
+
+def _rate(event: Event) -> str:
+    return f" (lr={', '.join(f'{rate:g}' for rate in event.rates)})" if event.rates else ""

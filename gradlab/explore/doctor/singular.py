@@ -1,0 +1,399 @@
+"""Where functions and their derivatives are not finite, and what is to be done: by operation, in words with the numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gradlab.explore.doctor.flow import PRODUCTS, Flow, called, figure, operand_text, plural
+from gradlab.explore.trace.values import Value
+
+# The largest numbers (IEEE 754; bfloat16 has float32's exponents).
+GREATEST = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+}
+ROUNDING_OF_ONE = 1e-6  # of float32: how near to 1 an angle's cosine is rounded to it
+
+
+@dataclass
+class Singular:
+    """What is said of an operation."""
+
+    message: str
+    fix: str
+    evidence: Mapping[str, object]
+
+
+def given_value(flow: Flow, at: int, argument: int = 0) -> Value | None:
+    """The value of an operation's argument, of the graph or not."""
+    for edge in flow.given[at]:
+        if edge.argument == argument:
+            return flow.nodes[edge.source].value
+    return next((operand.value for operand in flow.nodes[at].operands if operand.argument == argument), None)
+
+
+def given_name(flow: Flow, at: int, argument: int = 0) -> str:
+    """What the user calls an argument, in backticks."""
+    for edge in flow.given[at]:
+        if edge.argument == argument:
+            return flow.name(edge.source)
+    operand = next((o for o in flow.nodes[at].operands if o.argument == argument), None)
+    return operand_text(operand) if operand is not None else "what it is given"
+
+
+def least(value: Value) -> float:
+    return min(value.numbers) if value.numbers else value.statistics.minimum
+
+
+def greatest(value: Value) -> float:
+    return max(value.numbers) if value.numbers else value.statistics.maximum
+
+
+def where(flow: Flow, at: int) -> str:
+    return f"{flow.code(at)}{flow.place(at)}"
+
+
+def source_word(flow: Flow, at: int) -> str:
+    return flow.words[flow.moved_from(flow.given[at][0].source)] if flow.given[at] else ""
+
+
+# ------------------------------------------------------------------------------------------------------------- functions
+def function(flow: Flow, at: int) -> Singular | None:
+    """Why an operation made a NaN or an infinity; None if that is not known."""
+    word = flow.words[at]
+    made = FUNCTIONS.get(word)
+    found = made(flow, at) if made is not None else None
+    return found or _overflow(flow, at)
+
+
+def _log(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None:
+        return None
+    word, name = flow.words[at].lower(), given_name(flow, at)
+    edge = -1.0 if word == "log1p" else 0.0
+    if value.nans == 0 and least(value) < edge:
+        how_many = f"{plural(n, 'number')} below {figure(edge)}" if (n := below(value, edge)) is not None else "negative numbers"
+        return Singular(
+            f"{where(flow, at)} takes the logarithm of {how_many} among {value.size} (the least is "
+            f"{figure(least(value))}): {word} of "
+            "it is NaN.",
+            f"Make {name} positive: exp or softplus of what it is computed from.",
+            {"least": least(value), "size": value.size, "argument": 0} | ({"below": n} if n is not None else {}),
+        )
+    zeros = value.zeros if edge == 0 else None
+    if not zeros:
+        return None
+    made = flow.nodes[at].value
+    return Singular(
+        f"{where(flow, at)} had {plural(zeros, 'zero')} among {plural(value.size, 'input')}: the {word} of 0 is -inf, "
+        "and its derivative "
+        "1/0 is inf.",
+        _instead_of_log(flow, at, name),
+        {"zeros": zeros, "size": value.size, "argument": 0, "infs": made.infs if made is not None else 0},
+    )
+
+
+def _instead_of_log(flow: Flow, at: int, name: str) -> str:
+    before = flow.moved_from(flow.given[at][0].source) if flow.given[at] else at
+    word = flow.words[before]
+    if word == "Softmax":
+        return f"Take log_softmax of {given_name(flow, before)} in one step, or clamp {name} from below."
+    if word == "Sigmoid" or (word in ("Rsub", "Sub", "Add") and "Sigmoid" in _words_before(flow, before)):
+        return "Take F.logsigmoid or F.binary_cross_entropy_with_logits of the logits, or clamp from below."
+    return f"Clamp {name} from below, or add a small number to it."
+
+
+def _words_before(flow: Flow, at: int) -> set[str]:
+    return {flow.words[edge.source] for edge in flow.given[at]}
+
+
+def below(value: Value, edge: float) -> int | None:
+    return None if value.numbers is None else sum(x < edge for x in value.numbers)
+
+
+def _root(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None or not least(value) < 0:
+        return _reciprocal(flow, at) if flow.words[at] == "Rsqrt" else None
+    n = below(value, 0.0)
+    count = f"{plural(n, 'negative number')}" if n is not None else "negative numbers"
+    return Singular(
+        f"{where(flow, at)} takes the square root of {count} among {value.size} (the least is {figure(least(value))}): "
+        "it is NaN.",
+        f"Clamp {given_name(flow, at)} from below with a small number above 0.",
+        {"least": least(value), "size": value.size, "argument": 0},
+    )
+
+
+def _divide(flow: Flow, at: int) -> Singular | None:
+    below_ = given_value(flow, at, 1)
+    if below_ is None or not below_.zeros:
+        return None
+    name = given_name(flow, at, 1)
+    made = flow.nodes[at].value
+    result = "NaN (0 / 0)" if made is not None and made.nans else "infinite"
+    fix = f"Add a small number to {name}, or divide by {called(name, 'clamp(min=1e-8)')}."
+    return Singular(
+        f"{where(flow, at)} divides by {name}, which has {plural(below_.zeros, 'zero')} among "
+        f"{plural(below_.size, 'element')}: the "
+        f"result is {result}.",
+        fix,
+        {"zeros": below_.zeros, "size": below_.size, "argument": 1},
+    )
+
+
+def _reciprocal(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None or not value.zeros:
+        return None
+    return Singular(
+        f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: 1/0 is inf.",
+        f"Add a small number to {given_name(flow, at)}.",
+        {"zeros": value.zeros, "size": value.size, "argument": 0},
+    )
+
+
+def _power(flow: Flow, at: int) -> Singular | None:
+    value, exponent = given_value(flow, at), given_value(flow, at, 1)
+    if value is None or exponent is None or not exponent.numbers:
+        return None
+    p = float(exponent.numbers[0])
+    if p < 0 and value.zeros:
+        return Singular(
+            f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: 0 to the power "
+            f"of {figure(p)} is inf.",
+            f"Add a small number to {given_name(flow, at)}.",
+            {"zeros": value.zeros, "size": value.size, "argument": 0, "exponent": p},
+        )
+    if p != int(p) and least(value) < 0:
+        return Singular(
+            f"{where(flow, at)} takes negative numbers (the least is {figure(least(value))}) to the power of "
+            f"{figure(p)}: that is NaN.",
+            f"Take it of {given_name(flow, at)}.abs(), or clamp it from below.",
+            {"least": least(value), "size": value.size, "argument": 0, "exponent": p},
+        )
+    return None
+
+
+def _exp(flow: Flow, at: int) -> Singular | None:
+    value, made = given_value(flow, at), flow.nodes[at].value
+    if value is None or made is None or value.nans or value.infs:
+        return None
+    limit = math.log(GREATEST.get(made.dtype, math.inf)) if made.dtype in GREATEST else math.inf
+    if greatest(value) <= limit:
+        return None
+    soft = any(flow.words[edge.target] in ("Div", "Sum") for edge in flow.uses[at])
+    return Singular(
+        f"{where(flow, at)} overflows {made.dtype}: exp of {figure(greatest(value))} is above "
+        f"{figure(GREATEST[made.dtype])}, the "
+        f"largest number, at {made.infs} of {plural(made.size, 'element')}; the limit is {limit:.1f}.",
+        "Use torch.softmax, or subtract the maximum of each row first." if soft else "Clamp what goes in, or make it smaller.",
+        {"greatest": greatest(value), "infs": made.infs, "size": made.size, "limit": limit, "argument": 0},
+    )
+
+
+def _arc(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None or value.largest <= 1:
+        return None
+    return Singular(
+        f"{where(flow, at)} was given {figure(value.largest)}: {flow.words[at].lower()} ends at 1, and beyond it is NaN.",
+        f"Clamp {given_name(flow, at)} between -1 + 1e-6 and 1 - 1e-6.",
+        {"largest": value.largest, "argument": 0},
+    )
+
+
+def _softmax(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None or not value.infs:
+        return None
+    return Singular(
+        f"{where(flow, at)} was given {plural(value.infs, 'infinity', 'infinities')}: inf / inf is NaN.", "", {"infs": value.infs}
+    )
+
+
+def _spread(flow: Flow, at: int) -> Singular | None:
+    value, made = given_value(flow, at), flow.nodes[at].value
+    if value is None or made is None or not made.nans or value.nans:
+        return None
+    return Singular(
+        f"{where(flow, at)} is NaN at {made.nans} of {plural(made.size, 'element')}: the {flow.words[at].lower()} of "
+        "one number, with n - 1 "
+        "= 0 below, is 0 / 0.",
+        "Take it over more than one, or with correction=0.",
+        {"nans": made.nans, "size": made.size},
+    )
+
+
+def _mean(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is None or value.size:
+        return None
+    return Singular(
+        f"{where(flow, at)} takes the mean of nothing: {given_name(flow, at)} has 0 elements, and 0 / 0 is NaN.",
+        "See why it is empty.",
+        {"size": 0},
+    )
+
+
+def _no_target(flow: Flow, at: int) -> Singular | None:
+    value = given_value(flow, at)
+    if value is not None and (value.nans or value.infs):
+        return None
+    return Singular(
+        f"{where(flow, at)} takes the mean over no target: all of them are ignored, and 0 / 0 is NaN.",
+        "Leave batches without a target out.",
+        {},
+    )
+
+
+def _overflow(flow: Flow, at: int) -> Singular | None:
+    """The result is beyond the largest number of its type."""
+    node = flow.nodes[at]
+    made = node.value
+    if made is None or not made.infs or made.dtype not in GREATEST:
+        return None
+    known = [v for v in (given_value(flow, at, k) for k in range(3)) if v is not None]
+    if not known or any(v.nans or v.infs for v in known):
+        return None
+    if not _reaches(flow, at, known, GREATEST[made.dtype]):
+        return None
+    sizes = " and ".join(figure(v.largest) for v in known[:2] if v.dtype != "bool")
+    half = made.dtype in ("float16", "bfloat16")
+    limit = "65504" if made.dtype == "float16" else figure(GREATEST[made.dtype])
+    return Singular(
+        f"{where(flow, at)} overflows {made.dtype} at {made.infs} of {plural(made.size, 'element')}: of numbers up to "
+        f"{sizes} it makes "
+        f"more than {limit}, the largest there is.",
+        "Compute this step in float32, or scale what goes in."
+        if half
+        else "Scale what goes in, or stop earlier what makes it grow.",
+        {"infs": made.infs, "size": made.size, "largest": tuple(v.largest for v in known)},
+    )
+
+
+def _reaches(flow: Flow, at: int, known: list[Value], limit: float) -> bool:
+    """Whether numbers of the size of what was given can make one beyond the limit."""
+    word, sizes = flow.words[at], [v.largest for v in known]
+    try:
+        if word == "Pow":
+            return len(sizes) > 1 and sizes[0] ** sizes[1] > limit
+        if word in PRODUCTS:
+            terms = max((v.shape[-1] for v in known if v.shape), default=1)
+            products = [a * b for k, a in enumerate(sizes) for b in sizes[k + 1 :]]
+            return max(products, default=0.0) * terms > limit
+        if word in ("Mul", "Prod"):
+            return math.prod(sizes) > limit
+        if word in ("Sum", "Add", "Sub", "Cumsum"):
+            return sum(sizes) * max(v.size for v in known) > limit
+        if word == "ToCopy":
+            return sizes[0] > limit
+        return word == "MseLoss" and (2 * max(sizes)) ** 2 * known[0].size > limit
+    except OverflowError:
+        return True
+
+
+FUNCTIONS: dict[str, Callable[[Flow, int], Singular | None]] = {
+    "Log": _log,
+    "Log2": _log,
+    "Log10": _log,
+    "Log1P": _log,
+    "Sqrt": _root,
+    "Rsqrt": _root,
+    "Div": _divide,
+    "Reciprocal": _reciprocal,
+    "Pow": _power,
+    "Exp": _exp,
+    "Exp2": _exp,
+    "Expm1": _exp,
+    "Sinh": _exp,
+    "Cosh": _exp,
+    "Acos": _arc,
+    "Asin": _arc,
+    "Atanh": _arc,
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Std": _spread,
+    "Var": _spread,
+    "Mean": _mean,
+    "NllLoss": _no_target,
+    "NllLoss2D": _no_target,
+}
+
+
+# ----------------------------------------------------------------------------------------------------------- derivatives
+def derivative(flow: Flow, at: int) -> Singular | None:
+    """Why the derivative of an operation is not finite where its value is."""
+    word, value = flow.words[at], given_value(flow, at)
+    if value is None:
+        return None
+    name = given_name(flow, at)
+    size = plural(value.size, "input")
+    if word in ("Sqrt", "Log", "Reciprocal", "Rsqrt", "Cbrt") and value.zeros:
+        slope = {"Sqrt": "1 / (2 · sqrt(0))", "Log": "1/0"}.get(word, "at 0")
+        return Singular(
+            f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of {word.lower()} there, "
+            f"{slope}, is inf.",
+            f"Add a small number below the root: {name.strip('`')} + 1e-12."
+            if word == "Sqrt"
+            else f"Add a small number to {name}.",
+            {"zeros": value.zeros, "size": value.size, "argument": 0},
+        )
+    if word == "Pow" and value.zeros:
+        exponent = given_value(flow, at, 1)
+        p = float(exponent.numbers[0]) if exponent is not None and exponent.numbers else math.nan
+        if p < 1:
+            return Singular(
+                f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of the power "
+                f"{figure(p)} there, "
+                f"{figure(p)} · 0 ** {figure(p - 1)}, is inf.",
+                f"Add a small number to {name}.",
+                {"zeros": value.zeros, "size": value.size, "argument": 0, "exponent": p, "slope": p - 1},
+            )
+        return None
+    if word in ("Acos", "Asin", "Atanh") and value.largest >= 1 - ROUNDING_OF_ONE:
+        ends = None if value.numbers is None else sum(abs(x) == 1 for x in value.numbers)
+        count = f"{ends} of {size}" if ends is not None else f"some of {size}"
+        return Singular(
+            f"{where(flow, at)} is at the end of its domain, ±1, at {count}; the derivative of {word.lower()} there, 1 "
+            "/ sqrt(1 - 1), is inf.",
+            f"Clamp {name} between -1 + 1e-6 and 1 - 1e-6.",
+            {"largest": value.largest, "size": value.size, "argument": 0},
+        )
+    if word in ("Std", "LinalgVectorNorm", "Norm", "Cdist"):
+        made = flow.nodes[at].value
+        if made is not None and made.zeros:
+            return Singular(
+                f"{where(flow, at)} is 0 at {made.zeros} of {plural(made.size, 'element')}, where all that goes in is "
+                "alike; the root in it has "
+                "no finite slope there.",
+                "Take the root of the variance plus a small number: (x.var(0) + 1e-8).sqrt()."
+                if word == "Std"
+                else "Take the root of the sum of squares plus a small number.",
+                {"zeros": made.zeros, "size": made.size, "made": True},
+            )
+    if word == "Atan2" and value.zeros:
+        return Singular(
+            f"{where(flow, at)} was given (0, 0), where it has no slope.",
+            f"Add a small number to {name}.",
+            {"zeros": value.zeros},
+        )
+    if word == "Div":
+        return _divide(flow, at)
+    arrived = flow.nodes[at].gradient
+    if arrived is not None and (word in PRODUCTS or word in ("Mul", "Exp", "Pow")):
+        handed = next((e.gradient for e in flow.given[at] if e.gradient is not None and e.gradient.infs), None)
+        if handed is not None and handed.dtype in GREATEST:
+            limit = "65504" if handed.dtype == "float16" else figure(GREATEST[handed.dtype])
+            return Singular(
+                f"Backward through {where(flow, at)} the gradient overflows {handed.dtype} at {handed.infs} of "
+                f"{plural(handed.size, 'element')}: {figure(arrived.largest)} arrives, and more than {limit} goes on.",
+                "Scale the loss down before backward(), or compute in float32.",
+                {"infs": handed.infs, "size": handed.size, "arrived": arrived.largest},
+            )
+    return None

@@ -1,0 +1,293 @@
+"""Training over steps and cells: optimizers that hold other tensors, gradients that add up, steps without gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+
+from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
+from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.trace.data import Event, Line
+from gradlab.explore.trace.journal import Entry, Swept
+
+SAME = 1e-5  # relative: two float32 norms of one gradient, added up in another order, differ by less (n · 6e-8 for n < 160 terms)
+
+
+# -------------------------------------------------------------------------------------------------------------- the events
+def after(case: Case, swept: Swept) -> list[Event]:
+    """What happened between a sweep and the next one."""
+    assert case.trace is not None
+    events = case.trace.events[swept.event :]
+    stop = next((i for i, event in enumerate(events) if event.kind == "backward"), len(events))
+    return list(events[:stop])
+
+
+def asked_at(case: Case, swept: Swept) -> Line | None:
+    """Where a sweep was asked for; None of one that was called for the user."""
+    assert case.trace is not None
+    return case.trace.events[swept.event - 1].place if 0 < swept.event <= len(case.trace.events) else None
+
+
+def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
+    """What wrote to some leaves after a sweep: a step of an optimizer that holds one, or a line of the user's."""
+    wanted = set(keys)
+    for event in after(case, swept):
+        if event.kind in ("step", "write") and wanted & {*event.keys, *event.held}:
+            return event
+    return None
+
+
+def timelines(case: Case) -> dict[int, list[tuple[Swept, Entry]]]:
+    """The sweeps that reached each leaf."""
+    found: dict[int, list[tuple[Swept, Entry]]] = {}
+    for swept in case.trace.journal if case.trace is not None else ():
+        for entry in swept.entries:
+            found.setdefault(entry.key, []).append((swept, entry))
+    return found
+
+
+def names(case: Case, entries: Iterable[Entry]) -> str:
+    """Leaves in a sentence."""
+    learners, others = [], []
+    for entry in {entry.key: entry for entry in entries}.values():
+        learner = case.learners.get(entry.key)
+        if learner is not None:
+            learners.append(learner)
+        elif entry.name:
+            others.append(entry.name)
+    return called(learners) if learners else listed(others) or "leaves without a name"
+
+
+def statement(place: Line | None) -> str:
+    """The code of a place in a sentence, with its line."""
+    if place is None:
+        return "the step"
+    where = f" on line {place.line}" if place.in_cell else f" at {place.where}"
+    return f"`{place.statement or place.source}`{where}" if place.statement or place.source else f"the step{where}"
+
+
+# ------------------------------------------------------------------------------------------------------------------- stale
+def stale(case: Case) -> Iterable[Finding]:
+    """An optimizer stepped, and something that got a gradient is in no optimizer and did not change."""
+    steps = case.steps
+    if case.trace is None or not steps:
+        return
+    held = {key for one in case.optimizers for key in one.keys} | {key for event in steps for key in event.held}
+    left: dict[int, tuple[Entry, Event]] = {}
+    for key, line in timelines(case).items():
+        learner = case.learners.get(key)
+        if key in held or learner is None or not (learner.model or learner.parameter):
+            continue
+        if any(entry.moved is None or entry.moved > 0 or entry.written for _, entry in line):
+            continue
+        for swept, entry in line:
+            step = next((event for event in after(case, swept) if event.kind == "step"), None)
+            if step is not None and entry.arrived > 0 and entry.moved == 0:
+                left[key] = entry, step
+    if not left:
+        return
+    stepped = [case.learners[key] for event in steps for key in event.keys if key in case.learners]
+    if stepped and not any(one.model for one in stepped) and any(case.learners[key].model for key in left):
+        return  # what is optimized is given to a model as its input: the model is meant to stay
+    learners = [case.learners[key] for key in left]
+    step = next(iter(left.values()))[1]
+    norm = math.hypot(*(entry.arrived for entry, _ in left.values()))
+    old = [key for event in steps for key in event.held if key not in case.learners or "param_groups" in case.learners[key].name]
+    old = list(dict.fromkeys(old))
+    why = ""
+    if old:
+        why = f" It holds {len(old)} tensor{'s' * (len(old) > 1)} that the program has no other name for: what they "
+        "belonged to was replaced."
+    homes = list(dict.fromkeys(one.listed for one in learners if one.listed))
+    if homes:
+        why = f" {listed(homes)} is a plain list, in which parameters() does not look."
+    yield Finding(
+        "stale-optimizer",
+        f"{statement(step.place)} does not move {called(learners)}: "
+        f"{'it is' if len(learners) == 1 else 'they are'} in no optimizer, got "
+        f"a gradient of norm {norm:.3g}, and did not change.{why}",
+        cell_line(step.place),
+        fix=_held_by(learners, homes, bool(old)),
+        evidence={"leaves": [one.name for one in learners], "gradient norm": norm, "unnamed": len(old)},
+        worth=8.0,
+    )
+
+
+def _held_by(learners: list[Learner], homes: list[str], old: bool) -> str:
+    if homes:
+        return f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that."
+    models = list(dict.fromkeys(one.model for one in learners if one.model))
+    if old:
+        return f"Make the optimizer anew after the change{f', from `{models[0]}.parameters()`' if models else ''}."
+    what = f"`{models[0]}.parameters()`" if models else f"`{learners[0].name}`"
+    return f"Give {what} to the optimizer too; if it is not to learn, requires_grad_(False) says so and saves its gradient."
+
+
+# ------------------------------------------------------------------------------------------------------------- accumulated
+def accumulated(case: Case) -> Iterable[Finding]:
+    """Gradients of several sweeps were added up, and no accumulation was meant: a step was made of one before the other came, or
+    the same was differentiated in an earlier cell."""
+    if case.trace is None:
+        return
+    within: dict[int, list[tuple[Swept, Entry]]] = {}
+    for key, line in timelines(case).items():
+        for (_, earlier), (swept, entry) in pairwise(line):
+            if entry.before and (earlier.moved or 0) > 0 and (entry.moved or 0) > 0:
+                within.setdefault(key, []).append((swept, entry))
+    if within:
+        yield _in_a_loop(case, within)
+    elif found := _over_cells(case):
+        yield _from_cells(case, found)
+
+
+def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Finding:
+    assert case.trace is not None
+    longest = max(within.values(), key=len)
+    swept, entry = longest[-1]
+    place = asked_at(case, swept)
+    every = [found[-1][1] for found in within.values()]
+    return Finding(
+        "accumulated",
+        f"{statement(place)} adds to gradients that a step has already been made of, and nothing has cleared them since: in "
+        f"{len(longest) + 1} of {case.trace.sweeps} calls {names(case, every)} kept what was there. At the last, ‖.grad‖ of "
+        f"`{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}, of which this call brought {entry.arrived:.3g}.",
+        cell_line(place),
+        fix=_clear(case, [one.key for one in every], "before each backward()"),
+        evidence={"calls": len(longest) + 1, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        worth=8.0,
+    )
+
+
+def _over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
+    """The first sweeps of the cell that added to what earlier cells had left of the same kind of loss."""
+    found = []
+    for key, line in timelines(case).items():
+        swept, entry = line[0]
+        known = case.past.leaves.get(key)
+        if known is None or not entry.before or known.gradient is None or asked_at(case, swept) is None:
+            continue
+        if math.isclose(known.gradient, entry.before, rel_tol=SAME) and known.operation == swept.operation:
+            found.append((swept, entry, known.cells + 1))
+    return found
+
+
+def _from_cells(case: Case, found: list[tuple[Swept, Entry, int]]) -> Finding:
+    swept, entry, cells = found[0]
+    place = asked_at(case, swept)
+    return Finding(
+        "accumulated",
+        f"{statement(place)} adds to the gradients that earlier cells have left: `.grad` of "
+        f"{names(case, [one for _, one, _ in found])} "
+        f"is now the sum of {cells} of them. ‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to "
+        f"{entry.after:.3g}, of which "
+        f"this call brought {entry.arrived:.3g}.",
+        cell_line(place),
+        fix=_clear(case, [one.key for _, one, _ in found], "before backward()"),
+        evidence={"cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        worth=7.0,
+    )
+
+
+def _clear(case: Case, keys: Iterable[int], when: str) -> str:
+    """How the gradients of some leaves are cleared."""
+    learners = [case.learners[key] for key in keys if key in case.learners]
+    holders = [name for one in learners for name in one.optimizers if name]
+    if holders:
+        return f"Call `{holders[0]}.zero_grad()` {when}."
+    models = [one.model for one in learners if one.model]
+    if models:
+        return f"Call `{models[0]}.zero_grad()` {when}."
+    few = [one.name for one in learners][:3] or ["x"]
+    return f"Clear them {when}: `{'; '.join(f'{name}.grad = None' for name in few)}` (what zero_grad() of an optimizer does)."
+
+
+# ------------------------------------------------------------------------------------------------------------- empty steps
+def empty(case: Case) -> Iterable[Finding]:
+    """A step that had no gradients to go by, and a sweep that brought some before or after it."""
+    trace = case.trace
+    if trace is None:
+        return
+    by_optimizer: dict[int, list[int]] = {}
+    for at, event in enumerate(trace.events):
+        if event.kind == "step":
+            by_optimizer.setdefault(event.whose, []).append(at)
+    for whose, places in by_optimizer.items():
+        if any(trace.events[at].keys for at in places):
+            continue
+        first, held = trace.events[places[0]], set(trace.events[places[0]].held)
+        reaching = [swept for swept in trace.journal if any(e.key in held and e.arrived > 0 for e in swept.entries)]
+        if not reaching:
+            continue
+        name = next((one.name for one in case.optimizers if one.whose == whose), "") or first.optimizer
+        sweep = asked_at(case, reaching[0])
+        norm = math.hypot(*(e.arrived for e in reaching[0].entries if e.key in held))
+        before = reaching[0].event <= places[0]
+        cleared = _cleared(case, sweep, first.place) if before else None
+        text = f"`{name}.zero_grad()`" if cleared is None else f"`{cleared[1]}` on line {cleared[0]}"
+        if before:
+            message = (
+                f"{statement(first.place)} moved nothing: backward() had brought a gradient of norm {norm:.3g}, and {text} "
+                "threw it "
+                "away before the step."
+            )
+            fix = "Clear the gradients before backward(), or after step()."
+        else:
+            message = (
+                f"{statement(first.place)} comes before {statement(sweep)}: no parameter had a gradient yet, so nothing "
+                "moved; the "
+                f"gradient of norm {norm:.3g} came afterwards."
+            )
+            fix = "Call backward() first, then step()."
+        yield Finding(
+            "step-before-backward",
+            message,
+            cell_line(first.place),
+            fix=fix,
+            evidence={"gradient norm": norm, "steps": len(places)},
+            worth=8.0,
+            lines=() if cleared is None else (cleared[0],),
+        )
+    yield from _by_hand(case)
+
+
+def _by_hand(case: Case) -> Iterable[Finding]:
+    """The same where the user writes to the leaves: nothing moved, though the memory was written to."""
+    found: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
+    for key, line in timelines(case).items():
+        if any(entry.moved != 0 or entry.arrived == 0 for _, entry in line):
+            continue
+        swept, entry = line[-1]
+        event = write_after(case, swept, [key])
+        if event is None or event.kind != "write":
+            continue
+        cleared = _cleared(case, asked_at(case, swept), event.place)
+        if cleared is not None:
+            found.append((swept, entry, event, cleared))
+    if found:
+        _, entry, event, (line_number, text) = found[0]
+        yield Finding(
+            "step-before-backward",
+            f"`{text}` on line {line_number} clears the gradient before {statement(event.place)} uses it, so "
+            f"{names(case, [one for _, one, _, _ in found])} did not move; backward() had brought a gradient of norm "
+            f"{entry.arrived:.3g}.",
+            line_number,
+            fix=f"Clear it after line {cell_line(event.place)}.",
+            evidence={"gradient norm": entry.arrived},
+            worth=8.0,
+        )
+
+
+def _cleared(case: Case, sweep: Line | None, step: Line | None) -> tuple[int, str] | None:
+    """The statement between two lines of the cell that clears gradients."""
+    start, stop = cell_line(sweep), cell_line(step)
+    if start is None or stop is None:
+        return None
+    import ast
+
+    for node in case.program.statements:
+        if start <= node.lineno <= stop and isinstance(node, (ast.Expr, ast.Assign)):
+            text = ast.unparse(node)
+            if "zero_grad(" in text or ".grad.zero_(" in text or text.endswith(".grad = None"):
+                return node.lineno, text
+    return None

@@ -1,0 +1,38 @@
+"""What the doctor claims of a net of the sweep, from a trace of the net written down with gradlab or torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sweep import Net
+
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.depth import depth
+from gradlab.explore.trace.recorder import Recorder
+
+
+def trace_of_net(net: Net, lib: Any, batch: int = 16, places: int = 8) -> Any:
+    """The trace of a sweep through the net, from a random direction at its output; a net with a head if its weights "
+    "are shared."""
+    rng = np.random.default_rng(net.seed + 1)
+    acts: dict[str, Callable[[Any], Any]] = {"linear": lambda h: h, "relu": lib.relu, "tanh": lib.tanh, "sigmoid": lib.sigmoid}
+    act, arrays = acts[net.activation], net.weights()
+    made = {id(array): lib.tensor(array, requires_grad=True) for array in arrays}
+    Ws = [made[id(array)] for array in arrays]
+    h = lib.tensor(rng.normal(size=(batch, places, net.width) if net.kind == "conv" else (batch, net.width)))
+    with Recorder(lambda: {"Ws": Ws}) as recorder:
+        for W in Ws:
+            h = act(sum(lib.roll(h, k - 1, 1) @ W[k] for k in range(3)) if net.kind == "conv" else h @ W)
+        (h * lib.tensor(rng.normal(size=tuple(h.shape)))).sum().backward()
+    return recorder.trace()
+
+
+def claim(net: Net, lib: Any) -> str | None:
+    """ "vanishing", "exploding" or None; of a recurrence by what its steps do."""
+    for finding in depth(Case(trace_of_net(net, lib), {})):
+        if finding.kind == "recurrent":
+            return "vanishing" if finding.evidence["first"] < finding.evidence["last"] else "exploding"
+        return finding.kind
+    return None

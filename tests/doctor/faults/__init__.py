@@ -1,0 +1,1 @@
+"""Cells with a planted fault, a module per family."""

@@ -1,0 +1,241 @@
+"""Losses that mean something else: shapes that broadcast, probabilities in place of logits, sums in place of means."""
+
+from __future__ import annotations
+
+from planting import Table
+
+ROWS = Table()
+
+# ------------------------------------------------------------------------------------------------------------- broadcast
+ROWS.fault(
+    "a column against a row",
+    "broadcast",
+    """
+    X = torch.randn(40, 3)
+    y = X @ torch.tensor([1., 2., 3.])
+    lin = nn.Linear(3, 1)
+    pred = lin(X)
+    loss = ((pred - y) ** 2).mean() #!
+    loss.backward()
+    """,
+    shows="(pred - y).shape == (40, 40)",
+    cure={"pred = lin(X)": "pred = lin(X).squeeze(1)"},
+    says=("40", "pred", "y"),
+)
+ROWS.fault(
+    "mse_loss of different shapes",
+    "broadcast",
+    """
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    opt = optim.Adam(net.parameters(), lr=0.01)
+    x = torch.randn(25, 2)
+    t = x.prod(1)
+    for ep in range(3):
+        opt.zero_grad()
+        out = net(x)
+        loss = F.mse_loss(out, t) #!
+        loss.backward()
+        opt.step()
+    """,
+    shows="out.shape != t.shape",
+    cure={"t = x.prod(1)": "t = x.prod(1, keepdim=True)"},
+    says=("25", "out", "t"),
+)
+ROWS.fault(
+    "values against rewards",
+    "broadcast",
+    """
+    critic = nn.Linear(4, 1)
+    states, rewards, gamma = torch.randn(16, 4), torch.randn(16), 0.99
+    next_states = torch.randn(16, 4)
+    def td_loss(v, r, v_next):
+        delta = r + gamma * v_next.detach() - v
+        return delta.pow(2).mean()
+    # %%
+    v, v_next = critic(states), critic(next_states)
+    loss = td_loss(v, rewards, v_next) #!
+    loss.backward()
+    """,
+    shows="(rewards + v).shape == (16, 16)",
+    cure={
+        "states, rewards, gamma = torch.randn(16, 4), torch.randn(16), 0.99": "states, rewards, gamma = torch.randn(16, 4), torch.randn(16, 1), 0.99"
+    },
+    says="16",
+)
+ROWS.fault(
+    "weights of samples that broadcast",
+    "broadcast",
+    """
+    w_sample = torch.rand(10, 1)
+    model = nn.Linear(5, 1)
+    feats, labels = torch.randn(10, 5), torch.randint(0, 2, (10,)).float()
+    per = F.binary_cross_entropy_with_logits(model(feats).view(-1), labels, reduction="none")
+    weighted = per * w_sample #!
+    loss = weighted.mean()
+    loss.backward()
+    """,
+    shows="weighted.shape == (10, 10)",
+    cure={"torch.rand(10, 1)": "torch.rand(10)"},
+    says=("w_sample", "10"),
+)
+ROWS.fault(
+    "the residual of a fit, one axis too many",
+    "broadcast",
+    """
+    a, b = (torch.zeros((), requires_grad=True) for _ in range(2))
+    ts = torch.linspace(0, 1, 30).unsqueeze(1)
+    obs = 3 * ts.squeeze() - 1
+    res = a * ts + b - obs #!
+    loss = res.pow(2).mean()
+    """,
+    shows="res.shape == (30, 30)",
+    cure={"ts.squeeze()": "ts"},
+    says="30",
+)
+
+# ---------------------------------------------------------------------------------------------- probabilities for logits
+ROWS.fault(
+    "softmax before cross_entropy",
+    "double-softmax",
+    """
+    clf = nn.Linear(10, 4)
+    X, y = torch.randn(32, 10), torch.randint(0, 4, (32,))
+    probs = torch.softmax(clf(X), dim=1)
+    loss = F.cross_entropy(probs, y) #!
+    loss.backward()
+    """,
+    shows="close(probs.sum(1), torch.ones(32))",
+    cure={"torch.softmax(clf(X), dim=1)": "clf(X)"},
+    says="softmax",
+)
+ROWS.fault(
+    "a model that ends in Softmax",
+    "double-softmax",
+    """
+    class Digits(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 10), nn.Softmax(dim=-1))
+        def forward(self, x):
+            return self.net(x)
+    model = Digits()
+    criterion = nn.CrossEntropyLoss()
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    # %%
+    data, target = torch.randn(20, 16), torch.randint(0, 10, (20,))
+    for epoch in range(2):
+        optimizer.zero_grad()
+        output = model(data)
+        loss = criterion(output, target) #!
+        loss.backward()
+        optimizer.step()
+    """,
+    shows="close(output.sum(1), torch.ones(20))",
+    cure={", nn.Softmax(dim=-1))": ")"},
+    says="Softmax",
+)
+ROWS.fault(
+    "sigmoid before a loss with logits",
+    "double-softmax",
+    """
+    net = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
+    x, y = torch.randn(18, 4), torch.randint(0, 2, (18, 1)).float()
+    criterion = nn.BCEWithLogitsLoss()
+    out = net(x)
+    loss = criterion(out, y) #!
+    """,
+    shows="bool(((out > 0) & (out < 1)).all())",
+    cure={", nn.Sigmoid())": ")"},
+    says="sigmoid",
+)
+ROWS.fault(
+    "nll_loss of probabilities",
+    "nll-of-probabilities",
+    """
+    model = nn.Sequential(nn.Linear(6, 3), nn.Softmax(dim=1))
+    inp, lab = torch.randn(15, 6), torch.randint(0, 3, (15,))
+    out = model(inp)
+    loss = F.nll_loss(out, lab) #!
+    loss.backward()
+    """,
+    shows="-1 <= loss.item() < 0",
+    cure={"nn.Softmax(dim=1)": "nn.LogSoftmax(dim=1)"},
+    says=("nll_loss", "log_softmax"),
+)
+ROWS.fault(
+    "softmax in a helper, cross_entropy elsewhere",
+    "double-softmax",
+    """
+    W = torch.randn(5, 3, requires_grad=True)
+    def predict(x):
+        return (x @ W).softmax(-1)
+    def evaluate(x, y):
+        return (predict(x).argmax(-1) == y).float().mean()
+    # %%
+    xs, ys = torch.randn(11, 5), torch.randint(0, 3, (11,))
+    loss = F.cross_entropy(predict(xs), ys) #!
+    """,
+    shows="not close(loss, F.cross_entropy(xs @ W, ys))",
+    cure={"F.cross_entropy(predict(xs), ys)": "F.nll_loss(predict(xs).log(), ys)"},
+    says="softmax",
+)
+
+# ---------------------------------------------------------------------------------------------------------- sum for mean
+ROWS.fault(
+    "a sum of squares of ten thousand rows",
+    "sum-for-mean",
+    """
+    X = torch.randn(10000, 3)
+    y = X @ torch.tensor([1., -1., 2.])
+    w = torch.zeros(3, requires_grad=True)
+    curve = []
+    for step in range(5):
+        loss = ((X @ w - y) ** 2).sum() #!
+        curve.append(loss.item())
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+            w.grad.zero_()
+    """,
+    shows="curve[-1] > 1e6 * curve[0]",
+    cure={".sum() #!": ".mean()"},
+    says=("10000", "mean"),
+)
+ROWS.fault(
+    "reduction sum with a step for a mean",
+    "sum-for-mean",
+    """
+    clf = nn.Linear(20, 5)
+    opt = optim.SGD(clf.parameters(), lr=0.1)
+    X, y = torch.randn(2000, 20), torch.randint(0, 5, (2000,))
+    criterion = nn.CrossEntropyLoss(reduction="sum")
+    w0 = clf.weight.detach().clone()
+    # %%
+    opt.zero_grad()
+    loss = criterion(clf(X), y) #!
+    loss.backward()
+    opt.step()
+    """,
+    shows="norm(clf.weight - w0) > 2 * norm(w0)",
+    cure={'reduction="sum"': 'reduction="mean"'},
+    says=("sum", "2000"),
+)
+ROWS.fault(
+    "a total over samples in a comprehension",
+    "sum-for-mean",
+    """
+    k = torch.tensor(0.0, requires_grad=True)
+    samples = [(i / 200, 2 * i / 200) for i in range(1, 601)]
+    opt = optim.SGD([k], lr=0.1)
+    path = []
+    for epoch in range(4):
+        opt.zero_grad()
+        loss = sum([(k * x - t) ** 2 for x, t in samples]) #!
+        loss.backward()
+        opt.step()
+        path.append(k.item())
+    """,
+    shows="abs(path[-1]) > 1e3",
+    cure={"for x, t in samples]) #!": "for x, t in samples]) / len(samples)"},
+    says="600",
+)

@@ -1,0 +1,1 @@
+"""Cells in which nothing is wrong, a module per family."""

@@ -1,0 +1,49 @@
+"""What the predicates of rows may call: plain figures of a tensor, of either library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def array(tensor: Any) -> np.ndarray:
+    return np.asarray(tensor.detach().cpu().numpy(), dtype=float)
+
+
+def norm(tensor: Any) -> float:
+    return float(np.sqrt((array(tensor) ** 2).sum()))
+
+
+def nans(tensor: Any) -> int:
+    return int(np.isnan(array(tensor)).sum())
+
+
+def infs(tensor: Any) -> int:
+    return int(np.isinf(array(tensor)).sum())
+
+
+def zero_share(tensor: Any) -> float:
+    return float((array(tensor) == 0).mean())
+
+
+def all_zero(*tensors: Any) -> bool:
+    return all(t is not None and zero_share(t) == 1 for t in tensors)
+
+
+def learning(parameters: Iterable[Any]) -> bool:
+    """Every one has a gradient of finite numbers, and it is not zero."""
+    return all(p.grad is not None and np.isfinite(array(p.grad)).all() and norm(p.grad) > 0 for p in parameters)
+
+
+def unlearned(model: Any) -> list[str]:
+    """The names of a module's parameters that have no gradient."""
+    return [name for name, p in model.named_parameters() if p.grad is None]
+
+
+def close(a: Any, b: Any, rtol: float = 1e-5) -> bool:
+    return bool(np.allclose(array(a), array(b), rtol=rtol))
+
+
+SYMPTOMS = {f.__name__: f for f in (array, norm, nans, infs, zero_share, all_zero, learning, unlearned, close)}

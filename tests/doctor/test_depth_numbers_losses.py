@@ -1,0 +1,280 @@
+"""Depth, units, zeros, numbers and losses: each fault is named with its line, the healthy are left alone, the numbers "
+"are true."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+
+import numpy as np
+import pytest
+from claims import claim, trace_of_net
+from planting import LIBRARIES
+from sweep import Net, figures, nets
+from symptoms import array
+from test_planted import FAULTS, HEALTHY
+from test_planted import each as each_in_a_shell
+from tracing import case_of
+
+import gradlab
+from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.depth import depth
+from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.doctor.losses import losses
+from gradlab.explore.doctor.numbers import numbers
+from gradlab.explore.doctor.sums import sums
+from gradlab.explore.doctor.units import units
+from gradlab.explore.doctor.zeros import zeros
+
+FAMILIES = (depth, units, zeros, numbers, losses, sums)
+KINDS = frozenset(
+    [
+        "vanishing",
+        "exploding",
+        "recurrent",
+        "dead",
+        "saturated",
+        "nan-born",
+        "inf-born",
+        "nan-input",
+        "underflow",
+        "zero-factor",
+        "cancelled",
+        "broadcast",
+        "double-softmax",
+        "nll-of-probabilities",
+    ]
+)
+MINE = {name: row for name, row in FAULTS.items() if set(row.kinds) & KINDS and "non-differentiable" not in row.kinds}
+OTHERS = {name: row for name, row in FAULTS.items() if name not in MINE and "sum-for-mean" not in row.kinds}
+
+
+# Rows whose cure mends what the symptom shows, and leaves the recurrence as it is.
+STILL_RECURRENT = {"an RNNCell over eighty steps"}
+
+
+def each(table) -> list[pytest.param]:
+    """Every row with every library that it runs on; here no shell is in the way."""
+    return [
+        pytest.param(*one.values, id=one.id, marks=[mark for mark in one.marks if mark.name != "xfail"])
+        for one in each_in_a_shell(table)
+    ]
+
+
+def diagnosis(case: Case | None) -> Diagnosis:
+    """What these families find; nothing where nothing was swept."""
+    return Diagnosis() if case is None else Diagnosis.of([finding for family in FAMILIES for finding in family(case)])
+
+
+def found(library: str, row) -> Diagnosis:
+    pytest.importorskip(library)
+    with case_of(library, row.texts) as (case, _):
+        return diagnosis(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(MINE))
+def test_a_fault_is_named_with_its_line(name, library):
+    row = MINE[name]
+    findings = found(library, row).findings
+    lines = {line for cell, line in (*row.causes, *row.as_good) if cell == len(row.texts) - 1}
+    right = [f for f in findings if f.kind in row.kinds and (not lines or f.line in lines)]
+    assert right, findings
+    assert len(findings) == 1, findings  # one cause, one finding
+    for words in row.says:
+        assert words in str(right[0])
+    for words in row.never:
+        assert words not in right[0].fix
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(HEALTHY))
+def test_the_healthy_are_left_alone(name, library):
+    said = found(library, HEALTHY[name])
+    assert not said.findings
+    assert {remark.kind for remark in said.remarks} <= set(HEALTHY[name].remarks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(OTHERS))
+def test_faults_of_other_families_are_theirs(name, library):
+    assert not found(library, OTHERS[name]).findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(MINE))
+def test_a_cured_fault_is_healthy(name, library):
+    pytest.importorskip(library)
+    if name in STILL_RECURRENT:
+        return
+    with case_of(library, MINE[name].cured) as (case, _):
+        assert not [f for f in diagnosis(case).findings if f.kind in MINE[name].kinds]
+
+
+# ------------------------------------------------------------------------------------------------------------ evidence
+def count(x, condition) -> int:
+    return int(condition(array(x)).sum())
+
+
+TRUE = {
+    # row: (kind, {evidence: what it is by NumPy, over the names that the cells left})
+    "the logarithm of a probability that is 0": ("inf-born", {"zeros": "count(p, lambda a: a == 0)", "size": "array(p).size"}),
+    "entropy with zeros": (
+        "nan-born",
+        {
+            "zeros": "count(p, lambda a: a == 0)",
+            "size": "array(p).size",
+            "then_nans": "int(np.isnan(array(p) * np.log(array(p))).sum())",
+        },
+    ),
+    "distances with a zero diagonal": (
+        "inf-born",
+        {"zeros": "int((((array(pts)[:, None] - array(pts)) ** 2).sum(-1) == 0).sum())"},
+    ),
+    "a norm by hand of a zero row": ("nan-born", {"zeros": "int((np.linalg.norm(array(vectors), axis=1) == 0).sum())"}),
+    "softmax by hand overflows": (
+        "nan-born",
+        {"greatest": "(array(X) @ array(lin.weight).T + array(lin.bias)).max()", "limit": "math.log(np.finfo(np.float32).max)"},
+    ),
+    "the logarithm of something negative": (
+        "nan-born",
+        {"least": "array(rate).min()", "below": "count(rate, lambda a: a < 0)", "size": "array(rate).size"},
+    ),
+    "a NaN in the data": ("nan-input", {"nans": "count(X, np.isnan)", "size": "array(X).size"}),
+    "rectifiers shut by their bias": (
+        "dead",
+        {
+            "units": "10",
+            "shut": "int((array(X) @ array(net[0].weight).T + array(net[0].bias) <= 0).all(0).sum())",
+            "places": "len(array(X))",
+        },
+    ),
+    "most units dead": ("dead", {"shut": "int((array(h) == 0).all(0).sum())", "units": "array(h).shape[1]"}),
+    "tanh at its ends": (
+        "saturated",
+        {"flat": "int((1 - np.tanh(array(Z)) ** 2 < 0.01).sum())", "elements": "array(Z).size", "largest": "abs(array(Z)).max()"},
+    ),
+    "attention without its scale": ("saturated", {"rows": "20"}),
+    "weights of a hundredth": (
+        "vanishing",
+        {"scale": "np.sqrt((array(mlp.blocks[1].weight) ** 2).mean())", "xavier": "math.sqrt(2 / 64)", "he": "math.sqrt(2 / 32)"},
+    ),
+    "a product of two hundred factors": (
+        "recurrent",
+        {"steps": "200", "first": "np.float32(0.8) ** 199.0", "each": "0.8"},
+    ),
+    "a recurrence that grows": (
+        "recurrent",
+        {"steps": "60", "each": "np.linalg.norm(array(U), 2)"},
+    ),
+    "the mean of what was centred": ("cancelled", {"norms": "(18 ** -0.5, 18 ** -0.5)"}),
+    "float16 rounds to zero": (
+        "underflow",
+        {"least": "float(np.finfo(np.float16).smallest_subnormal)", "factor": "float(np.float16(1e-3))"},
+    ),
+    "a column against a row": ("broadcast", {"shape": "np.broadcast_shapes(pred.shape, y.shape)", "n": "len(array(y))"}),
+    "softmax before cross_entropy": ("double-softmax", {"least": "array(probs).min()", "greatest": "array(probs).max()"}),
+    "nll_loss of probabilities": ("nll-of-probabilities", {"least": "array(out).min()", "greatest": "array(out).max()"}),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", TRUE)
+def test_evidence_is_what_numpy_says(name, library):
+    pytest.importorskip(library)
+    kind, facts = TRUE[name]
+    with case_of(library, MINE[name].texts) as (case, space), np.errstate(all="ignore"):
+        finding = next(f for f in diagnosis(case).findings if f.kind == kind)
+        for key, expression in facts.items():
+            expected = eval(expression, {**space, "array": array, "count": count, "np": np, "math": math})
+            assert np.allclose(finding.evidence[key], expected, rtol=1e-3), (key, finding.evidence[key], expected)
+
+
+@pytest.mark.parametrize("net", [Net("mlp", "sigmoid", "xavier", 32, 12, 0), Net("mlp", "relu", "one", 64, 8, 1)], ids=str)
+def test_norms_along_the_depth_are_those_of_numpy(net):
+    (finding,) = depth(Case(trace_of_net(net, gradlab)))
+    kept = net.gains()  # at the input of each layer, of the output's
+    slope = {"sigmoid": 12, "relu": 8}[net.activation]
+    assert finding.evidence["layers"] == net.depth == slope
+    # From the output of the first product to that of the last: all but the first matrix's and the last activation's own gain.
+    W, Ws = net.weights()[0], net.weights()[-1]
+    ratio = finding.evidence["first"] / finding.evidence["last"]
+    low, high = (np.linalg.svd(W, compute_uv=False)[k] for k in (-1, 0))
+    assert kept[0] / high <= finding.evidence["first"] / _start(net) <= kept[0] / low
+    low, high = (np.linalg.svd(Ws, compute_uv=False)[k] for k in (-1, 0))
+    assert kept[-1] / high <= finding.evidence["last"] / _start(net) <= kept[-1] / low
+    assert finding.evidence["product"] == pytest.approx(finding.evidence["each"] ** finding.evidence["operations"])
+    assert (ratio < 1) == (finding.kind == "vanishing")
+
+
+def _start(net: Net) -> float:
+    rng = np.random.default_rng(net.seed + 1)
+    rng.normal(size=(16, net.width))
+    return float(np.linalg.norm(rng.normal(size=(16, net.width))))
+
+
+NUMBER = re.compile(r"(?<![\w.\]])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w\[])")
+# Numbers that are no measurement: bounds of calculus and of the types, the advice's own.
+KNOWN = {0.0, 1.0, 2.0, 65504.0, 0.999, -1.0, 100.0, -100.0, 1e-6, 1e-8, 1e-12, 0.25, 3.4e38, 88.7, 0.1}
+
+
+@pytest.mark.parametrize(("name", "library"), each(MINE))
+def test_each_number_of_a_message_is_evidence(name, library):
+    """To the digits that are shown; lines, code and names aside."""
+    for finding in found(library, MINE[name]).findings:
+        text = re.sub(r"`[^`]*`|lines? \d+|\(\d+, ?\d*\)|\d+×\d+", "", finding.message)
+        values = [v for item in finding.evidence.values() for v in (item if isinstance(item, tuple) else (item,))]
+        known = KNOWN | {float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        known |= {v * v for v in known if abs(v) < 1e6}  # n² pairs
+        for shown in map(float, NUMBER.findall(text)):
+            assert any(math.isclose(shown, v, rel_tol=6e-3) for v in known), (shown, finding)
+
+
+# --------------------------------------------------------------------------------------------------------------- advice
+CODE = re.compile(r"(?:nn\.init\.\w+\([^)]*\)|\(?[\w.@*+ ()\[\]]+\)?\.(?:squeeze|unsqueeze|clamp|isfinite)\([^)]*\))")
+PRINTED = {
+    "both layers start at zero": "nn.init.normal_(W2, std=0.1)",
+    "a column against a row": ("pred.squeeze(1)", "y.unsqueeze(1)"),
+    "weights of samples that broadcast": ("w_sample.squeeze(1)", "per.unsqueeze(1)"),
+    "the residual of a fit, one axis too many": ("(a * ts + b).squeeze(1)", "obs.unsqueeze(1)"),
+    "a mean over an empty mask": "mask.sum().clamp(min=1e-8)",
+    "a NaN in the data": "X.isfinite()",
+    "distances with a zero diagonal": "(diff ** 2).sum(-1) + 1e-12",
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", PRINTED)
+def test_advice_that_is_code_runs_as_printed(name, library):
+    pytest.importorskip(library)
+    codes = PRINTED[name] if isinstance(PRINTED[name], tuple) else (PRINTED[name],)
+    with case_of(library, MINE[name].texts) as (case, space):
+        (finding,) = diagnosis(case).findings
+        for code in codes:
+            assert code in finding.fix
+            ast.parse(code)
+            eval(code, space)
+
+
+# ---------------------------------------------------------------------------------------------------------------- sweep
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "widths", "seeds"), [("mlp", (16, 64, 128), (0, 1, 2)), ("conv", (16, 64), (0,))])
+def test_no_false_alarm_and_no_miss_over_the_sweep(kind, widths, seeds):
+    judged = figures(lambda net: claim(net, gradlab), nets((kind,), widths, seeds=seeds))
+    assert judged["false alarms"] == judged["misses"] == 0
+    assert judged["healthy"] > 80 and judged["sick"] > 60
+
+
+@pytest.mark.slow
+def test_recurrent_nets_are_never_accused_falsely():
+    """What the formula of infinite width calls sick and the net itself is not is no miss: a claim is of the net."""
+    judged = figures(lambda net: claim(net, gradlab), nets(("rnn",), (16, 64), seeds=(0, 1)))
+    assert judged["false alarms"] == 0
+    sick = [net for net in nets(("rnn",), (64,), (16, 32), (0,)) if net.truth not in ("healthy", None)]
+    assert all(claim(net, gradlab) == net.truth for net in sick if not 1e-8 < net.gains()[0] < 1e8)
+
+
+def test_a_few_nets_of_the_sweep():
+    judged = figures(lambda net: claim(net, gradlab), nets(("mlp",), (16,), (2, 8, 32), (0,)))
+    assert judged["false alarms"] == judged["misses"] == 0

@@ -1,0 +1,185 @@
+"""`gl.doctor`, `%doctor` and the findings of a report: where they are said, that they are true, and that they hold nothing."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.explore.doctor import examine as examining
+from gradlab.explore.doctor.clinic import HOUSE
+
+
+def kinds(found):
+    return [finding.kind for finding in found]
+
+
+# ------------------------------------------------------------------------------------------------------- where it is said
+def test_a_report_has_its_findings(shell):
+    shell.ok("w = gl.ones(2, requires_grad=True); b = gl.zeros(2, requires_grad=True)")
+    shell.ok("%%grad -o rep\nh = (w * 3.5).detach()\nloss = ((h + b) ** 2).sum()")
+    report = shell.ns["rep"]
+    assert kinds(report.findings) == ["detached"]
+    assert report.findings[0].line == 2
+    assert gl.doctor().findings == report.findings
+
+
+def test_after_a_failed_cell(shell):
+    shell.ok("net = gl.nn.Linear(2, 1)")
+    ran = shell.run("%%grad\nloss = net(gl.ones(3, 2)).mean().detach()\nloss.backward()")
+    assert not ran.success
+    found = gl.doctor()
+    assert kinds(found.findings) == ["detached"]
+    assert found.findings[0].line == 2
+    assert "requires_grad_" not in found.findings[0].fix
+
+
+def test_a_line_magic_says_the_same(shell):
+    shell.ok("w = gl.ones(2)")
+    shell.run("%%grad\nloss = (w * 2).sum()\nloss.backward()")
+    ran = shell.run("%doctor")
+    assert ran.result is gl.doctor()
+    assert "requires_grad=True" in ran.outputs[-1]["text/plain"] if ran.outputs else str(ran.result)
+
+
+def test_a_cell_with_nothing_to_differentiate_says_why(shell):
+    shell.ok("net = gl.nn.Linear(2, 1).requires_grad_(False)")
+    ran = shell.ok("%%grad\nloss = net(gl.ones(3, 2)).mean()")
+    assert kinds(gl.doctor().findings) == ["frozen"]
+    assert "requires_grad=False" in ran.text
+
+
+def test_before_any_cell(shell):
+    HOUSE.forget()
+    found = gl.doctor()
+    assert not found.findings
+    assert "%%grad" in str(found)
+
+
+def test_of_a_tensor():
+    w, v = gl.ones(3, requires_grad=True), gl.ones(3, requires_grad=True)
+    with gl.record_sites():
+        loss = ((w * 2).detach() * v).sum()
+    found = gl.doctor(loss, params=[w, v])
+    assert w.grad is v.grad is None
+    assert not found.unseen
+    assert gl.doctor((v * 2).sum()).findings == ()
+
+
+@pytest.mark.parametrize("call", [lambda: gl.doctor(3), lambda: gl.doctor(gl.ones(2, requires_grad=True).sum(), params=[1])])
+def test_wrong_arguments(call):
+    with pytest.raises(TypeError, match="tensor"):
+        call()
+
+
+# ---------------------------------------------------------------------------------------------------------- it does no harm
+def test_a_family_that_fails_breaks_no_cell(shell, monkeypatch):
+    def broken(case):
+        raise ZeroDivisionError("by us")
+
+    monkeypatch.setattr(examining, "FAMILIES", [broken, *examining.FAMILIES])
+    shell.ok("w = gl.ones(2, requires_grad=True); b = gl.zeros(2, requires_grad=True)")
+    shell.ok("%%grad\nloss = ((w * 3.5).detach() + b).sum()")
+    found = gl.doctor()
+    assert "by us" in found.unseen[0]
+    assert kinds(found.findings) == ["detached"]
+
+
+def test_nothing_is_held(shell):
+    shell.ok("w = gl.ones(50, requires_grad=True)")
+    shell.ok("%%grad\nloss = (w * 2).sum()\nloss.backward()\nw.data -= 0.1 * w.grad")
+    alive = weakref.ref(shell.ns["w"]), weakref.ref(shell.ns["loss"])
+    shell.ok("del w, loss")
+    gc.collect()
+    assert [one() for one in alive] == [None, None]
+
+
+def test_the_past_is_plain_and_small(shell):
+    shell.ok("ws = [gl.ones(2, requires_grad=True) for _ in range(3000)]")
+    shell.ok("%%grad\nloss = sum(w.sum() for w in ws)\nloss.backward()")
+    assert len(pickle.dumps(HOUSE.past)) < 2**20
+
+
+# ------------------------------------------------------------------------------------------------------------ it is true
+def test_what_is_said_of_accumulation(shell):
+    shell.ok("X = gl.randn(20, 3); w = gl.zeros(3, requires_grad=True); sums = []")
+    shell.ok(
+        "%%grad\nfor i in range(5):\n    loss = ((X @ w - 1) ** 2).mean()\n"
+        "    sums.append(None if w.grad is None else w.grad.clone())\n"
+        "    (own,) = gl.autograd.grad(loss, w, retain_graph=True)\n    loss.backward()\n    total = w.grad.clone()\n"
+        "    with gl.no_grad():\n        w -= 0.01 * w.grad"
+    )
+    found = gl.doctor().findings[0]
+    assert found.kind == "accumulated"
+    norm = {name: float(np.linalg.norm(shell.ns[name].numpy())) for name in ("own", "total")}
+    before = float(np.linalg.norm(shell.ns["sums"][-1].numpy()))
+    assert found.evidence["before"] == pytest.approx(before, rel=1e-5)
+    assert found.evidence["after"] == pytest.approx(norm["total"], rel=1e-5)
+    assert found.evidence["arrived"] == pytest.approx(norm["own"], rel=1e-5)
+    assert found.evidence["calls"] == 5
+
+
+def test_what_is_said_of_a_large_step(shell):
+    shell.ok("net = gl.nn.Linear(4, 1); opt = gl.optim.SGD(net.parameters(), lr=80.); X = gl.randn(30, 4)")
+    shell.ok("old = net.weight.detach().clone()")
+    shell.ok("%%grad\nloss = (net(X) - 3).pow(2).mean()\nopt.zero_grad()\nloss.backward()\nopt.step()")
+    found = gl.doctor().findings[0]
+    old, new = shell.ns["old"].numpy(), shell.ns["net"].weight.detach().numpy()
+    assert found.kind == "update-ratio"
+    assert found.evidence["ratio"] == pytest.approx(np.linalg.norm(new - old) / np.linalg.norm(old), rel=1e-4)
+    assert found.evidence["weight"] == pytest.approx(np.linalg.norm(old), rel=1e-6)
+
+
+def test_what_is_said_of_a_stale_optimizer(shell):
+    shell.ok("a, b = gl.nn.Linear(3, 3), gl.nn.Linear(3, 1); opt = gl.optim.SGD(b.parameters(), lr=0.1); X = gl.randn(9, 3)")
+    shell.ok("%%grad\nopt.zero_grad()\nloss = b(a(X)).pow(2).mean()\nloss.backward()\nopt.step()")
+    found = gl.doctor().findings[0]
+    norm = np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in shell.ns["a"].parameters()))
+    assert found.kind == "stale-optimizer"
+    assert found.evidence["gradient norm"] == pytest.approx(norm, rel=1e-5)
+    assert set(found.evidence["leaves"]) == {"a.weight", "a.bias"}
+
+
+def test_what_is_said_of_ascent(shell):
+    shell.ok("w = gl.tensor([1., -2.], requires_grad=True); losses = []")
+    shell.ok(
+        "%%grad\nfor _ in range(5):\n    loss = (w ** 2).sum()\n    losses.append(loss.item())\n"
+        "    w.grad = None\n    loss.backward()\n"
+        "    with gl.no_grad():\n        w += 0.1 * w.grad"
+    )
+    found = gl.doctor().findings[0]
+    assert found.kind == "ascent"
+    assert found.evidence["cosine"] == pytest.approx(1, abs=1e-6)
+    losses = shell.ns["losses"]
+    assert (found.evidence["first"], found.evidence["last"]) == pytest.approx((losses[0], losses[3]))
+
+
+# ---------------------------------------------------------------------------------------------- others than those planted
+@pytest.mark.parametrize(
+    ("before", "cell", "kind", "line"),
+    [
+        ("e = gl.nn.Embedding(5, 2); q = gl.nn.Linear(3, 5)",
+         "i = q(gl.ones(4, 3)).argmax(1)\nloss = e(i).sum()", "non-differentiable", 2),
+        ("p = gl.nn.Linear(2, 2)",
+         "z = [float(v) for v in p(gl.randn(1, 2))[0]]\nloss = gl.tensor(z, requires_grad=True).sum()", "item", 2),
+        ("c = gl.rand(3, requires_grad=True)", "loss = (c > 0.5).float().sum()\nloss.backward()", "non-differentiable", 2),
+        ("s = gl.rand(3, requires_grad=True)", "loss = (s.floor() * gl.ones(3)).sum()\nloss.backward()", "non-differentiable", 2),
+        ("m = gl.nn.Sequential(gl.nn.Linear(2, 2)); o = gl.optim.Adam(m.parameters())",
+         "for _ in range(3):\n    o.step()\n    o.zero_grad()\nm(gl.ones(1, 2)).sum().backward()", "step-before-backward", 3),
+    ],
+)  # fmt: skip
+def test_faults_in_other_words(shell, before, cell, kind, line):
+    shell.ok(before)
+    shell.run(f"%%grad\n{cell}")
+    found = gl.doctor().findings
+    assert kinds(found)[:1] == [kind], gl.doctor()
+    assert found[0].line == line
+
+
+def test_a_report_on_a_tensor_on_the_way_accuses_no_leaf_behind_it(shell):
+    shell.ok("%%grad h -o r\nimport gradlab as gl\nx = gl.ones(3, requires_grad=True)\nh = x * 2\nloss = h.exp().sum()")
+    assert shell.ns["r"].findings == () and HOUSE.last.findings == ()

@@ -1,0 +1,67 @@
+"""The rows are real: each planted fault shows its symptom, and no longer when cured; each healthy cell learns."""
+
+from __future__ import annotations
+
+import pytest
+from faults import cuts, depth, leaves, losses, numbers, training
+from healthy import basics, generative, language, partial, reinforcement, tricks, vision
+from planting import KINDS, LIBRARIES, Cells
+
+FAULTS = {name: row for family in (cuts, leaves, training, depth, numbers, losses) for name, row in family.ROWS.items()}
+HEALTHY = {
+    name: row
+    for family in (basics, vision, language, generative, reinforcement, partial, tricks)
+    for name, row in family.ROWS.items()
+}
+
+
+def each(table: dict[str, Cells]) -> list[pytest.param]:
+    """Every row with every library that it runs on; gradlab always, the other where it is installed and time is no matter."""
+    other = (pytest.mark.oracle, pytest.mark.slow)
+    return [
+        pytest.param(
+            name,
+            library,
+            id=f"{name}-{library}",
+            marks=() if library == "gradlab" else other,
+        )
+        for name, row in table.items()
+        for library in LIBRARIES
+        if library in row.libraries
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(FAULTS))
+def test_a_fault_shows(run, name, library):
+    row = FAULTS[name]
+    ran = run(library, row.texts)
+    assert ran.error == row.raises, ran.said
+    assert ran.holds(row.shows), row.shows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(FAULTS))
+def test_a_cure_cures(run, name, library):
+    row = FAULTS[name]
+    ran = run(library, row.cured)
+    assert ran.error is None, ran.said
+    assert row.raises is not None or not ran.holds(row.shows), row.shows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), each(HEALTHY))
+def test_the_healthy_learn(run, name, library):
+    row = HEALTHY[name]
+    ran = run(library, row.texts)
+    assert ran.error is None, ran.said
+    assert ran.holds(row.learns), row.learns
+
+
+def test_every_kind_is_planted():
+    assert {kind for row in FAULTS.values() for kind in row.kinds} == set(KINDS)
+
+
+def test_tables_are_broad():
+    assert len(FAULTS) >= 80
+    assert len(HEALTHY) >= 80
