@@ -4,10 +4,13 @@ A `Drawing` is a fragment of SVG with its size, the text that says the same in a
 it to someone who cannot see it. Explorers make drawings, put them together with `beside` and `above`, and never write
 a bundle.
 
-One file serves the light and the dark theme: the ground stays transparent, what stands on it (lines, axis labels) is
+One file serves the light and the dark theme. The ground stays transparent, what stands on it (lines, axis labels) is
 painted in mid-tones whose contrast is 3:1 or better on white and on #111, and boxes are opaque with text of their own
-colour. Everything is said by explicit attributes, without `<style>`, script, `id`, foreign object or external font,
-so that a fragment means the same wherever it is put, even twice on a page.
+colour. Everything is said by explicit attributes, without script, `id`, foreign object or external font, so that a
+fragment means the same wherever it is put, even twice on a page. What lies in a `<g class="themed">` has a second set of
+colours for the boxes (`DARK`): the finished document carries a rule for each, which a browser follows in a dark theme and
+all else passes over. An image takes the theme of the element that shows it, so that `html` needs only to say which theme
+a notebook is in.
 
 The notebook gets one `<img>` with a data URI and never a bare `image/svg+xml`, on which nbconvert's PDF path fails
 and which an untrusted notebook does not show. The PNG is the same SVG, rasterised by resvg with the DejaVu font that
@@ -26,22 +29,44 @@ from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
-# On the transparent ground: contrast on white and on #111 in brackets.
+# On the transparent ground, the same in both themes: contrast on white and on #111 in brackets.
 VALUE = "#2f7cc3"  # what flows forward: values, leaves               [4.4, 4.3]
 GRADIENT = "#c05c0c"  # what flows back: cotangents, gradients           [4.4, 4.3]
-DIM = "#717d8d"  # text: axis labels, captions, shapes on edges     [4.2, 4.5]
+DIM = "#6b7787"  # text: axis labels, captions, shapes on edges     [4.6, 4.2]
 EDGE = "#7f8a99"  # lines                                            [3.5, 5.4]
-# In and around opaque boxes.
+# In and around opaque boxes; text has 4.5:1 or better.
 INK = "#1c2430"  # text on PANEL and PAPER; also the ground of an output
 PAPER = "#ffffff"  # text on INK
-PANEL = "#f7f8fa"  # the ground of an operation
+PANEL = "#f4f6f9"  # the ground of an operation
 LINE = "#c3cad4"  # the outline of an operation
-QUIET = "#5b6472"  # small text on PANEL
-VALUE_PANEL = "#e9f1f9"  # the ground of a leaf
-GRADIENT_PANEL = "#fdf1e4"  # the ground of what is active
+QUIET = "#566070"  # small text on PANEL
+VALUE_PANEL = "#e6eff8"  # the ground of a leaf, and of a value
+VALUE_INK = "#1d5c9b"  # a value in numbers, on VALUE_PANEL
+GRADIENT_PANEL = "#fceede"  # the ground of what is active, and of a gradient
+GRADIENT_INK = "#9a4806"  # a gradient in numbers, on GRADIENT_PANEL
+DARK = {
+    INK: "#e6e9ef",
+    PAPER: "#14181f",
+    PANEL: "#1d232c",
+    LINE: "#4a5564",
+    QUIET: "#a7b1be",
+    VALUE_PANEL: "#172c42",
+    VALUE_INK: "#93c5f2",
+    GRADIENT_PANEL: "#38230f",
+    GRADIENT_INK: "#f5ae6b",
+}
+THEMED = 'class="themed"'  # of a group whose boxes follow the theme
 
 SANS = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+# Which theme a notebook is in, by what JupyterLab, Notebook, nbconvert and VS Code write on the page.
+NOTEBOOKS = (
+    '[data-jp-theme-light="true"] .gradlab-picture{color-scheme:light}'
+    '[data-jp-theme-light="false"] .gradlab-picture{color-scheme:dark}'
+    '[data-vscode-theme-kind$="light"] .gradlab-picture{color-scheme:light}'
+    '[data-vscode-theme-kind$="dark"] .gradlab-picture{color-scheme:dark}'
+)
 
 MAX_SIDE = 1200  # pixels of a bitmap
 MAX_BYTES = 100_000  # of a bitmap in a notebook
@@ -77,7 +102,7 @@ class Drawing:
         label = escape(self.alt.partition("\n")[0])
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{label}" font-family="{SANS}" '
-            f'font-size="12">\n{self.body}\n</svg>\n'
+            f'font-size="12">\n{_dark(self.body)}{self.body}\n</svg>\n'
         )
 
     def png(self, max_side: int = MAX_SIDE, *, max_bytes: int | None = None) -> bytes | None:
@@ -108,10 +133,10 @@ class Drawing:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg().encode()).decode()
 
     def html(self) -> str:
-        """One `<img>` that holds the drawing."""
-        return (
-            f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" width="{self.width:.0f}" style="max-width:100%;height:auto">'
-        )
+        """One `<img>` that holds the drawing; where its colours follow the theme, with the rules that tell it a notebook's."""
+        size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:100%;height:auto"'
+        rules = f"<style>{NOTEBOOKS}</style>" if THEMED in self.body else ""
+        return f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" {size}>{rules}'
 
     def bundle(self) -> dict[str, str]:
         """What a notebook is given, by MIME type: `text/html`, `text/plain`, and `image/png` where it can be had."""
@@ -123,6 +148,19 @@ class Drawing:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return self.bundle()
+
+
+def _dark(body: str) -> str:
+    """A stylesheet with the second set of colours, of those that are used; "" where nothing is themed."""
+    if THEMED not in body:
+        return ""
+    rules = "".join(
+        f'.themed [{key}="{light}"]{{{key}:{dark}}}'
+        for light, dark in DARK.items()
+        for key in ("fill", "stroke")
+        if f'{key}="{light}"' in body
+    )
+    return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"
 
 
 # ------------------------------------------------------------------------------------------------------------ composing
@@ -182,13 +220,14 @@ _ADVANCES = (
     635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818,
     592, 592, 525, 636, 337, 636, 838)
 # fmt: on
+_SIGNS = {"−": 0.838, "×": 0.838, "÷": 0.838, "…": 1.0, "·": 0.318, "▸": 0.77, "∇": 0.684, "‖": 0.5, "\N{EN SPACE}": 0.5}
 
 
 def text_width(text: str, size: float, mono: bool = False) -> float:
     """About how wide `text` is in pixels at a font size of `size` pixels; the usual fonts are seldom wider."""
     if mono:
         return size * sum(1.2 if wide(character) else 0.602 for character in text)
-    return size * sum(_ADVANCES[ord(c) - 32] / 1000 if " " <= c <= "~" else 1.0 if wide(c) or c == "…" else 0.75 for c in text)
+    return size * sum(_ADVANCES[ord(c) - 32] / 1000 if " " <= c <= "~" else 1.0 if wide(c) else _SIGNS.get(c, 0.75) for c in text)
 
 
 def wide(character: str) -> bool:

@@ -1,26 +1,18 @@
-"""What happens to a Jacobian by hand when a line is forgotten: really run, on tensors of its own.
+"""What happens to a Jacobian by hand when a line is forgotten.
 
-The stand-in for the user's graph is the linear map z = J @ x, which has the Jacobian J everywhere and saves J for its
-backward. So each mishap is the library's own doing: `.grad` that was not emptied accumulates, and a graph that was not
-retained refuses a second backward with the library's own sentence. No tensor of the user's is touched.
+The rows are those of the user's own graph, and what is forgotten is the library's own doing: `.grad` that was not emptied
+accumulates, on a tensor made for it, and a graph that was not retained refuses a second backward with the library's own
+sentence about what that graph had saved. Nothing of the user's is touched: no `.grad` is written and no graph freed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from gradlab.explore.libraries import Library
+from gradlab.explore.jacobian.graph import Graph
+from gradlab.explore.jacobian.matrix import Jacobian
 
-ROWS, ENTRIES = 64, 1_000_000  # of the Jacobian that take part at most
-
-
-def rows_taking_part(shape: tuple[int, int]) -> int:
-    """How many of a Jacobian's first rows take part."""
-    rows, columns = shape
-    return min(rows, ROWS, max(1, ENTRIES // max(columns, 1)))
+TERMS = 4  # of a sum of rows written out
 
 
 class Trial:
@@ -28,13 +20,9 @@ class Trial:
 
     Parameters
     ----------
-    matrix : ndarray
-        Those of its rows that take part, the first ones.
-    labels : sequence of str
-        What all of its rows are called.
-    library : Library
-    like
-        What the tensors are made like.
+    jacobian : Jacobian
+    graph : Graph or None
+        Its graph; None where that was let go because all rows are known.
     zero : bool
         Forget `x.grad = None` between the rows.
     retain : bool
@@ -42,55 +30,57 @@ class Trial:
 
     Attributes
     ----------
-    count : int
-        The number of rows that take part.
     terms : list of int
-        The rows that were swept, in order.
+        The rows that were swept into `.grad`, in order.
+
+    Raises
+    ------
+    ValueError
+        If the loop has no such line, or nothing is left to forget it on.
     """
 
-    def __init__(
-        self, matrix: np.ndarray, labels: Sequence[str], library: Library, like: Any, *, zero: bool, retain: bool
-    ) -> None:
+    def __init__(self, jacobian: Jacobian, graph: Graph | None, *, zero: bool, retain: bool) -> None:
+        if why := next((why for on, why in zip((zero, retain), reasons(jacobian, graph), strict=True) if on and why), ""):
+            raise ValueError(why)
         self.zero, self.retain = zero, retain
-        self._library, self._labels, self._like = library, labels, like
-        self.count, self._of = len(matrix), len(labels)
-        self._x = library.tensor(np.zeros(matrix.shape[1], matrix.dtype), like).requires_grad_()
-        self._z = library.tensor(matrix, like) @ self._x
+        self._jacobian, self._graph = jacobian, graph
+        library, columns = jacobian.library, jacobian.shape[1]
+        self._x = library.tensor(np.zeros(columns, jacobian.dtype), jacobian.likes[0]).requires_grad_()
+        self._swept = False
         self.terms: list[int] = []
 
     def row(self, i: int) -> np.ndarray:
         """What the loop takes for row `i`. Raises what the library raises."""
-        if not 0 <= i < self.count:
-            raise IndexError(f"only the first {self.count} of {self._of} rows take part in this; row {i} does not")
-        v = np.zeros(self.count)
+        if self.retain and self._swept and self._graph is not None and (refused := self._graph.refusal()) is not None:
+            raise refused
+        jacobian, library = self._jacobian, self._jacobian.library
+        v = np.zeros(len(jacobian), jacobian.dtype)
         v[i] = 1.0
+        row = jacobian.row(i) if self._graph is None else self._graph.vjp(v)  # what is known stays as it is
+        self._swept = True
         if not self.zero:
             self._x.grad = None
             self.terms = []
-        weights = self._library.tensor(v, self._like)
-        self._z.backward(weights) if self.retain else self._z.backward(weights, retain_graph=True)
+        self._x.backward(library.tensor(np.array(row), self._x))
         self.terms.append(i)
-        return np.array(self._library.array(self._x.grad))
+        return np.array(library.array(self._x.grad))
 
     def code(self, i: int) -> str:
-        """The same by hand, with the forgotten line as a comment."""
-        gl, part = self._library.alias, "J" if self.count == self._of else f"J[:{self.count}]"
-        x = f"{gl}.zeros({self._x.shape[0]}, dtype={gl}.{self._library.dtype_name(self._x)}, requires_grad=True)"
-        return "\n".join(
-            [
-                "# on tensors of its own: z = J @ x has the Jacobian J",
-                f"x = {x}",
-                f"z = {gl}.tensor({part}{'[:]' if part == 'J' else ''}) @ x",
-                "for i in range(len(z)):",
-                "    # x.grad = None  is forgotten" if self.zero else "    x.grad = None",
-                f"    v = {gl}.zeros_like(z)",
-                "    v[i] = 1.",
-                "    z.backward(v)  # retain_graph=True is forgotten" if self.retain else "    z.backward(v, retain_graph=True)",
-                "    row = x.grad.clone()" + (f"  # at i = {i}: {self.meaning()}" if self.terms else ""),
-            ]
-        )
+        """The loop as far as row `i`, in the user's names, with the forgotten line as a comment."""
+        jacobian = self._jacobian
+        rows = self.terms if i in self.terms[-1:] else [*self.terms, i]
+        said = self.meaning() if i in self.terms[-1:] else ""
+        return jacobian.code.loop(rows, jacobian.runner.unused or (), zero=self.zero, retain=self.retain, said=said)
 
     def meaning(self) -> str:
-        """Of which rows `.grad` is the sum: "row z[0] + row z[1]"."""
-        shown = [f"row {self._labels[i]}" for i in self.terms]
-        return " + ".join(shown if len(shown) <= 4 else [*shown[:2], "…", shown[-1]])
+        """Of which rows `.grad` is the sum: "row z[0] + row z[1]"; empty before the first."""
+        labels = self._jacobian.row_labels()
+        shown = [f"row {labels[i]}" for i in self.terms]
+        return " + ".join(shown if len(shown) <= TERMS else [*shown[:2], "…", shown[-1]])
+
+
+def reasons(jacobian: Jacobian, graph: Graph | None) -> tuple[str, str]:
+    """Why zeroing, and why retaining, cannot be forgotten here; empty where it can."""
+    zero = "" if jacobian.code.leaves else "the inputs are no leaves: autograd.grad() hands each row back, and nothing adds up"
+    retain = "" if graph is not None else "the graph was let go when all rows were known: nothing is left to be retained"
+    return zero, retain

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.folding import fold
+from gradlab.explore.graph.folding import fold
+from gradlab.explore.graph.painting import figure
 from gradlab.explore.libraries import Library
-from gradlab.explore.painting import figure
-from gradlab.explore.reading import read, spine_first
+from gradlab.explore.trace.reading import spine_first, trace_of
 
 LIMIT = 24  # nodes drawn
 MOST = 5_000  # nodes walked for it
@@ -37,7 +37,8 @@ class Path:
         self._library, self._inputs = library, list(inputs)
         self._outputs = list(outputs)
         recorded = [y for y in outputs if library.node(y) is not None]
-        nodes, edges = read(recorded, names)
+        trace = trace_of(recorded, names)
+        nodes, edges = trace.nodes, trace.edges
         walked, _ = spine_first(library, [library.whole(library.node(y)) for y in recorded])
         self._number = {node: i for i, node in enumerate(walked)}
         self._roots = {id(y): len(walked) + k for k, y in enumerate(recorded)}  # the drawn outputs, after all nodes
@@ -55,7 +56,7 @@ class Path:
         library = self._library
         reached: set[tuple[int, int]] = set()
 
-        def see(node: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
+        def see(node: Any, _: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
             for source, cotangent in zip(sources, cotangents, strict=False):
                 if source is not None and _something(cotangent):
                     reached.add((self._at(source), self._at(node)))

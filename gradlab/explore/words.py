@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
 
@@ -20,8 +20,9 @@ STYLES = {
     "code": f"{MONO};background:none;color:inherit;padding:0",
     "dim": "opacity:.72",
     "strong": "font-weight:600",
-    "value": f"color:{VALUE}",
-    "gradient": f"color:{GRADIENT}",
+    # mixed with the text's own colour: darker on a light ground, lighter on a dark one; else as it is in pictures
+    "value": f"color:{VALUE};color:color-mix(in srgb,{VALUE} 66%,currentColor)",
+    "gradient": f"color:{GRADIENT};color:color-mix(in srgb,{GRADIENT} 66%,currentColor)",
     "warning": "font-weight:600",
 }
 
@@ -65,6 +66,14 @@ def listed(items: Sequence[str | Span | Sequence[Span]], limit: int = 6) -> Sent
     return tuple(spans)
 
 
+def marked(text: str) -> Sentence:
+    """A sentence from a text in which code stands between backticks."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one has no partner
+        return say(text)
+    return tuple(Span(part, "code" if i % 2 else "plain") for i, part in enumerate(parts) if part)
+
+
 def dimmed(sentence: Sentence) -> Sentence:
     """The same, quieter, without a blank at its end."""
     if sentence:
@@ -102,6 +111,10 @@ _LATEX = {
     "·": r"$\cdot$",
     "→": r"$\to$",
     "…": r"\ldots{}",
+    "÷": r"$\div$",
+    "Δ": r"$\Delta$",
+    "■": r"$\bullet$",
+    "□": r"$\circ$",
     "-": r"{-}",
 }
 
@@ -109,6 +122,11 @@ _LATEX = {
 def escape_latex(text: str) -> str:
     """`text` for LaTeX's text mode. Ligatures (`--`) are kept apart, for text that is code."""
     return "".join(_LATEX.get(c, c) for c in clean(text))
+
+
+def breakable(text: str) -> str:
+    """The same, to be broken anywhere after a point, a bracket, an underscore or an operator: for code in a narrow column."""
+    return "".join(_LATEX.get(c, c) + (r"\allowbreak{}" if c in "._[](),=+*/" else "") for c in clean(text))
 
 
 def style(kind: str) -> str:
@@ -132,7 +150,7 @@ def to_latex(sentence: Iterable[Span]) -> str:
     for text, kind in sentence:
         body = escape_latex(text)
         if "code" in kind.split():
-            body = rf"\texttt{{{body}}}"
+            body = rf"\texttt{{{breakable(text)}}}"
         if {"strong", "warning"} & set(kind.split()):
             body = rf"\textbf{{{body}}}"
         parts.append(body)
@@ -151,7 +169,7 @@ def number(x: float, digits: int = 4) -> str:
         return "NaN"
     if x in (float("inf"), float("-inf")):
         return "∞" if x > 0 else "−∞"
-    text = f"{x:.{digits}g}"
+    text = f"{x + 0.0:.{digits}g}"  # −0 is 0
     mantissa, e, exponent = text.partition("e")
     if e:
         exponent = str(int(exponent))
@@ -161,6 +179,17 @@ def number(x: float, digits: int = 4) -> str:
 def aligned(x: float) -> str:
     """A number for a column: always four significant digits, "1.010" too."""
     return number(x, 4) if not 1e-3 <= abs(x) < 1e4 else f"{x:#.4g}".rstrip(".").replace("-", "−")
+
+
+def scalar(x: Any, digits: int = 4) -> str:
+    """One element of an array in words: a bool, an integer as it is, a number, a complex number."""
+    if isinstance(x, bool):
+        return str(x)
+    if isinstance(x, complex):
+        return f"{number(x.real, digits)}{'−' if x.imag < 0 else '+'}{number(abs(x.imag), digits)}j"
+    if isinstance(x, int):
+        return str(x).replace("-", "−") if abs(x) < 10**6 else number(float(x), digits)
+    return number(x, digits)
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.report import Subject, differentiate
+from gradlab.explore.report import Subject
 from gradlab.explore.sources import Source
 
 
@@ -31,7 +31,7 @@ class Written:
 
 
 def backward(subject: Subject, sources: Sequence[Source], weights: Any, *, accumulate: bool, restricted: bool) -> Written:
-    """Run one backward, fill in the gradients of the sources, and say what happened to each `.grad`.
+    """Run one backward, fill in the gradients of the sources, leaves among them, and say what happened to each `.grad`.
 
     Parameters
     ----------
@@ -45,9 +45,6 @@ def backward(subject: Subject, sources: Sequence[Source], weights: Any, *, accum
     wanted = [source for source in sources if source.used and source.wanted]
     leaves = [source for source in wanted if source.is_leaf]
     others = [source for source in wanted if not source.is_leaf]
-    if not leaves:
-        differentiate(subject, sources, weights)
-        return Written()
     library = subject.library
     held = [source.tensor.grad for source in leaves]
     before = [None if gradient is None else np.array(library.array(gradient)) for gradient in held]

@@ -10,10 +10,10 @@ from gradlab.notebook.gradcheck_magic import GradcheckMagics
 from gradlab.notebook.jacobian_magic import JacobianMagics
 from gradlab.notebook.magics import GradMagics
 from gradlab.notebook.options import CELL, LINE, MATRIX, complete
-from gradlab.notebook.transform import CELL_MARK, VALUE_MARK, Instrument, rewrite
+from gradlab.notebook.transform import CELL_MARK, IMPORT_MARK, VALUE_MARK, Instrument, rewrite
 
 LINE_MAGICS: tuple[Any, ...] = (CheckMagics, GradcheckMagics, JacobianMagics)  # those that need nothing but to be registered
-REPORT = ("gradlab.explore.report", "Report")
+REPORT = ("gradlab.explore.report.shown", "Report")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -26,6 +26,7 @@ def load_ipython_extension(shell: Any) -> None:
         shell.register_magics(kind(shell))
     setattr(builtins, CELL_MARK, magics.begin)
     setattr(builtins, VALUE_MARK, magics.value)
+    setattr(builtins, IMPORT_MARK, magics.imported)
     shell.input_transformers_cleanup.append(rewrite)
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
@@ -45,7 +46,7 @@ def unload_ipython_extension(shell: Any) -> None:
     shell.events.unregister("pre_run_cell", magics.before_cell)
     shell.events.unregister("post_run_cell", magics.after_cell)
     magics.unload()
-    for mark in (CELL_MARK, VALUE_MARK):
+    for mark in (CELL_MARK, VALUE_MARK, IMPORT_MARK):
         vars(builtins).pop(mark, None)
     for kind in (GradMagics, *LINE_MAGICS):
         for where, names in kind.magics.items():

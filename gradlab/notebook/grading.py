@@ -1,9 +1,12 @@
-"""Homework graded by nbgrader: two steps of its own that `nbgrader_config.py` puts into nbgrader's commands.
+"""Homework graded by nbgrader: what `nbgrader_config.py` puts into nbgrader's commands.
 
 `Grade` stands in `nbgrader autograde` where nbgrader would run the notebook in a kernel and believe what that prints. It runs the
 notebook by `gradlab.homework.grading`, whose head says what a submission can and cannot do, and writes into each graded cell
 the verdict and the points, which nbgrader takes from there. A notebook without a `checks.py` beside it is run by nbgrader as
 ever.
+
+`Keeping` stands for nbgrader's Autograde, which removes the graded copies that are there before it grades again: where grading
+then fails, it puts them back.
 
 `Readable` stands in `nbgrader generate_feedback`: formulas become pictures, so that the page fetches nothing.
 """
@@ -13,11 +16,14 @@ from __future__ import annotations
 import base64
 import io
 import re
+import shutil
+import tempfile
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from nbformat.v4 import new_output
+from nbgrader.apps import api, autogradeapp
 from nbgrader.converters.autograde import Autograde
 from nbgrader.converters.generate_feedback import GenerateFeedback
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
@@ -73,6 +79,38 @@ class Grade(Execute):
         ]
 
 
+class Keeping(Autograde):
+    """nbgrader's Autograde, which keeps what was graded before where it cannot be graded again."""
+
+    _aside: Path | None = None  # copies of what nbgrader may remove
+    _copied: dict[Path, Path]  # what stood where, and its copy
+
+    def convert_notebooks(self) -> None:
+        """Grade all; put back what is gone for nothing."""
+        with tempfile.TemporaryDirectory(prefix="gradlab-") as folder:
+            self._aside, self._copied = Path(folder), {}
+            try:
+                super().convert_notebooks()
+            finally:
+                self._aside = None
+                for place, copy in self._copied.items():
+                    self._put_back(place, copy)
+
+    def init_destination(self, assignment_id: str, student_id: str) -> bool:
+        """Whether to grade this one, whose earlier copies nbgrader then removes."""
+        place = Path(self._format_dest(assignment_id, student_id))
+        if self._aside is not None and place.is_dir():
+            self._copied[place] = shutil.copytree(place, self._aside / str(len(self._copied)))
+        process: bool = super().init_destination(assignment_id, student_id)
+        return process
+
+    def _put_back(self, place: Path, copy: Path) -> None:
+        missing = [file for file in copy.rglob("*.ipynb") if not (place / file.relative_to(copy)).exists()]
+        if missing:
+            shutil.copytree(copy, place, dirs_exist_ok=True)
+            self.log.warning("It was not graded again: %s is as it was before", place)
+
+
 class Readable(NbGraderPreprocessor):
     """Make pictures of formulas, and take out the points that stand below a verdict for nbgrader."""
 
@@ -124,7 +162,8 @@ def _output(made: dict[str, str]) -> Any:
 
 
 def configure(c: Any) -> None:
-    """Put both steps into nbgrader's settings (`c = get_config()`)."""
+    """Put all of them into nbgrader's commands, by its settings (`c = get_config()`) where it has one for that."""
+    autogradeapp.Autograde = api.Autograde = Keeping
     c.Autograde.autograde_preprocessors = [
         Grade if step is Execute else step for step in Autograde.autograde_preprocessors.default_args[0]
     ]

@@ -8,28 +8,24 @@ cells. An error found then (no weights, a name that names nothing, an exception 
 
 from __future__ import annotations
 
-import ast
 import linecache
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-import numpy as np
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 from traitlets import Bool, Integer
 
-from gradlab.core.watching import unwatch, watch
 from gradlab.diagnose.places import cells
-from gradlab.diagnose.sites import Sites, present, recording
+from gradlab.diagnose.sites import recording
 from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
-from gradlab.notebook.watching import CellWatcher
 
 
 @dataclass
@@ -39,22 +35,18 @@ class Cell:
     request: Request
     ending: Ending
     info: Any  # IPython's ExecutionInfo of the cell
-    watcher: Any
-    sites: Any  # what records where the operations stand, or None where that is done already
+    recorder: Any
     shown: Any  # the last exception that was shown before
     value: Any = None
+    differentiated: Any = None  # what the report is about, where the cell did not say
 
     def open(self) -> None:
-        """Watch what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
-        watch(self.watcher)
-        if self.sites is not None:
-            watch(self.sites)
+        """See what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
+        self.recorder.meet_libraries()
 
     def close(self) -> None:
-        """Watch no more; to be called again if an interrupt comes."""
-        unwatch(self.watcher)
-        if self.sites is not None:
-            unwatch(self.sites)
+        """See no more; to be called again if an interrupt comes."""
+        self.recorder.close()
 
 
 @dataclass
@@ -79,7 +71,9 @@ class GradMagics(Magics):
     accumulate = Bool(False, help="Add to .grad instead of replacing it, as --accumulate does.").tag(config=True)
     graph = Bool(True, help="Draw the graph; --graph and --no-graph override this.").tag(config=True)
     leaf_rows = Integer(25, min=1, help="Rows of the table of leaves at most.").tag(config=True)
-    nodes = Integer(150, min=1, help="Nodes drawn at most; a larger graph is folded.").tag(config=True)
+    nodes = Integer(
+        None, min=8, allow_none=True, help="Nodes drawn at most; a larger graph is folded. None: as many as are read at a glance."
+    ).tag(config=True)
     heat_maps = Integer(6, min=0, help="Heat maps of gradients at most.").tag(config=True)
     jacobian_rows = Integer(
         64, min=0, help="An output with up to so many elements gets its Jacobian if there are no weights."
@@ -114,14 +108,23 @@ class GradMagics(Magics):
             else f"{CELL} must be the first line of a cell, or stand below {' or '.join(sorted(RUNS_THE_CELL))}."
         )
 
+    @line_magic
+    def doctor(self, line: str) -> Any:
+        """`%doctor`: what was found in the last `%%grad` cell, a failed one too; `gl.doctor()` returns the same."""
+        return self._clinic.last
+
     def line(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """`%grad [options] EXPR`: report without writing any `.grad`."""
+        from gradlab.notebook.reporting import CellReporter
+
         request = self._parsed(parse_line, line)
+        if request.help:
+            print(GradMagics.grad.__doc__)  # noqa: T201  (as every magic's help)
+            return
         space = {**self.shell.user_ns, **(local_ns or {})}
         with recording():
             value = eval(_compiled(request.expression), space)  # noqa: S307  (the user's own expression)
-        names = self._names(space, Ending("value", request.expression, _mentioned(request.expression)))
-        self._finish(request, *self._report_on(request, value, request.expression, names, space, dry=True))
+        self._finish(request, *CellReporter(self, request, space).of_line(value))
 
     # ------------------------------------------------------------------------------------------- the life of a cell
     def before_cell(self, info: Any = None) -> None:
@@ -133,7 +136,9 @@ class GradMagics(Magics):
         self._running.infos.append(info)
         self._close_widgets(_key(info))
 
-    def begin(self, line: str, kind: str | None = None, text: str = "", mentions: tuple[str, ...] = ()) -> None:
+    def begin(
+        self, line: str, kind: str | None = None, text: str = "", mentions: tuple[str, ...] = (), assigned: tuple[str, ...] = ()
+    ) -> None:
         """What the first line of a `%%grad` cell calls. A wrong option fails here, before the cell runs."""
         __tracebackhide__ = True
         request = self._parsed(parse_cell, line)
@@ -147,11 +152,16 @@ class GradMagics(Magics):
         running = self._running
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
-        cells.current = sys._getframe(1).f_code.co_filename
-        sites = Sites() if present() is None else None  # errors and the graph name the lines
-        ending = Ending(kind, text, mentions)
-        running.cells.append(Cell(request, ending, running.infos[-1], CellWatcher(), sites, _last_shown()))
+        cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{CELL} {line}".rstrip()
+        ending = Ending(kind, text, mentions, assigned)
+        recorder = recorder_of(self.shell, mentions, self.heat_maps)
+        running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
         running.cells[-1].open()
+
+    def imported(self) -> None:
+        """What a `%%grad` cell calls after an import: a library that is new is watched from there on."""
+        if self._running.cells:
+            self._running.cells[-1].recorder.meet_libraries()
 
     def value(self, value: Any) -> Any:
         """What the last expression of a `%%grad` cell passes through."""
@@ -167,25 +177,34 @@ class GradMagics(Magics):
         ended = []
         while running.cells and not any(running.cells[-1].info is outer for outer in running.infos):
             ended.append(running.close_last())
-        if not ended or result is None or not result.success or ended[0].info is not info:
+        if not ended or result is None or ended[0].info is not info:
             return
         cell = ended[0]
-        if _last_shown() is not cell.shown:
-            return  # %%time of old shows an exception and goes on
+        failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
+        if not result.success or failed is not None:  # %%time of old shows an exception and goes on
+            self._clinic.look(cell.recorder, self._users(), error=failed)
+            cell.recorder.forget()
+            return
         try:
+            cell.recorder.settle_journal()
             report, matrix = self._after(cell)
-            self._finish(cell.request, report, matrix, info)
+            self._finish(cell.request, self._diagnosed(cell, report), matrix, info)
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
+            self._clinic.look(cell.recorder, self._users(), error=error)
             self._fail(result, error)
+        finally:
+            cell.recorder.forget()
 
     def forget(self) -> None:
         while self._running.cells:
-            self._running.close_last()
+            self._running.close_last().recorder.forget()
 
     def unload(self) -> None:
         """Leave nothing behind."""
         cells.current, cells.numbers, cells.namespace = None, {}, {}
         self.forget()
+        if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
+            doctor.HOUSE.forget()
         for cell in list(self._widgets):
             self._close_widgets(cell)
 
@@ -202,187 +221,46 @@ class GradMagics(Magics):
 
     # ------------------------------------------------------------------------------------------------ what a cell means
     def _after(self, cell: Cell) -> tuple[Any, Any]:
-        """The report, or a sentence where there is nothing to report on."""
-        from gradlab.explore.parts import Remark
-        from gradlab.explore.words import code, say
+        """The report of a cell that has ended, or a sentence where there is nothing to report on; and its Jacobian."""
+        from gradlab.notebook.reporting import CellReporter
 
-        request, ending, watcher = cell.request, cell.ending, cell.watcher
-        space = self.shell.user_ns
-        names = self._names(space, ending)
-        if watcher.calls:
-            watcher.settle()
-            return self._report_on_last_call(request, watcher, ending, names, space)
-        if not self.auto_backward:
-            return Remark(
-                say(
-                    "This cell called no ",
-                    code("backward()"),
-                    ", and none was called for you (",
-                    code("GradMagics.auto_backward"),
-                    " is False): there is no gradient to show.",
-                )
-            ), None
-        if request.of is not None:
-            value, text = self._evaluated(request.of, space), request.of
-        elif ending.kind == "value":
-            value, text = cell.value, ending.text
-        elif ending.kind == "name":
-            value, text = space.get(ending.text), ending.text
-        else:
-            why = f"the cell ends in {ending.text}" if ending.text else "there is no statement in the cell"
-            hint = say("End it in an expression, or write ", code("%%grad --of NAME"), ".")
-            return Remark(say(f"There was nothing to differentiate: {why}. ", hint)), None
-        return self._report_on(request, value, text, names, space, ending=ending)
+        reporter = CellReporter(self, cell.request, self.shell.user_ns, cell.ending, cell.recorder)
+        try:
+            return reporter.of_cell(cell.value)
+        finally:
+            cell.differentiated = reporter.value
 
-    def _report_on(
-        self,
-        request: Request,
-        value: Any,
-        text: str,
-        names: dict[str, Any],
-        space: Mapping[str, Any],
-        *,
-        dry: bool = False,
-        ending: Ending | None = None,
-    ) -> tuple[Any, Any]:
-        from gradlab.explore.by_hand import ByHand
+    def _diagnosed(self, cell: Cell, report: Any) -> Any:
+        """The report, or the sentence in place of one, with what is found in the cell."""
+        from gradlab.explore.report import Report
+
+        if isinstance(report, Report):
+            swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
+            found = self._clinic.look(cell.recorder, self._users(), trace=swept, value=cell.differentiated)
+            return replace(report, findings=found.findings, remarks=found.remarks)
+        found = self._clinic.look(cell.recorder, self._users(), value=self._undifferentiated(cell))
+        return report.followed_by(found.findings)
+
+    def _undifferentiated(self, cell: Cell) -> Any:
+        """What a cell with nothing to differentiate seems to want the gradient of: its value, or the last number that it
+        computed; None where there is no tensor without history."""
         from gradlab.explore.libraries import library_of
-        from gradlab.explore.parts import Remark
-        from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
-        from gradlab.explore.sources import sources_of, weights_for, weights_needed, why_not
-        from gradlab.explore.words import code, say
-        from gradlab.notebook.backward import backward
 
-        plain = text.isidentifier()
-        last = ending is not None and ending.kind == "value" and request.of is None
-        reason = why_not(
-            value,
-            "the last expression"
-            if last and (value is None or not plain)
-            else code(text)
-            if plain or request.of
-            else "the expression",
-        )
-        if reason is not None:
-            return Remark(say("There was nothing to differentiate: ", reason, ".")), None
-        dry = dry or request.dry
-        library = library_of(value)
-        assert library is not None
-        subject = Subject(library, library.node(value), tuple(value.shape), text, value)
-        asked = self._asked(request, library, space)
-        sources = sources_of(library, [subject.root], names, asked, () if ending is None else ending.mentions)
-        hand = ByHand(library.alias, library.name, text)
-        weights = None
-        if request.weights is not None:
-            given = self._evaluated(request.weights, space)
-            weights = weights_for(library, value, given, text if plain else "the output")
-            subject.weights = ast.unparse(ast.parse(request.weights, mode="eval"))
-            hand.weights = (
-                subject.weights if library_of(given) else f"{library.alias}.tensor({subject.weights}, dtype={hand.out}.dtype)"
-            )
-        with_jacobian = request.jacobian
-        if weights is None and subject.size != 1:
-            if not subject.size or not (request.jacobian or subject.size <= self.jacobian_rows):
-                where = f"{CELL} -v {{}}" if ending is not None else f"{LINE} -v {{}} {text if plain else '…'}"
-                raise weights_needed(library, value, text if plain else "out", where, self.jacobian_rows)
-            with_jacobian = True
-        wanted = [source for source in sources if source.used and source.wanted]
-        inputs = [source.name for source in wanted if source.named]
-        previous: Mapping[str, np.ndarray] = {}
-        notes: dict[str, Any] = {}
-        only_jacobian = weights is None and subject.size != 1
-        if only_jacobian:
-            deed = say(
-                "The output is no scalar and there are no weights (",
-                code("-v"),
-                "), so this is its Jacobian; ",
-                code(".grad"),
-                " was left alone.",
-            )
-        elif dry:
-            differentiate(subject, sources, weights)
-            hand.gradients(inputs)
-            deed = _left_alone(request.dry)
-        else:
-            written = backward(
-                subject, sources, weights, accumulate=request.accumulate or self.accumulate, restricted=asked is not None
-            )
-            leaves = [source.name for source in wanted if source.named and source.is_leaf]
-            others = [source.name for source in wanted if source.named and not source.is_leaf]
-            if leaves or asked is None:
-                hand.backward(leaves, everything=asked is None, replace=not (request.accumulate or self.accumulate))
-            hand.gradients(others)
-            previous, notes = written.replaced, _notes(written)
-            deed = _deed(written, others)
-        if with_jacobian:
-            hand.jacobian(inputs)
-        matrix = jacobian_of(subject, sources, names) if with_jacobian else None
-        report = make_report(
-            subject,
-            sources,
-            deed,
-            names=names,
-            by_hand=hand.text() if wanted else "",
-            bounds=self._bounds(),
-            with_graph=self._with_graph(request),
-            jacobian=matrix,
-            weights=weights,
-            notes=notes,
-            previous=previous,
-        )
-        return report, matrix
+        last = [cell.value] if cell.ending.kind == "value" else []
+        for value in [*last, *(self.shell.user_ns.get(name) for name in reversed(cell.ending.assigned))]:
+            if library_of(value) is not None and not value.requires_grad and value.numel() == 1:
+                return value
+        return None
 
-    def _report_on_last_call(
-        self, request: Request, watcher: Any, ending: Ending, names: dict[str, Any], space: Mapping[str, Any]
-    ) -> tuple[Any, Any]:
-        from gradlab.explore.libraries import GRADLAB
-        from gradlab.explore.report import Subject, make_report
-        from gradlab.explore.sources import sources_of
-        from gradlab.explore.table import Note
-        from gradlab.explore.words import code, say
+    def _users(self) -> dict[str, Any]:
+        """The names that are the user's."""
+        return {name: value for name, value in self.shell.user_ns.items() if name not in self.shell.user_ns_hidden}
 
-        call = watcher.last
-        root, out = call.roots[0], call.outputs[0]
-        called = next((name for name, tensor in names.items() if tensor is out), "") or _receiver(ending)
-        subject = Subject(GRADLAB, root, tuple(root.shape), called, out)
-        asked = self._asked(request, GRADLAB, space)
-        sources = sources_of(GRADLAB, call.roots, names, asked, ending.mentions)
-        known = {id(leaf.tensor): leaf for leaf in call.leaves.values()}
-        notes: dict[str, list[Note]] = {}
-        fresh: list[str] = []
-        added: list[str] = []
-        for source in sources:
-            leaf = known.get(id(source.tensor))
-            if leaf is None or leaf.gradient is None:
-                continue
-            source.gradient = GRADLAB.tensor(leaf.gradient, like=source.tensor)
-            (added if leaf.added else fresh).append(source.name)
-            if leaf.added:
-                notes[source.name] = [Note(say("accumulated"))]
-        times = "once" if watcher.calls == 1 else "twice" if watcher.calls == 2 else f"{watcher.calls} times"
-        deed = say(
-            "The cell called ",
-            code("backward()"),
-            f" itself, {times}",
-            "" if watcher.calls == 1 else "; this is the last call",
-            ". ",
-            f"It was called on {len(call.roots)} tensors together, of which this is the first. " if len(call.roots) > 1 else "",
-            _what_happened(fresh, "set"),
-            _what_happened(added, "added to"),
-        )
-        report = make_report(
-            subject,
-            sources,
-            deed,
-            names=names,
-            by_hand="",
-            bounds=self._bounds(),
-            with_graph=self._with_graph(request),
-            weights=GRADLAB.tensor(call.weights[0], like=out) if subject.size != 1 else None,
-            notes=notes,
-            backward_calls=watcher.calls,
-        )
-        return report, None
+    @property
+    def _clinic(self) -> Any:
+        from gradlab.explore.doctor.clinic import HOUSE
+
+        return HOUSE
 
     # -------------------------------------------------------------------------------------------------------- pieces
     def _finish(self, request: Request, report: Any, matrix: Any = None, info: Any = None) -> None:
@@ -416,43 +294,27 @@ class GradMagics(Magics):
         except OptionError as error:
             raise UsageError(str(error)) from None
 
-    def _evaluated(self, text: str, space: Mapping[str, Any]) -> Any:
+    def evaluated(self, text: str, space: Mapping[str, Any]) -> Any:
         """The value of an option's expression after the cell."""
         try:
             return eval(compile(text, "<option of %%grad>", "eval"), dict(space))  # noqa: S307  (the user's own option)
         except Exception as error:
             raise UsageError(f"{text}: {type(error).__name__}: {error}") from error
 
-    def _asked(self, request: Request, library: Any, space: Mapping[str, Any]) -> dict[str, Any] | None:
-        from gradlab.explore.libraries import library_of
-
-        if not request.names:
-            return None
-        asked = {name: self._evaluated(name, space) for name in request.names}
-        for name, value in asked.items():
-            other = library_of(value)
-            if other is not library:
-                kind = (
-                    f"a {other.name} tensor, and the output is a {library.name} tensor"
-                    if other
-                    else f"{type(value).__name__}, no tensor"
-                )
-                raise UsageError(f"{name} is {kind}.")
-        return asked
-
-    def _names(self, space: Mapping[str, Any], ending: Ending) -> dict[str, Any]:
+    def names(self, space: Mapping[str, Any], first: tuple[str, ...]) -> dict[str, Any]:
+        """{name: tensor} of a namespace, one name for each tensor."""
         from gradlab.explore.names import names_in
 
-        return names_in(
-            {name: value for name, value in space.items() if name not in self.shell.user_ns_hidden}, first=ending.mentions
-        )
+        return names_in({name: value for name, value in space.items() if name not in self.shell.user_ns_hidden}, first=first)
 
-    def _bounds(self) -> Any:
+    def bounds(self) -> Any:
+        """How much a report shows."""
         from gradlab.explore.report import Bounds
 
         return Bounds(self.leaf_rows, self.nodes, self.heat_maps, self.jacobian_rows)
 
-    def _with_graph(self, request: Request) -> bool:
+    def with_graph(self, request: Request) -> bool:
+        """Whether the graph is drawn."""
         return request.graph or (self.graph and not request.no_graph)
 
 
@@ -507,85 +369,10 @@ def _key(info: Any) -> str:
     return str(getattr(info, "cell_id", None) or getattr(info, "raw_cell", ""))
 
 
-def _mentioned(expression: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)))
+def recorder_of(shell: Any, mentions: tuple[str, ...], maps: int) -> Any:
+    """What sees a cell of this shell. The explorers load with the first."""
+    from gradlab.explore.trace.recorder import Recorder
 
-
-def _receiver(ending: Ending) -> str:
-    """`t.pow(3).sum()` of a cell that ends in `t.pow(3).sum().backward()`."""
-    if ending.kind != "value":
-        return ""
-    call = ast.parse(ending.text, mode="eval").body
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-        return ast.unparse(call.func.value)
-    return ""
-
-
-def _left_alone(asked: bool) -> Any:
-    from gradlab.explore.words import code, say
-
-    return say(code(".grad"), " was left alone (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
-
-
-def _what_happened(names: list[str], verb: str) -> Any:
-    from gradlab.explore.words import code, listed, say
-
-    if not names:
-        return ()
-    return say(listed([code(f"{name}.grad") for name in names]), f" {'was' if len(names) == 1 else 'were'} {verb}. ")
-
-
-def _deed(written: Any, others: list[str]) -> Any:
-    """What the magic's own backward did to `.grad`, in words."""
-    from gradlab.explore.words import code, listed, number, say
-
-    def with_norms(gradients: dict[str, np.ndarray]) -> Any:
-        return listed([say(code(f"{name}.grad"), f" (norm {number(_norm(old))})") for name, old in gradients.items()])
-
-    parts: list[Any] = []
-    if written:
-        parts += [code("backward()"), " was called for you. "]
-    if written.fresh:
-        hint = say(" (", code("--accumulate"), " would add)") if not written.replaced else ""
-        parts += [
-            listed([code(f"{name}.grad") for name in written.fresh]),
-            f" {'was' if len(written.fresh) == 1 else 'were'} set afresh",
-            hint,
-            ". ",
-        ]
-    if written.replaced:
-        parts += [
-            with_norms(written.replaced),
-            f" {'was' if len(written.replaced) == 1 else 'were'} replaced (",
-            code("--accumulate"),
-            " would add; ",
-            code("report.previous"),
-            " keeps the old). ",
-        ]
-    if written.added:
-        parts += [with_norms(written.added), f" {'was' if len(written.added) == 1 else 'were'} added to. "]
-    if others:
-        parts += [
-            "The gradient" if len(others) == 1 else "The gradients",
-            " of ",
-            listed([code(name) for name in others]),
-            f" {'is' if len(others) == 1 else 'are'} only shown: a tensor that is no leaf has no ",
-            code(".grad"),
-            ".",
-        ]
-    return say(*parts) if parts else say("No ", code(".grad"), " was written.")
-
-
-def _notes(written: Any) -> dict[str, Any]:
-    from gradlab.explore.table import Note
-    from gradlab.explore.words import say
-
-    replaced = {name: [Note(say("replaced"))] for name in written.replaced}
-    added = {name: [Note(say("accumulated"))] for name in written.added}
-    return replaced | added
-
-
-def _norm(array: np.ndarray) -> float:
-    from gradlab.explore.statistics import statistics
-
-    return statistics(array).norm
+    return Recorder(
+        lambda: {name: x for name, x in shell.user_ns.items() if name not in shell.user_ns_hidden}, mentions, maps=maps
+    )

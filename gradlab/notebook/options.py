@@ -59,6 +59,7 @@ OPTIONS = (
     Option(("--chunk",), "chunk", "N", (MATRIX,), "how many rows, columns or colours are swept at once"),
     Option(("-i", "--interactive"), "live", "", (MATRIX,), "show it live, to step through (in a notebook)"),
     Option(("-o", "--out"), "out", "NAME", (CELL, LINE, MATRIX), "keep the report, or the Jacobian, under this name"),
+    Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
     Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX), "show nothing"),
 )
 
@@ -77,6 +78,7 @@ class Request:
     jacobian: bool = False
     out: str | None = None
     quiet: bool = False
+    help: bool = False
     method: str = "auto"
     chunk: str | None = None
     live: bool = False
@@ -102,6 +104,8 @@ def parse_line(line: str) -> Request:
     line, silent = line.rstrip().rstrip(";"), line.rstrip().endswith(";")
     request, rest = _options(line, LINE, stop_at_first_word=True)
     request.quiet = request.quiet or silent
+    if request.help:
+        return request
     if not rest:
         raise OptionError("what is to be differentiated? Write %grad [options] EXPRESSION, options first.")
     request.expression = _check_expression(line[rest[0][0] :].strip(), "the expression")

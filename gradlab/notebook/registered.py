@@ -7,11 +7,11 @@ from typing import Any
 from gradlab.explore.views import VIEWS
 
 
-def jacobian(shown: Any) -> Any:
-    """The live view of a Jacobian."""
+def jacobian(shown: Any, **options: Any) -> Any:
+    """The live view of a Jacobian. `options`: as `Jacobian.widget` has them."""
     from gradlab.notebook.jacobian_widget import JacobianWidget
 
-    return JacobianWidget(shown)
+    return JacobianWidget(shown, **options)
 
 
 VIEWS["jacobian"] = jacobian

@@ -18,13 +18,21 @@ import ast
 import builtins
 from typing import Any, NamedTuple
 
-CELL_MARK, VALUE_MARK = "__gradlab_cell__", "__gradlab_value__"  # builtins while the extension is loaded
+CELL_MARK, VALUE_MARK, IMPORT_MARK = (
+    "__gradlab_cell__",
+    "__gradlab_value__",
+    "__gradlab_imported__",
+)  # builtins while the extension is loaded
 RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a cell runs
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer (`input_transformers_cleanup`): the line of options becomes the marker. Pure."""
-    if len(lines) < 2 or lines[0].split()[:1] != ["%%grad"]:
+    if not lines or lines[0].split()[:1] != ["%%grad"]:
+        return lines
+    if {"-h", "--help"} & set(lines[0].split()):
+        return ["get_ipython().run_line_magic('grad', '--help')\n"]
+    if len(lines) < 2:
         return lines
     below = lines[1].split()[:1]
     if below and below[0] in RUNS_THE_CELL:
@@ -48,11 +56,14 @@ class Ending(NamedTuple):
         The source of that expression, the name, or what the statement is called in English.
     mentions : tuple of str
         The names that the cell mentions, in the order of their appearance.
+    assigned : tuple of str
+        Those that it assigns to outside of functions and classes, in the order of the last time.
     """
 
     kind: str
     text: str
     mentions: tuple[str, ...]
+    assigned: tuple[str, ...] = ()
 
 
 class Instrument(ast.NodeTransformer):
@@ -73,11 +84,22 @@ class Instrument(ast.NodeTransformer):
             for node in (passed, passed.func):
                 ast.copy_location(node, value)
             body[-1].value = passed
+        tree.body = [statement for one in body for statement in _with_mark(one)]
         for part in ending:
             call.args.append(ast.Constant(part))  # type: ignore[arg-type]  # a tuple of constants is one too
         for part in call.args:
             ast.copy_location(part, call)
         return tree
+
+
+def _with_mark(statement: ast.stmt) -> list[ast.stmt]:
+    """A statement, and the call that tells of an import in it: a library that is new is watched from there on."""
+    if not any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in ast.walk(statement)):
+        return [statement]
+    told = ast.Expr(ast.Call(ast.Name(IMPORT_MARK, ast.Load()), [], []))
+    for node in ast.walk(told):
+        ast.copy_location(node, statement)
+    return [statement, told]
 
 
 def _is_marker(statement: Any) -> bool:
@@ -110,11 +132,12 @@ def ending_of(body: list[ast.stmt]) -> Ending:
     found = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     mentions = tuple(name for name in dict.fromkeys(node.id for node in found) if not hasattr(builtins, name))
+    assigned = _assigned(body)
     if not body:
         return Ending("none", "", mentions)
     last = body[-1]
     if isinstance(last, ast.Expr):
-        return Ending("value", ast.unparse(last.value), mentions)
+        return Ending("value", ast.unparse(last.value), mentions, assigned)
     targets = (
         last.targets
         if isinstance(last, ast.Assign)
@@ -123,7 +146,21 @@ def ending_of(body: list[ast.stmt]) -> Ending:
         else []
     )
     if len(targets) == 1 and isinstance(targets[0], ast.Name):
-        return Ending("name", targets[0].id, mentions)
+        return Ending("name", targets[0].id, mentions, assigned)
     if isinstance(last, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-        return Ending("none", "an assignment to something other than one name", mentions)
-    return Ending("none", ENGLISH.get(type(last), "a statement without a value"), mentions)
+        return Ending("none", "an assignment to something other than one name", mentions, assigned)
+    return Ending("none", ENGLISH.get(type(last), "a statement without a value"), mentions, assigned)
+
+
+def _assigned(body: list[ast.stmt]) -> tuple[str, ...]:
+    """The names that statements assign to outside of functions and classes, in the order of the last time."""
+    found: dict[str, None] = {}
+    waiting: list[ast.AST] = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.pop(node.id, None)
+            found[node.id] = None
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+    return tuple(found)

@@ -35,7 +35,7 @@ def test_every_picture_is_shown_without_a_network(browser, quickstart, theme):
         text = page.inner_text("body")
         assert "Error displaying widget" not in text
         assert "model not found" not in text
-        widgets_cell = page.locator(".jp-CodeCell", has_text="J.widget()")
+        widgets_cell = page.locator(".jp-CodeCell", has_text="J.widget(")
         assert widgets_cell.locator("img").is_visible()  # the static picture is what remains
     finally:
         context.close()

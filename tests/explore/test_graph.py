@@ -10,16 +10,16 @@ import re
 import time
 import weakref
 import xml.etree.ElementTree as ET
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
 import gradlab as gl
-from gradlab.explore.folding import fold
 from gradlab.explore.graph import Graph, graph
+from gradlab.explore.graph.folding import fold
+from gradlab.explore.graph.listing import bounded
 from gradlab.explore.labels import common_parts, part_of_model, shortened, sign, written
-from gradlab.explore.listing import bounded
-from gradlab.explore.reading import GraphEdge, GraphNode
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -46,6 +46,11 @@ def network(layers, width=4):
 
 def drawn_texts(svg):
     return ["".join(element.itertext()) for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def drawn_edges(svg):
+    """The paths with a title: what they carry, from where to where."""
+    return [path.get("d") for path in ET.fromstring(svg).iter(f"{SVG}path") if path.find(f"{SVG}title") is not None]
 
 
 def node_named(found, name):
@@ -114,11 +119,19 @@ def test_it_holds_plain_data_and_no_tensor():
     names.clear()
     gc.collect()
     assert [reference() for reference in watched] == [None, None]
-    plain = (str, int, type(None))
+
+    def check(value):
+        if isinstance(value, tuple):
+            for part in value:
+                check(part)
+        elif is_dataclass(value):
+            for field in fields(value):
+                check(getattr(value, field.name))
+        else:
+            assert isinstance(value, (str, int, float, type(None)))
+
     for item in (*found.nodes, *found.edges):
-        for field in fields(item):
-            value = getattr(item, field.name)
-            assert isinstance(value, plain) or (isinstance(value, tuple) and all(type(size) is int for size in value))
+        check(item)
 
 
 def test_names_come_from_the_callers_variables():
@@ -184,7 +197,7 @@ def test_an_argument_used_twice_has_two_edges():
     x = gl.tensor(2.0, requires_grad=True)
     found = graph(x * x, {"x": x})
     assert found.edges[:2] == (GraphEdge(0, 1, 0, ()), GraphEdge(0, 1, 1, ()))
-    paths = [element.get("d") for element in ET.fromstring(found.svg()).iter(f"{SVG}path")]
+    paths = drawn_edges(found.svg())
     assert len(paths) == len(set(paths)) == 3  # side by side, not on top of each other
 
 
@@ -256,8 +269,7 @@ def test_signs(node, said):
         (lambda a: a.sum(), "sum"),
         (lambda a: a.T, ".T"),
         (gl.diagonal, "diagonal"),
-        (lambda a: a**3, "** 3"),
-        (lambda a: a**0.5, "** 0.5"),
+        (lambda a: a**3, "**"),
         (lambda a: gl.softmax(a, 1), "softmax(1)"),
         (lambda a: a.reshape(2, 3, 4).transpose(1, 2), "transpose(1, 2)"),
         (lambda a: a.reshape(2, 3, 4).permute(1, 2, 0), "permute(1, 2, 0)"),
@@ -332,8 +344,8 @@ def test_shared_nodes_stand_once_and_are_marked():
         "└─ [1] y = ×, see below",
         "",
         "[1] y = ×  MulBackward0  scalar",
-        "├─ x  scalar",
-        "└─ x  scalar",
+        "├─ x  scalar  = 2",
+        "└─ x  scalar  = 2",
     ]
 
 
@@ -372,7 +384,7 @@ def test_every_node_and_every_edge_is_drawn():
     names = correlation()
     found = graph(names["loss"], names)
     root = ET.fromstring(found.svg())
-    assert len(list(root.iter(f"{SVG}path"))) == len(found.edges)
+    assert len(drawn_edges(found.svg())) == len(found.edges)
     texts = drawn_texts(found.svg())
     for node in found.nodes:
         assert node.label in texts
@@ -493,9 +505,9 @@ def test_alike_layers_are_drawn_once():
     found = graph(loss, names)
     [again] = shape_of(*found.shown)
     layer = 7  # weight, @, bias, +, tanh, ×, +
-    times = int(re.fullmatch(r"again × (\d+)", again.label)[1])
-    assert again.detail == f"{layer} nodes each, as above" and again.count == layer * times
-    assert times >= 57  # h needs no gradient at first
+    times = int(re.fullmatch(rf"(\d+) times as above, {layer} nodes each", again.detail)[1])
+    assert again.count == layer * times and times >= 57  # h needs no gradient at first
+    assert re.fullmatch(r"net\[\d\] … net\[5\d\]", again.label)
     assert any("folded to" in text for text in drawn_texts(found.svg()))
 
 
@@ -505,7 +517,7 @@ def test_a_recurrent_network_with_shared_weights_is_folded_by_steps():
         h = gl.tanh(weight @ h)
     nodes, _ = graph(h.sum(), {"weight": weight}).shown
     assert len(nodes) <= 12 and nodes[0].label == "weight"
-    assert any(node.label.startswith("again × 9") for node in nodes)
+    assert any(node.detail.startswith("9") and "times as above" in node.detail for node in nodes)
 
 
 def test_layers_of_changing_widths_repeat_too():
@@ -514,7 +526,7 @@ def test_layers_of_changing_widths_repeat_too():
         names[f"net[{i}].weight"] = weight = gl.zeros(3 + i, 4 + i, requires_grad=True)
         h = gl.relu(h @ weight)
     nodes, _ = graph(h.sum(), names).shown
-    assert len(nodes) < 20 and any("again × 7" in node.label for node in nodes)
+    assert len(nodes) < 20 and any(re.match("7. times as above", node.detail) for node in nodes)
 
 
 def test_chains_are_folded_before_anything_else_when_nothing_repeats():
@@ -588,7 +600,7 @@ def test_a_hundred_thousand_nodes_do_not_recurse():
     drawing = found.drawing()
     assert time.process_time() - start < 20
     assert len(found.nodes) == 100_002 and len(found.shown[0]) < 10
-    assert "again × 49\u202f999" in drawing.text and len(drawing.text) < 1000
+    assert "49\u202f999 times as above" in drawing.text and len(drawing.text) < 1000
     assert found.text().count("\n") > 100_000
 
 
@@ -617,8 +629,12 @@ def test_what_a_user_named_is_inert_in_every_form():
     svg = found.svg()
     root = ET.fromstring(svg)
     tags = {element.tag.removeprefix(SVG) for element in root.iter()}
-    assert tags == {"svg", "g", "rect", "text", "tspan", "path", "title"}
-    assert not [element for element in root.iter() if {"id", "style", "class"} & set(element.attrib)]
+    assert tags == {"svg", "style", "g", "rect", "text", "tspan", "path", "title"}
+    assert [element.get("class") for element in root.iter() if {"id", "style", "class"} & set(element.attrib)] == ["themed"]
+    rule = r"\.themed \[(?:fill|stroke)=\"#[0-9a-f]{6}\"\]\{(?:fill|stroke):#[0-9a-f]{6}\}"
+    assert [
+        re.fullmatch(rf"@media \(prefers-color-scheme:dark\)\{{(?:{rule})*\}}", e.text) for e in root.iter(f"{SVG}style")
+    ] != [None]
     assert not [key for element in root.iter() for key in element.attrib if key.startswith("on") or "href" in key]
     texts = drawn_texts(svg)
     for name in MALICE:
@@ -652,7 +668,7 @@ def test_a_graph_of_plain_data_can_be_made_and_drawn():
     """Without any tensor: what is drawn is what the data say."""
     leaf = GraphNode("leaf", "x", "x", "AccumulateGrad", (2,))
     output = GraphNode("output", "y", "y", "", (2,), "2 elements")
-    found = Graph([leaf, output], [GraphEdge(0, 1, 0, (2,))])
+    found = Graph(Trace("gradlab", (leaf, output), (GraphEdge(0, 1, 0, (2,)),)))
     assert drawn_texts(found.svg()) == ["x", "2", "y", "2 elements"]
 
 
@@ -695,4 +711,5 @@ def test_the_same_program_reads_the_same_in_torch():
         return graph(loss, {"a": a, "b": b, "z1": z1, "z2": z2, "c": c, "loss": loss})
 
     ours, theirs = (program(library) for library in (gl, torch))
-    assert ours.nodes == theirs.nodes and ours.edges == theirs.edges and ours.text() == theirs.text()
+    told = [[replace(node, value=None) for node in found.nodes] for found in (ours, theirs)]  # a last digit may differ
+    assert told[0] == told[1] and ours.edges == theirs.edges and ours.text() == theirs.text()

@@ -7,8 +7,9 @@ import re
 import pytest
 
 import gradlab as gl
-from gradlab.explore import graph as module
-from gradlab.explore.reading import read, spine_first
+from gradlab.explore.graph import graphs as module
+from gradlab.explore.trace import recorder
+from gradlab.explore.trace.reading import spine_first, trace_of
 
 
 def chain(n):
@@ -60,12 +61,12 @@ def test_the_bound_is_exact():
 def test_others_read_the_whole():
     _, out = chain(200)
     library = module.library_of(out)
-    assert len(spine_first(library, [out.node])[0]) == 202 and len(read([out], {})[0]) == 203
+    assert len(spine_first(library, [out.node])[0]) == 202 and len(trace_of([out], {}).nodes) == 203
 
 
 def test_a_report_of_a_large_graph_has_all_gradients(monkeypatch):
     x, out = chain(400)
-    monkeypatch.setattr(module.graph, "__kwdefaults__", {"limit": module.LIMIT, "most": 50})
+    monkeypatch.setattr(recorder, "MOST", 50)
     report = gl.explain(out, names={"x": x, "out": out})
     said = " ".join(report._repr_mimebundle_()["text/plain"].split())
     assert "The graph has more: these are the 52 nodes nearest" in said and "not used" not in said

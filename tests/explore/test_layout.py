@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from gradlab.explore.layout import GAP_X, assign_layers, isotonic, layered
+from gradlab.explore.graph.layout import GAP_X, assign_layers, isotonic, layered
 
 BOX = (60.0, 34.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gradlab.core.watching import WATCHED, watchers
@@ -82,8 +84,8 @@ def test_markup_in_the_source_is_escaped(cell):
 def test_rows_and_graph_name_the_lines(cell):
     ran = cell.ok("%%grad h -o r\nh = x * 2\nloss = h.exp().sum()")
     assert "made at cell line 2" in ran.outputs[0]["text/plain"]
-    graph = ran.outputs[1]["text/plain"]
-    assert "ExpBackward0  3  cell line 3" in graph and "h = ×  MulBackward0  3  cell line 2" in graph
+    graph = ran.text
+    assert re.search(r"ExpBackward0  3  .*cell line 3", graph) and re.search(r"h = ×  MulBackward0  3  .*cell line 2", graph)
 
 
 def test_a_graph_that_is_not_there(cell):

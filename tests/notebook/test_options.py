@@ -158,6 +158,7 @@ def test_completion_offers_what_is_left():
         "--no-graph",
         "--jacobian",
         "--out",
+        "--help",
         "--quiet",
     ]
     assert complete("%%grad --ac", "--ac") == ["--accumulate"]

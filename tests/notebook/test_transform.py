@@ -68,7 +68,7 @@ def test_the_value_passes_through_and_keeps_its_place():
     tree = instrumented(source)
     seen = []
     exec(compile(tree, "cell", "exec"), {CELL_MARK: lambda *args: seen.append(args), VALUE_MARK: seen.append})
-    assert seen == [("opts", "value", "a * (1 / 4)", ("a",)), 0.5]
+    assert seen == [("opts", "value", "a * (1 / 4)", ("a",), ("a",)), 0.5]
     plain = ast.parse(f"marker\n{source}")
     inner = tree.body[-1].value.args[0]
     assert ast.dump(inner, include_attributes=True) == ast.dump(plain.body[-1].value, include_attributes=True)

@@ -3,9 +3,10 @@
 Folding puts groups of nodes in the place of one node each. It starts only when a graph has more nodes than may be
 seen, and ends as soon as it has no more; each step is tried only when those before it were not enough:
 
-1. repeats    a segment that follows itself is kept once, and its further copies become one box, "again × 11"
-2. chains     operations that hand one tensor on, with their own parameters, longest chain first
-3. parts      what belongs to the same part of a model by its parameters' names; failing names, equal shares
+1. names      modules, the user's functions and lines, where they were recorded (`spans`)
+2. repeats    a segment that follows itself is kept once, and its further copies become one box, "11 times as above"
+3. chains     operations that hand one tensor on, with their own parameters, longest chain first
+4. parts      what belongs to the same part of a model by its parameters' names; failing names, equal shares
 
 The nodes stand in the spine-first order of `reading`: each after its inputs, the deepest input first. So an
 operation's parameters come just before it, the layers of a network are intervals one after another, and putting an
@@ -21,14 +22,16 @@ recurrent network) stands outside and is told in a token by its own number inste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, listed, names_in, uses_of
+from gradlab.explore.graph.spans import by_names, without_moves
 from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened
-from gradlab.explore.reading import GraphEdge, GraphNode, inputs_of, renumbered
+from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall, inputs_of
 from gradlab.explore.words import count
 
 Nodes = Sequence[GraphNode]
@@ -43,15 +46,37 @@ DENSE = 3  # edges for each box, above which nobody can follow them
 MANY_OUTPUTS = 24
 
 
-def fold(nodes: Nodes, edges: Edges, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+def fold(
+    nodes: Nodes, edges: Edges, limit: int, calls: Sequence[ModuleCall] = (), unfold: Iterable[int] = (), *, lines: bool = True
+) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
     """A graph of at most `limit` nodes that says the same with less detail; the graph itself if it has no more.
 
-    The nodes are numbered spine first, as `read` does.
+    Parameters
+    ----------
+    nodes, edges
+        Numbered spine first, as a trace is. A node that stands for others has their `members`.
+    limit : int
+    calls : sequence of ModuleCall, optional
+        Of the modules.
+    unfold : iterable of int
+        Of nodes that are to be seen by themselves, even if there are more than `limit` then, the numbers among `members`.
+    lines : bool
+        Whether a line of the user's may be opened.
     """
     if len(nodes) <= limit:
         return tuple(nodes), tuple(edges)
-    whole = nodes, edges = _outputs_folded(nodes, edges, limit)
-    steps: list[Callable[[Nodes, Edges, int], list[_Group]]] = [
+    kept = set(unfold)
+    nodes, edges = _outputs_folded(nodes, edges, limit)
+    recorded = any(node.module or node.place for node in nodes)
+    if recorded:
+        nodes, edges = without_moves(nodes, edges)
+        wanted = [i for i, node in enumerate(nodes) if kept.intersection(node.members or (i,))] if kept else []
+        if len(nodes) > limit:
+            nodes, edges = by_names(nodes, edges, limit, calls, wanted, lines=lines)
+        if kept:
+            return tuple(nodes), tuple(edges)
+    whole = nodes, edges
+    steps: list[Callable[[Nodes, Edges, int], list[Group]]] = [
         lambda nodes, edges, limit: _repeats(nodes, edges, shapes=True),
         lambda nodes, edges, limit: _repeats(nodes, edges, shapes=False),
         _chains,
@@ -61,80 +86,14 @@ def fold(nodes: Nodes, edges: Edges, limit: int) -> tuple[tuple[GraphNode, ...],
             groups = step(nodes, edges, limit)
             if not groups:
                 break
-            nodes, edges = _contracted(nodes, edges, groups)
+            nodes, edges = contracted(nodes, edges, groups)
     if len(nodes) > limit:
         for start, step in ((whole, _parts), ((nodes, edges), _parts), ((nodes, edges), _shares)):
             groups = step(*start, limit)
             if groups:
-                nodes, edges = _contracted(*start, groups)
+                nodes, edges = contracted(*start, groups)
                 break
     return tuple(nodes), tuple(edges)
-
-
-# ---------------------------------------------------------------------------------------------------------- contraction
-class _Group(NamedTuple):
-    """Nodes, and the node to be put in their place."""
-
-    members: Sequence[int]
-    node: GraphNode
-
-
-def _contracted(nodes: Nodes, edges: Edges, groups: Sequence[_Group]) -> tuple[list[GraphNode], list[GraphEdge]]:
-    """The graph with one node in the place of each group, which stands where the last of its members stood."""
-    place = list(range(len(nodes)))
-    changed = list(nodes)
-    for members, node in groups:
-        last = max(members)
-        changed[last] = node
-        for member in members:
-            place[member] = last
-    kept = [i for i in range(len(nodes)) if place[i] == i]
-    grouped = {max(members) for members, _ in groups}
-    merged: dict[tuple[int, int, int], GraphEdge] = {}
-    for edge in edges:
-        source, target = place[edge.source], place[edge.target]
-        if source == target:
-            continue
-        argument = 0 if source in grouped or target in grouped else edge.argument
-        merged[source, target, argument] = GraphEdge(source, target, edge.argument, edge.shape)
-    return renumbered({i: changed[i] for i in kept}, list(merged.values()), kept)
-
-
-def _folded(nodes: Nodes, members: Sequence[int], label: str = "", detail: str = "") -> _Group:
-    """The group of `members`, named after their parameters or their operations."""
-    inside = [nodes[member] for member in members]
-    leaves = [node for node in inside if node.kind == "leaf"]
-    operations = [node for node in inside if node.kind != "leaf"]
-    many, names = sum(node.count for node in inside), tuple(name for node in inside for name in _names(node))
-    numbers = tuple(number for node in inside for number in node.members)
-    if not operations:
-        label = label or f"{count(many, 'leaf', 'leaves')}"
-        return _Group(
-            members, GraphNode("leaf", label, detail=detail or _listed(leaves), count=many, inside=names, members=numbers)
-        )
-    parts = part_of_model(names)
-    signs = [node.label.partition("(")[0] for node in operations]
-    said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
-    return _Group(
-        members,
-        GraphNode(
-            "folded",
-            label or parts or shortened(said, 30),
-            shape=inside[-1].shape,
-            detail=detail or count(many, "node"),
-            count=many,
-            inside=names,
-            members=numbers,
-        ),
-    )
-
-
-def _names(node: GraphNode) -> tuple[str, ...]:
-    return (node.name,) if node.kind == "leaf" and node.name else node.inside
-
-
-def _listed(leaves: Sequence[GraphNode]) -> str:
-    return shortened(", ".join(leaf.label for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""), 32)
 
 
 def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edges]:
@@ -142,7 +101,7 @@ def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edge
     outputs = [i for i, node in enumerate(nodes) if node.kind == "output"]
     if len(outputs) <= min(MANY_OUTPUTS, limit // 4):
         return nodes, edges
-    detail = _listed([nodes[i] for i in outputs])
+    detail = listed([nodes[i] for i in outputs])
     many = GraphNode(
         "output",
         count(len(outputs), "output"),
@@ -150,7 +109,7 @@ def _outputs_folded(nodes: Nodes, edges: Edges, limit: int) -> tuple[Nodes, Edge
         count=len(outputs),
         members=tuple(number for i in outputs for number in nodes[i].members),
     )
-    return _contracted(nodes, edges, [_Group(outputs, many)])
+    return contracted(nodes, edges, [Group(outputs, many)])
 
 
 # -------------------------------------------------------------------------------------------------------------- repeats
@@ -173,7 +132,7 @@ def _arrays(nodes: Nodes, edges: Edges) -> _Arrays:
     return _Arrays(source, target, argument, first, last)
 
 
-def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[_Group]:
+def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[Group]:
     """The further copies of segments that repeat at the one distance that saves most."""
     kinds, arrays = _kinds(nodes, shapes), _arrays(nodes, edges)
     leaf = np.array([node.kind == "leaf" for node in nodes])
@@ -188,11 +147,11 @@ def _repeats(nodes: Nodes, edges: Edges, *, shapes: bool) -> list[_Group]:
         if saved > best[0]:
             best = (saved, period, sequence, runs)
     _, period, sequence, runs = best
-    groups = []
+    groups, uses = [], uses_of(nodes, edges)
     for start, length in runs:
         times = length // period
         start = period + _best_start(nodes, arrays, sequence, start, length % period)
-        groups.append(_again(nodes, sequence[start : start + times * period].tolist(), period, times))
+        groups.append(_again(nodes, uses, sequence[start : start + times * period].tolist(), period, times))
     return groups
 
 
@@ -201,17 +160,28 @@ def _best_start(nodes: Nodes, arrays: _Arrays, sequence: np.ndarray, start: int,
 
     def preference(cut: int) -> tuple[int, int, int]:
         passing = int(((sequence[:cut] < sequence[cut]) & (arrays.last_use[sequence[:cut]] >= sequence[cut])).sum())
-        before = next((_names(nodes[i])[-1] for i in reversed(sequence[:cut].tolist()) if _names(nodes[i])), "")
-        after = next((_names(nodes[i])[0] for i in sequence[cut:].tolist() if _names(nodes[i])), "")
+        before = next((names_in(nodes[i])[-1] for i in reversed(sequence[:cut].tolist()) if names_in(nodes[i])), "")
+        after = next((names_in(nodes[i])[0] for i in sequence[cut:].tolist() if names_in(nodes[i])), "")
         return passing, common_parts(before, after), -cut
 
     return min(range(start, start + slack + 1), key=preference) if slack else start
 
 
-def _again(nodes: Nodes, copies: Sequence[int], period: int, times: int) -> _Group:
-    size = sum(nodes[member].count for member in copies) // times
-    what = f"{nodes[copies[0]].label} alike" if period == 1 else f"{count(size, 'node')} each, as above"
-    return _folded(nodes, copies, f"again × {times:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"), what)
+def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: int) -> Group:
+    """The further copies of a segment, named after what they hold."""
+    names = [name for member in copies for name in names_in(nodes[member])]
+    segments = [copies[start : start + period] for start in range(0, len(copies), period)]
+    signs = [nodes[member].label for member in segments[0] if nodes[member].kind != "leaf"]
+    said = part_of_model(names) or shortened(", ".join(signs) if len(signs) <= 3 else f"{signs[0]}, {signs[1]} … {signs[-1]}", 28)
+    each = count(sum(nodes[member].count for member in segments[0]), "node")
+    return folded(
+        nodes,
+        uses,
+        copies,
+        said,
+        f"{count(times, 'time')} as above, {each} each" if period > 1 else f"{count(times, 'time')} as above",
+        copies=[segment for segment in segments if any(nodes[member].kind != "leaf" for member in segment)],
+    )
 
 
 def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
@@ -269,7 +239,7 @@ def _runs(tokens: np.ndarray, period: int) -> Iterator[tuple[int, int]]:
 
 
 # --------------------------------------------------------------------------------------------------------------- chains
-def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
     """Straight chains of operations with their own parameters, the longest first, as many as need be."""
     inputs = inputs_of(nodes, edges)
     uses = Counter(edge.source for edge in edges)
@@ -291,37 +261,38 @@ def _chains(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
         chain.append([*parameters, i])
         chain_of[i] = chain
     needed = len(nodes) - limit
-    groups: list[_Group] = []
+    uses_by = uses_of(nodes, edges)
+    groups: list[Group] = []
     for chain in sorted(chain_of.values(), key=lambda chain: (-sum(map(len, chain)), chain[-1])):
         length = sum(map(len, chain))
         if needed <= 0 or length - 1 < LEAST_SAVED:
             break
         pieces = max(1, min(PIECES, len(chain) // 3, length - needed))
         cuts = [len(chain) * piece // pieces for piece in range(pieces + 1)]
-        groups += [_folded(nodes, [member for link in chain[a:b] for member in link]) for a, b in pairwise(cuts)]
+        groups += [folded(nodes, uses_by, [member for link in chain[a:b] for member in link]) for a, b in pairwise(cuts)]
         needed -= length - pieces
     return groups
 
 
 # ------------------------------------------------------------------------------------------------------------- segments
-def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+def _parts(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
     """Intervals that belong to one part of a model by their parameters' names, as small parts as there is room for."""
     inner = _inner(nodes)
     paths: list[list[str]] = []  # an operation's is its parameters'
     path: list[str] = []
     for node in nodes[:inner]:
-        names = _names(node)
+        names = names_in(node)
         paths.append(module_path(names[0]) if names else path)
         path = module_path(names[-1]) if names else path
     arrays = _arrays(nodes, edges)
     for depth in range(max(map(len, paths), default=0), 0, -1):
         starts = [i for i in range(inner) if not i or paths[i][:depth] != paths[i - 1][:depth]]
         if 2 <= len(starts) <= limit - (len(nodes) - inner) and _density(starts, arrays) <= DENSE:
-            return _intervals(nodes, starts)
+            return _intervals(nodes, edges, starts)
     return []
 
 
-def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
+def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[Group]:
     """About equal intervals, cut where the fewest tensors pass; the fewer, the more of these there are."""
     inner = _inner(nodes)
     arrays = _arrays(nodes, edges)
@@ -340,7 +311,7 @@ def _shares(nodes: Nodes, edges: Edges, limit: int) -> list[_Group]:
             starts.append(first + int(np.argmin(passing[first : first + 2 * leeway + 1])))
         if _density(starts, arrays) <= DENSE:
             break
-    return _intervals(nodes, starts)
+    return _intervals(nodes, edges, starts)
 
 
 def _inner(nodes: Nodes) -> int:
@@ -348,9 +319,10 @@ def _inner(nodes: Nodes) -> int:
     return next((i for i, node in enumerate(nodes) if node.kind == "output"), len(nodes))
 
 
-def _intervals(nodes: Nodes, starts: Sequence[int]) -> list[_Group]:
+def _intervals(nodes: Nodes, edges: Edges, starts: Sequence[int]) -> list[Group]:
+    uses = uses_of(nodes, edges)
     intervals = [range(start, end) for start, end in pairwise([*starts, _inner(nodes)])]
-    return [_folded(nodes, interval) for interval in intervals if len(interval) > 1]
+    return [folded(nodes, uses, interval) for interval in intervals if len(interval) > 1]
 
 
 def _density(starts: Sequence[int], arrays: _Arrays) -> float:

@@ -13,12 +13,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gradlab.explore.drawing import INK, LINE, PANEL, PAPER, VALUE, VALUE_PANEL, clean
+from gradlab.explore.graph.chips import operand_text
+from gradlab.explore.graph.cuts import cut_words
+from gradlab.explore.graph.ports import elements, said
+from gradlab.explore.graph.rails import came_text, gradient_text
+from gradlab.explore.graph.rows import Row
 from gradlab.explore.labels import shortened
-from gradlab.explore.reading import GraphEdge, GraphNode
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand
 from gradlab.explore.words import count, shape_text
 
 DEEP = 12  # levels of indentation, beyond which a section begins
 SIDE = 4  # lines of an input that may hang off to the side
+LONGEST = 60  # characters of a column
 NAMED = 6  # leaves that the heading names
 
 
@@ -27,15 +33,17 @@ def heading(nodes: Sequence[GraphNode]) -> str:
     outputs = [node for node in nodes if node.kind == "output"]
     leaves = [node for node in nodes if node.kind == "leaf"]
     operations = sum(node.kind == "operation" for node in nodes)
-    said = ", ".join(f"{node.label} ({node.detail})" for node in outputs[:NAMED])
-    said += f" and {len(outputs) - NAMED} more" if len(outputs) > NAMED else ""
-    names = [node.label for node in leaves]
-    named = (
-        " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-        if len(names) <= NAMED
-        else f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
-    )
-    return clean(f"{said}: {count(operations, 'operation')} on {count(len(leaves), 'leaf', 'leaves')}, {named}")
+    ends = ", ".join(f"{node.label} ({node.detail})" for node in outputs[:NAMED])
+    ends += f" and {len(outputs) - NAMED} more" if len(outputs) > NAMED else ""
+    many = count(len(leaves), "leaf", "leaves")
+    return clean(f"{ends}: {count(operations, 'operation')} on {many}, {named([node.label for node in leaves])}")
+
+
+def named(names: Sequence[str]) -> str:
+    """ "a, b and c"; of many the first and how many more."""
+    if len(names) > NAMED:
+        return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def listing(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
@@ -91,9 +99,52 @@ def _line(node: GraphNode) -> str:
         node.operation if node.kind == "operation" else "",
         node.detail,
         shape_text(node.shape) if node.shape is not None and node.kind != "output" else "",
-        node.line,
+        *numbers(node),
+        *map(_given, node.operands),
+        "" if node.place is None else node.place.where,
     )
     return "  ".join(fact for fact in facts if fact)
+
+
+def numbers(node: GraphNode) -> list[str]:
+    """ "= −6", "gradient 2"; "‖gradient‖ 0.0182" of more elements than stand in a picture."""
+    found = []
+    values, gradients = elements(node.value), elements(node.gradient)
+    if values and node.kind != "output":
+        found.append(f"= {_row(values)}")
+    if gradients:
+        found.append(f"gradient {_row(gradients)}")
+    elif node.norms:
+        found.append(f"‖gradient‖ {said(min(node.norms))} … {said(max(node.norms))}")
+    elif node.gradient is not None:
+        found.append(f"‖gradient‖ {said(node.gradient.norm)}")
+    return found
+
+
+def _row(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _given(operand: Operand) -> str:
+    """A constant, a data input or a cut."""
+    if operand.cut is not None:
+        return f"({f'{operand.text}: ' if operand.text else ''}{cut_words(operand.cut)})"
+    text = operand_text(operand)
+    return f"({text})" if text else ""
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows in columns: the line, the label, what is made, the gradient and where it came from, the parameters."""
+    lines = []
+    for row in rows:
+        arrived = gradient_text(row)
+        chips = [f"{p.name} {said(p.gradient)}" if p.gradient is not None else p.name for p in row.parameters[:SIDE]]
+        lines.append((row.line, row.label, row.made, arrived, came_text(rows, row), ", ".join((*chips, *row.data))))
+    widths = [max((len(shortened(line[k], LONGEST)) for line in lines), default=0) for k in range(6)]
+    texts = [
+        "  ".join(shortened(text, LONGEST).ljust(wide) for text, wide in zip(line, widths, strict=True) if wide) for line in lines
+    ]
+    return clean("\n".join(text.rstrip() for text in texts))
 
 
 def bounded(text: str, characters: int) -> str:
@@ -119,8 +170,9 @@ def dot(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
             if node.kind == "operation"
             else node.detail or (shape_text(node.shape) if node.shape is not None else "")
         )
+        given = [text for operand in node.operands if (text := _given(operand))]
         look = " " + looks[node.kind] if node.kind in looks else ""
-        lines.append(f"  n{i} [label={_quoted(_title(node), small)}{look}]")
+        lines.append(f"  n{i} [label={_quoted(_title(node), small, *numbers(node), *given)}{look}]")
     for edge in edges:
         shape = f" [label={_quoted(shape_text(edge.shape))}]" if edge.shape is not None else ""
         lines.append(f"  n{edge.source} -> n{edge.target}{shape}")

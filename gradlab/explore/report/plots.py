@@ -10,7 +10,7 @@ import numpy as np
 from gradlab.explore.drawing import GRADIENT, clean
 from gradlab.explore.heat import plot as plot_heat
 from gradlab.explore.picture import Map
-from gradlab.explore.table import Row
+from gradlab.explore.report.table import Row
 
 KINDS = ("heat", "hist", "norms")
 

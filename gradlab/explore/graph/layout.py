@@ -37,6 +37,7 @@ SETTLED = 4  # sweeps without fewer crossings after which ordering ends
 PLACEMENTS = 10  # placing sweeps
 MIDDLE = 0.02  # how much the middle pulls; an edge from a parameter: 1
 STRAIGHT, DEEP = 512.0, 7  # the pull within a lane; from which depth on a box pulls as much
+NEARLY = 8.0  # pixels aside that are put straight
 LOWERED = 400  # boxes in a branch that is lowered as a whole
 
 
@@ -68,7 +69,11 @@ class Layout:
     height: float
 
 
-def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
+def layered(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[tuple[int, int]],
+    beside: Sequence[tuple[float, float]] | None = None,
+) -> Layout:
     """Lay out boxes and edges.
 
     Parameters
@@ -77,6 +82,8 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
         One for each box.
     edges : sequence of (source, target)
         Indices into `sizes`; for each target in the order of its arguments. An edge may be there more than once.
+    beside : sequence of (left, right), optional
+        For each box how much room to keep free at its sides, for what is written there.
 
     Raises
     ------
@@ -85,10 +92,10 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
     """
     if not sizes:
         return Layout([], [], [], 0, 0.0, 0.0)
-    rows = _Rows(sizes, edges)
+    rows = _Rows(sizes, edges, beside or [(0.0, 0.0)] * len(sizes))
     rows.order()
     x = rows.place()
-    left = min(x[item] - rows.widths[item] / 2 for item in range(len(x)))
+    left = min(x[item] - rows.left[item] for item in range(len(x)))
     x = [position - left for position in x]
     tops, bottoms = _row_ends(rows, sizes, x)
     routes = []
@@ -99,7 +106,7 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
             points += [(x[place], tops[rows.layer[place]]), (x[place], bottoms[rows.layer[place]])]
         routes.append([*points, (x[target], tops[rows.layer[target]])])
     boxes = [(x[box], tops[rows.layer[box]]) for box in range(len(sizes))]
-    width = max(x[item] + rows.widths[item] / 2 for item in range(len(x)))
+    width = max(x[item] + rows.right[item] for item in range(len(x)))
     return Layout(boxes, routes, rows.layer[: len(sizes)], rows.crossings(), width, bottoms[-1])
 
 
@@ -168,10 +175,16 @@ def _topological(sources: list[list[int]], targets: list[list[int]]) -> list[int
 class _Rows:
     """The boxes and lane places in rows. An item is a box (below `count`) or a lane place (from `count` on)."""
 
-    def __init__(self, sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[tuple[float, float]],
+        edges: Sequence[tuple[int, int]],
+        beside: Sequence[tuple[float, float]],
+    ) -> None:
         self.count = len(sizes)
         self.layer = assign_layers(self.count, edges)
-        self.widths = [width for width, _ in sizes]
+        self.left = [width / 2 + room for (width, _), (room, _) in zip(sizes, beside, strict=True)]  # of an item's middle
+        self.right = [width / 2 + room for (width, _), (_, room) in zip(sizes, beside, strict=True)]
         self.above: list[list[int]] = [[] for _ in sizes]  # in the row above, in argument order
         self.below: list[list[int]] = [[] for _ in sizes]
         self.lanes: list[list[int]] = []  # of each edge, from its source to its target
@@ -192,7 +205,8 @@ class _Rows:
             while len(lane) < length:
                 place = len(self.layer)
                 self.layer.append(self.layer[source] + len(lane) + 1)
-                self.widths.append(LANE)
+                self.left.append(LANE / 2)
+                self.right.append(LANE / 2)
                 self.depth.append(0)
                 self.above.append([])
                 self.below.append([])
@@ -291,8 +305,8 @@ class _Rows:
         for row in self.rows:
             at = 0.0
             for item in row:
-                x[item] = at + self.widths[item] / 2
-                at += self.widths[item] + GAP_X
+                x[item] = at + self.left[item]
+                at += self.left[item] + self.right[item] + GAP_X
             for item in row:
                 x[item] -= (at - GAP_X) / 2
         for sweep in range(PLACEMENTS):
@@ -301,7 +315,19 @@ class _Rows:
             for row in self.rows if down else reversed(self.rows):
                 self._place_row(row, sides, x)
         self._straighten_lanes(x)
+        self._straighten_spines(x)
         return x
+
+    def _straighten_spines(self, x: list[float]) -> None:
+        """Put a box right below its only source where it is nearly there and nothing stands in the way."""
+        for row in self.rows:
+            around = zip(row, [None, *row[:-1]], [*row[1:], None], strict=True)
+            for item, left, right in around:
+                if item < self.count and len(self.above[item]) == 1:
+                    wanted = x[self.above[item][0]]
+                    low, high = self._room(item, left, right, x)
+                    if abs(wanted - x[item]) <= NEARLY and low <= wanted <= high:
+                        x[item] = wanted
 
     def _straighten_lanes(self, x: list[float]) -> None:
         """Give each lane as few bends as its neighbours leave room for: one x as far down as there is one."""
@@ -329,8 +355,8 @@ class _Rows:
     def _room(self, item: int, left: int | None, right: int | None, x: Sequence[float]) -> tuple[float, float]:
         """Between which x an item may be moved."""
         return (
-            -inf if left is None else x[left] + (self.widths[left] + self.widths[item]) / 2 + GAP_X,
-            inf if right is None else x[right] - (self.widths[right] + self.widths[item]) / 2 - GAP_X,
+            -inf if left is None else x[left] + self.right[left] + self.left[item] + GAP_X,
+            inf if right is None else x[right] - self.left[right] - self.right[item] - GAP_X,
         )
 
     def _place_row(self, row: list[int], sides: Sequence[list[list[int]]], x: list[float]) -> None:
@@ -347,7 +373,7 @@ class _Rows:
             weight += MIDDLE  # the middle is at 0
             wanted.append(total / weight)
             weights.append(weight)
-        gaps = [(self.widths[a] + self.widths[b]) / 2 + GAP_X for a, b in pairwise(row)]
+        gaps = [self.right[a] + self.left[b] + GAP_X for a, b in pairwise(row)]
         for item, position in zip(row, isotonic(wanted, weights, gaps), strict=True):
             x[item] = position
 

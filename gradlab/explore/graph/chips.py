@@ -1,0 +1,101 @@
+"""What an operation was given that no gradient goes to: small grey pills beside its box, on a short line.
+
+A constant's chip holds the operand alone, since the node says `**` or `÷`: "3", or "N = 6" where it was written as a name.
+A data input's has its name and its shape. A tensor whose history was cut off is no chip: see `cuts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gradlab.explore.drawing import EDGE, LINE, PANEL, QUIET, escape, text_width, tidy
+from gradlab.explore.graph.ports import said
+from gradlab.explore.labels import shortened
+from gradlab.explore.trace.data import Operand
+from gradlab.explore.words import shape_text
+
+LETTERS, HEIGHT, PADDING = 9.5, 15.0, 6.5
+PITCH = 17.5  # from one to the next below it
+STUB = 8.0  # the line from the box to a chip
+LONGEST = 20  # characters
+MOST = 3  # on one side
+
+
+@dataclass(frozen=True)
+class Chips:
+    """The texts of the chips at the left and at the right of a box, from above."""
+
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """How much they take at the left and at the right of the box."""
+        return _room(self.left), _room(self.right)
+
+    @property
+    def height(self) -> float:
+        return max(len(self.left), len(self.right)) * PITCH + 10.5
+
+    def svg(self, width: float) -> str:
+        """Their elements, beside a box of this width about x = 0 whose upper side is at y = 0."""
+        parts = []
+        for texts, way in ((self.left, -1), (self.right, 1)):
+            for i, text in enumerate(texts):
+                wide, y = _width(text), 11 + i * PITCH
+                near = way * (width / 2 + STUB)
+                x = near if way > 0 else near - wide
+                middle = tidy(y + HEIGHT / 2)
+                parts.append(f'<path d="M{tidy(way * width / 2)} {middle}H{tidy(near)}" stroke="{EDGE}" fill="none"/>')
+                box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(wide)}" height="{HEIGHT}" rx="{HEIGHT / 2}"'
+                parts.append(f'<rect {box} fill="{PANEL}" stroke="{LINE}"/>')
+                at = f'x="{tidy(x + wide / 2)}" y="{tidy(y + 10.8)}" font-size="{LETTERS}" fill="{QUIET}"'
+                parts.append(f"<text {at}>{escape(text)}</text>")
+        return "".join(parts)
+
+
+def chips_of(operands: Sequence[Operand], *, sided: bool = True) -> Chips:
+    """The chips of an operation's constants and data inputs: its first argument's at the left if `sided`, others at the right."""
+    left: list[str] = []
+    right: list[str] = []
+    for operand in operands:
+        text = operand_text(operand)
+        if operand.kind != "cut" and text:
+            (left if sided and operand.argument == 0 else right).append(text)
+    return Chips(_bounded(left), _bounded(right))
+
+
+def operand_text(operand: Operand) -> str:
+    """ "3", "N = 6", "targets 32"; "" of what nothing is known of."""
+    value, text = operand.value, shortened(operand.text, LONGEST)
+    numbers = () if value is None or value.numbers is None else value.numbers
+    if len(numbers) == 1:
+        known = said(numbers[0], 4)
+        return f"{text} = {known}" if text and not _is_literal(operand.text) else known
+    if operand.kind == "constant":
+        return text
+    shape = (
+        "" if value is None else f"[{', '.join(said(x) for x in numbers)}]" if 1 < len(numbers) <= 3 else shape_text(value.shape)
+    )
+    return f"{text}\N{EN SPACE}{shape}" if text and shape else text or (f"data\N{EN SPACE}{shape}" if shape else "")
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        complex(text.replace("_", "").replace(" ", ""))
+    except ValueError:
+        return text in ("True", "False")
+    return True
+
+
+def _bounded(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(texts) if len(texts) <= MOST else (*texts[: MOST - 1], f"and {len(texts) - MOST + 1} more")
+
+
+def _width(text: str) -> float:
+    return text_width(text, LETTERS) + 2 * PADDING
+
+
+def _room(texts: Sequence[str]) -> float:
+    return max((_width(text) for text in texts), default=-STUB) + STUB

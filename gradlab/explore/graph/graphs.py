@@ -1,0 +1,252 @@
+"""`graph(out)`: the recorded operations behind a tensor, as a picture, a text, or Graphviz's language.
+
+The graph is read once, as a trace. It is drawn at one of three levels: its operations (`painting`), folded where there are more
+than anyone reads (`folding`) and laid out in layers (`layout`); or as rows in the order of the program with the graph as rails
+beside them (`rows`, `rails`): the lines of the user's own code, or the modules of a model. The text form (`listing`) stays whole.
+A `Graph` holds plain data, so it can be kept without keeping tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from gradlab.explore.drawing import MAX_BYTES, MAX_SIDE, Drawing
+from gradlab.explore.graph import listing
+from gradlab.explore.graph.folding import fold
+from gradlab.explore.graph.painting import paint
+from gradlab.explore.graph.rails import paint_rows
+from gradlab.explore.graph.rows import code_rows, module_rows
+from gradlab.explore.graph.spans import without_moves
+from gradlab.explore.libraries import library_of
+from gradlab.explore.names import caller_names
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
+from gradlab.explore.trace.reading import trace_of
+from gradlab.explore.words import count, shape_text
+
+LEVELS = ("operations", "code", "modules")
+GLANCE = 25  # nodes that are read at a glance
+LIMIT = 150  # nodes in a picture of a graph of which nothing was recorded that could fold it by name
+TALLEST = 900  # pixels
+LEAST_LIMIT = 8
+MOST_NODES = 50_000  # that are read, unless more are asked for: about a second
+MOST_CELL = 295_000  # characters of a picture in a notebook, in all formats
+LEAST_TEXT = 20_000  # of them for the text form, if need be the folded one
+SHORTEST_LINE = 8
+MOST_ALT = 2_000
+
+
+def graph(
+    out: Any,
+    names: Mapping[str, Any] | None = None,
+    *,
+    limit: int | None = None,
+    most: int = MOST_NODES,
+    level: str | None = None,
+    unfold: Sequence[str] = (),
+) -> Graph:
+    """The graph of the operations that made a tensor.
+
+    Parameters
+    ----------
+    out : Tensor or sequence of Tensor
+        What was computed, of gradlab or of PyTorch. It is read, never changed; a graph that backward has freed will do.
+    names : mapping of str to Tensor, optional
+        What to call tensors, intermediate ones too. By default the names that the caller's variables have.
+    limit : int, optional
+        The most nodes in a picture of the operations, at least 8. A larger graph is folded: by modules, functions and lines where
+        these were recorded, then repeated segments, then straight chains, then what belongs to one part of a model by its
+        parameters' names. The text form is whole. By default 25 where they were recorded, and fewer if the picture would be
+        higher than 900 pixels; else 150.
+    most : int, default 50 000
+        The most nodes that are read, a million taking about half a minute and a gigabyte. Of a larger graph there are those
+        nearest to the outputs, and picture and text say so.
+    level : str, optional
+        "operations", "code" (the rows are the user's own lines) or "modules" (the rows are the modules of a model). By default
+        the operations if there are up to 25 or `limit` is given, else the modules or the code, if they were recorded.
+    unfold : sequence of str, optional
+        Names of leaves that are to be seen by themselves, whatever is folded around them.
+
+    Returns
+    -------
+    Graph
+        Shown as a picture in a notebook.
+
+    Raises
+    ------
+    TypeError
+        If `out` is not a tensor or a sequence of tensors of one library.
+    RuntimeError
+        If a tensor does not require grad: there is no graph behind it.
+    ValueError
+        If there is no tensor at all, `limit` is too small, `level` is none, or there is no leaf of a name in `unfold`.
+    """
+    if names is None:
+        names = caller_names()
+    single = library_of(out) is not None or not isinstance(out, Sequence) or isinstance(out, str)
+    outputs = [out] if single else list(out)
+    if not outputs:
+        raise ValueError("graph(out) draws a tensor or several; out is an empty sequence")
+    if limit is not None and limit < LEAST_LIMIT:
+        raise ValueError(f"graph(limit={limit}): a picture needs room for at least {LEAST_LIMIT} nodes")
+    first = library_of(outputs[0])
+    for output in outputs:
+        library = library_of(output)
+        if library is None:
+            raise TypeError(
+                "graph(out) draws the graph of a tensor or of a sequence of tensors; got "
+                f"{type(output).__module__}.{type(output).__qualname__}"
+            )
+        if first is not None and library is not first:
+            raise TypeError(f"graph(out) draws tensors of one library; got {first.name} and {library.name}")
+        if not output.requires_grad:
+            name = next((name for name, tensor in names.items() if tensor is output), "out")
+            why = library.why_lost(output) or (
+                "Call requires_grad_() on what it is computed from before computing it, and look "
+                "for detach() and no_grad() on the way"
+            )
+            raise RuntimeError(
+                "element 0 of tensors does not require grad and does not have a grad_fn: there is no graph behind "
+                f"{name} ({library.dtype_name(output)}, {shape_text(tuple(output.shape))}). {why[:1].upper()}{why[1:]}"
+            )
+    if most < LEAST_LIMIT:
+        raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
+    return Graph(trace_of(outputs, names, most), limit=limit, level=level, unfold=unfold)
+
+
+class Graph:
+    """The operations behind one or several tensors, as plain data. Made by `graph`.
+
+    Attributes
+    ----------
+    trace : Trace
+        All that is known of them.
+    nodes : tuple of GraphNode
+        Leaves, operations and outputs, each after what it is computed from.
+    edges : tuple of GraphEdge
+        Which node hands a tensor to which, by index into `nodes`.
+    limit : int or None
+        The most nodes in the picture of the operations; None for as many as are read at a glance.
+    level : str
+        What the picture shows: "operations", "code" or "modules".
+    unfold : tuple of str
+        The leaves that are seen by themselves.
+    cut : bool
+        Whether there is more of the graph, further away from the outputs, that was not read.
+    """
+
+    def __init__(self, trace: Trace, *, limit: int | None = None, level: str | None = None, unfold: Sequence[str] = ()) -> None:
+        self.trace, self.nodes, self.edges = trace, trace.nodes, trace.edges
+        self.limit, self.unfold, self.cut = limit, tuple(unfold), trace.cut_off
+        if level is not None and level not in LEVELS:
+            raise ValueError(f"graph(level={level!r}): the levels are {', '.join(map(repr, LEVELS))}")
+        self._unfolded = {
+            i for i, node in enumerate(self.nodes) if node.kind == "leaf" and set(node.name.split(", ")) & set(unfold)
+        }
+        known = {name for i in self._unfolded for name in self.nodes[i].name.split(", ")}
+        if unknown := [name for name in unfold if name not in known]:
+            leaves = [node.name for node in self.nodes if node.kind == "leaf" and node.name]
+            raise ValueError(f"graph(unfold={list(unfold)}): no leaf is called {unknown[0]!r}; there are {listing.named(leaves)}")
+        self.level = level or self._level()
+
+    def _level(self) -> str:
+        """By what was run."""
+        if len(self.nodes) <= GLANCE or self.limit is not None or self.unfold:
+            return "operations"
+        if any(node.module for node in self.nodes):
+            return "modules"
+        return "code" if len(code_rows(self.trace)) > 2 else "operations"
+
+    @property
+    def _rest(self) -> str:
+        """What is said of nodes that were not read."""
+        return f"The graph has more: these are the {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on."
+
+    @property
+    def shown(self) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+        """The nodes and edges of the picture of the operations: all, or as folded."""
+        return self._operations[0]
+
+    def _folded(self, limit: int) -> tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]]:
+        if len(self.nodes) <= limit:
+            return self.nodes, self.edges
+        return fold(*self._numbered, limit, self.trace.calls, self._unfolded)
+
+    @cached_property
+    def _numbered(self) -> tuple[Sequence[GraphNode], Sequence[GraphEdge]]:
+        """The graph whose nodes know their numbers, without what only moves a tensor where there is a name to hide it under."""
+        numbered = [replace(node, members=(i,)) for i, node in enumerate(self.nodes)]
+        return without_moves(numbered, self.edges) if self._recorded else (numbered, self.edges)
+
+    @cached_property
+    def _recorded(self) -> bool:
+        return any(node.module or node.place for node in self.nodes)
+
+    def text(self) -> str:
+        """The whole graph as an indented text, from the outputs back to the leaves."""
+        return listing.listing(self.nodes, self.edges) + (f"\n\n{self._rest}" if self.cut else "")
+
+    def dot(self) -> str:
+        """The whole graph in Graphviz's DOT language."""
+        return listing.dot(self.nodes, self.edges) + (f"// {self._rest}\n" if self.cut else "")
+
+    def drawing(self) -> Drawing:
+        """The picture, to be put together with others."""
+        return self._drawing
+
+    @cached_property
+    def _drawing(self) -> Drawing:
+        drawing, folded, note = self._operations[1:] if self.level == "operations" else self._of_rows()
+        room = max(LEAST_TEXT, MOST_CELL - MAX_BYTES * 4 // 3 - len(drawing.html()))
+        few = self.level == "operations" and len(self.nodes) * SHORTEST_LINE < room  # rows are the text of a picture of rows
+        whole = self.text() if few else ""
+        text = whole if 0 < len(whole) <= room else listing.bounded(f"{folded}\n\n{note}".rstrip(), room)
+        return replace(drawing, text=text)
+
+    def _alt(self, folded: str, note: str) -> str:
+        start = f"Graph of {listing.heading(self.nodes)}. {note}".rstrip()
+        return listing.bounded(f"{start}\n{folded.partition(chr(10))[2]}", MOST_ALT)
+
+    @cached_property
+    def _operations(self) -> tuple[tuple[tuple[GraphNode, ...], tuple[GraphEdge, ...]], Drawing, str, str]:
+        """The nodes and edges of the picture of the operations, it, its text, and the note above it."""
+        limit = self.limit or (GLANCE if self._recorded else LIMIT)
+        leaves = self.trace.leaves if self.trace.sweep else ()
+        none = frozenset(leaf.node for leaf in leaves if leaf.gradient is None and leaf.node is not None)
+        while True:
+            nodes, edges = self._folded(limit)
+            note = ""
+            if len(nodes) < len(self.nodes):
+                size = count(len(self.nodes), "node")
+                note = f"{size}, folded to {len(nodes)}. graph(…, limit=…) shows more, .text() all."
+            if self.cut:
+                folded_to = f", folded to {len(nodes)}" if note else ""
+                note = f"The {len(self.nodes):,} nodes nearest to the output{folded_to}. graph(…, most=…) reads on."
+            folded = listing.listing(nodes, edges)
+            drawing = paint(nodes, edges, note=note, text="", alt=self._alt(folded, note), none=none)
+            fits = drawing.height <= TALLEST or len(self.nodes) <= GLANCE
+            if fits or not self._recorded or self.limit is not None or self.unfold or limit <= LEAST_LIMIT:
+                return (nodes, edges), drawing, folded, note
+            limit = max(LEAST_LIMIT, min(limit - 1, int(1.15 * len(nodes) * TALLEST / drawing.height)))  # carefully
+
+    def _of_rows(self) -> tuple[Drawing, str, str]:
+        rows = code_rows(self.trace) if self.level == "code" else module_rows(self.trace)
+        note = f"The {len(self.nodes):,} nodes nearest to the output. graph(…, most=…) reads on." if self.cut else ""
+        text = listing.table(rows)
+        return paint_rows(rows, note=note, alt=self._alt(f"\n{text}", note)), f"{listing.heading(self.nodes)}\n\n{text}", note
+
+    def svg(self) -> str:
+        """The picture as an SVG document that fits light and dark grounds."""
+        return self._drawing.svg()
+
+    def png(self, max_side: int = MAX_SIDE) -> bytes | None:
+        """The picture as a PNG with a transparent ground, at most `max_side` pixels a side; None without resvg_py."""
+        return self._drawing.png(max_side)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {listing.heading(self.nodes)}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return self._drawing.bundle()

@@ -1,0 +1,402 @@
+"""The graph of operations as a `Drawing`: leaves are blue pills, operations boxes, outputs dark pills, edges the tensors between.
+
+An operation leads with what the user wrote, its node's name small below. The tensor that it makes hangs below its box as a
+port (`ports`), where it leaves: with the user's name for it, its value and its gradient, and with its shape where the numbers
+do not tell it; without numbers where that is not the shape of one of the arguments. So every shape along a path can be told
+without a label on each line. Beside the box stand its line in the cell, its constants and its data inputs (`chips`); where
+several gradients meet, each edge says its share in their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradlab.explore.drawing import (
+    DIM,
+    EDGE,
+    GRADIENT_INK,
+    GRADIENT_PANEL,
+    INK,
+    LINE,
+    PANEL,
+    PAPER,
+    QUIET,
+    THEMED,
+    VALUE,
+    VALUE_PANEL,
+    Drawing,
+    escape,
+    text_width,
+    tidy,
+)
+from gradlab.explore.graph import cuts, ports
+from gradlab.explore.graph.chips import Chips, chips_of
+from gradlab.explore.graph.layout import Point, layered
+from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
+from gradlab.explore.labels import shortened
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
+from gradlab.explore.words import shape_text
+
+LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
+HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
+OVERLAP = 4.0  # how much of a port lies on its box
+LONGEST = 30  # characters of a name that are shown
+MARGIN = 4.0
+BOLD = 1.09  # how much wider bold letters are
+ASIDE = 5.0  # between a box or its port and what is written beside it
+
+
+NONE = Chips()
+
+
+@dataclass(frozen=True)
+class _Box:
+    """What is written on a node and how large it is."""
+
+    node: GraphNode
+    label: str
+    small: str
+    port: Port
+    width: float
+    line: str = ""  # its line number
+    chips: Chips = NONE
+    beside: tuple[str, ...] = ()  # what is said at the right of its port, line by line
+    tear: str = ""  # the words of a torn edge, which is no box at all
+
+    @property
+    def height(self) -> float:
+        if self.tear:
+            return cuts.HEIGHT
+        tall = HEIGHT + (self.port.height - OVERLAP if self.port else 0)
+        return max(tall, self.chips.height if any(self.chips.room) else 0)
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """What is to be kept free at its sides."""
+        if self.tear:
+            return 0.0, text_width(self.tear, cuts.LETTERS) + 6
+        left, right = self.chips.room
+        if self.line:
+            left = max(left, text_width(self.line, SMALL) + ASIDE)
+        if self.beside and self.node.norms:
+            right = max(right, 4) + max(text_width(text, SMALL) for text in self.beside) + ASIDE
+        elif self.beside:
+            wide = max(text_width(text, SMALL) for text in self.beside) + ASIDE
+            right = max(right, wide + self.port.width / 2 - self.width / 2)
+        return left, right
+
+
+def paint(
+    nodes: Sequence[GraphNode],
+    edges: Sequence[GraphEdge],
+    *,
+    note: str,
+    text: str,
+    alt: str,
+    none: frozenset[int] = frozenset(),
+) -> Drawing:
+    """Lay out and draw a graph.
+
+    Parameters
+    ----------
+    nodes, edges
+    note : str
+        A line above it.
+    text, alt : str
+        See `Drawing`.
+    none : set of int
+        The leaves that a sweep brought no gradient, by their numbers in the whole graph.
+    """
+    place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
+    torn = cuts.torn_edges(nodes, place.get)
+    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    links = [(edge.source, edge.target) for edge in edges]
+    faint: set[int] = set()  # links to what lies behind a cut
+    for cut in torn:
+        tear = len(boxes) + (cut.leaf is None)
+        if cut.leaf is None:
+            boxes.append(_ghost(cut))
+        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
+        before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
+        faint |= set(range(len(links), len(links) + len(before)))
+        links += before
+        if cut.leaf is None:
+            links.append((tear - 1, tear))
+        links += [(tear, target) for target in cut.targets]
+    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
+    scale = scale_of(box.port.norm for box in boxes if box.port.norm is not None)
+    notes = f"bar under a number: ‖gradient‖ on a log scale, {scale}" if scale is not None else ""
+    top, bottom = MARGIN + (18 if note else 0), MARGIN + (20 if notes else 0)
+    width = max(layout.width, text_width(note, 11), text_width(notes, cuts.LETTERS)) + 2 * MARGIN
+    body = [f"<g {THEMED}>"]
+    if note:
+        body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
+    body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
+    body.append(f'<g fill="none" stroke="{EDGE}" stroke-width="1.2">')
+    lines = _edges(links, layout.routes)
+    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(links) - len(edges))
+    for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
+        dotted = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else ""
+        body.append(f'<path d="{path}"{dotted}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
+    body.append("</g>")
+    body.append(f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">')
+    body += [_painted(box, position, scale) for box, position in zip(boxes, layout.boxes, strict=True)]
+    body += _shares(edges, layout.routes[: len(edges)])
+    body += ["</g>", "</g>"]
+    if notes:
+        at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 16)}" text-anchor="middle"'
+        body.append(f'<text {at} font-size="{cuts.LETTERS}" fill="{DIM}">{escape(notes)}</text>')
+    body.append("</g>")
+    return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
+
+
+def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, Any]:
+    """What `paint` draws without numbers, as plain data, for a view that draws and lights it itself; node positions are those of
+    `layered`."""
+    bare = [replace(node, value=None, gradient=None, operands=(), cell=None, place=None, norms=()) for node in nodes]
+    boxes = _boxes(bare, edges, frozenset())
+    links = [(edge.source, edge.target) for edge in edges]
+    layout = layered([(box.width, box.height) for box in boxes], links)
+    return {
+        "width": round(layout.width + 2 * MARGIN, 1),
+        "height": round(layout.height + 2 * MARGIN, 1),
+        "tall": HEIGHT,
+        "nodes": [
+            {
+                "kind": node.kind,
+                "label": box.label,
+                "small": box.small,
+                "name": box.port.name,
+                "shape": box.port.shape,
+                "wide": box.width,
+                "tag": round(box.port.width, 1),
+                "x": round(x + MARGIN, 1),
+                "y": round(y + MARGIN, 1),
+                "many": node.count > 1,
+                "title": hover(node),
+            }
+            for node, box, (x, y) in zip(nodes, boxes, layout.boxes, strict=True)
+        ],
+        "edges": [
+            {"path": path, "title": _title(edge, nodes), "source": edge.source, "target": edge.target}
+            for path, edge in zip(_edges(links, layout.routes, whole=True), edges, strict=True)
+        ],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------- boxes
+def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> list[_Box]:
+    shapes: list[set[object]] = [set() for _ in nodes]
+    outputs = Counter(edge.source for edge in edges if nodes[edge.target].kind == "output")
+    uses = Counter(edge.source for edge in edges)
+    for edge in edges:
+        shapes[edge.target].add(edge.shape)
+    cancelled = _cancelled(nodes, edges)
+    return [
+        _box(node, shapes[i], only_outputs=outputs[i] == uses[i], none=i in none, beside=cancelled.get(i, ()))
+        for i, node in enumerate(nodes)
+    ]
+
+
+def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool, beside: tuple[str, ...]) -> _Box:
+    small, port, chips = node.detail, Port(), NONE
+    shape = shape_text(node.shape) if node.shape is not None else ""
+    if node.kind == "leaf":
+        if node.count == 1:
+            small = shape
+            port = port_of(node.value, node.gradient, "", "")
+            if (port.values or port.gradients) and not port.norm:
+                small = "" if len(node.shape or ()) < 2 else shape  # the numbers say it
+        if none and node.count == 1:
+            beside = ("no gradient",)
+    elif node.kind == "output":
+        port = port_of(node.value, node.gradient, "", shape)
+        if port.values and len(node.shape or ()) < 2:
+            small = ""
+        elif not port.values:
+            port = replace(port, shape="")
+    else:
+        small = node.operation if node.kind == "operation" else node.detail
+        name = shortened(node.name, LONGEST)
+        if not only_outputs or name:
+            changed = node.kind == "operation" and node.shape not in shapes and not only_outputs
+            port = port_of(node.value, node.gradient, name, shape, always=changed or bool(name))
+            if node.kind == "folded" and port.norm is None and not port.gradients:
+                port = Port(name)
+        chips = chips_of(node.operands, sided=node.kind == "operation")
+        if node.norms:
+            low, high = min(node.norms), max(node.norms)
+            spread = said(low) if low == high else f"{said(low)} … {said(high)}"
+            beside = (f"{len(node.norms)} norms:", spread)
+    label, small = shortened(node.label, LONGEST), shortened(small, LONGEST + 16)
+    bold = BOLD if node.kind in ("leaf", "output") else 1.0
+    width = max(LEAST_WIDTH, text_width(label, LABEL) * bold + 2 * PADDING, text_width(small, SMALL) + 2 * PADDING, port.width)
+    at = node.cell or node.place
+    return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
+
+
+def _ghost(torn: cuts.Torn) -> _Box:
+    """What lies behind a cut: its value, and no gradient."""
+    node = torn.ghost
+    shape = shape_text(node.shape) if node.shape is not None else ""
+    port = port_of(node.value, None, shortened(node.name, LONGEST), shape, always=True)
+    label = shortened(node.label, LONGEST)
+    width = max(LEAST_WIDTH, text_width(label, LABEL) + 2 * PADDING, text_width(node.detail, SMALL) + 2 * PADDING, port.width)
+    at = torn.cut.place
+    return _Box(node, label, node.detail, port, round(width), "" if at is None else str(at.line))
+
+
+def _cancelled(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[int, tuple[str, ...]]:
+    """What is said of nodes where gradients met whose sum is 0, though they are not."""
+    parts: defaultdict[int, list[float]] = defaultdict(list)
+    for edge in edges:
+        if edge.gradient is not None and edge.gradient.norm > 0:
+            parts[edge.source].append(edge.gradient.norm)
+    return {
+        i: (f"{' and '.join(map(said, norms))} cancel" if len(norms) <= 3 else f"{len(norms)} parts cancel",)
+        for i, norms in parts.items()
+        if len(norms) > 1 and (gradient := nodes[i].gradient) is not None and gradient.all_zero
+    }
+
+
+def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
+    node, (x, y) = box.node, position
+    if box.tear:
+        return f'<g transform="translate({tidy(x)},{tidy(y)})">{cuts.tear_svg(box.tear)}</g>'
+    fill, stroke, ink, quiet, radius, dashes = PANEL, LINE, INK, QUIET, 5.0, ""
+    if node.kind == "leaf":
+        fill, stroke, radius = VALUE_PANEL, VALUE, HEIGHT / 2
+    elif node.kind == "output":
+        fill, stroke, ink, quiet, radius = INK, EDGE, PAPER, LINE, HEIGHT / 2
+    elif node.kind == "ghost":
+        ink, dashes = QUIET, ' stroke-dasharray="3 3"'
+    left, width = tidy(-box.width / 2), tidy(box.width)
+    look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"{dashes}'
+    parts = [f'<g transform="translate({tidy(x)},{tidy(y)})"><title>{escape(hover(node))}</title>', box.chips.svg(box.width)]
+    if node.count > 1:  # a second sheet behind the first
+        parts.append(f'<rect x="{tidy(-box.width / 2 + 3)}" y="3" width="{width}" {look}/>')
+    parts.append(f'<rect x="{left}" width="{width}" {look}/>')
+    weight = ' font-weight="600"' if node.kind in ("leaf", "output") else ""
+    lines = 13.5 if box.port else 15.0
+    baseline = lines if box.small else 19.0 if box.port else 21.5
+    parts.append(f'<text y="{tidy(baseline)}" font-size="{LABEL}" fill="{ink}"{weight}>{escape(box.label)}</text>')
+    if box.small:
+        parts.append(f'<text y="{tidy(lines + 11)}" fill="{quiet}">{escape(box.small)}</text>'.replace(f' fill="{QUIET}"', ""))
+    if box.port:
+        parts.append(box.port.svg(HEIGHT - OVERLAP, scale))
+    if box.line:
+        at = f'x="{tidy(-box.width / 2 - ASIDE + 1)}" y="8" text-anchor="end"'
+        parts.append(f'<text {at} fill="{DIM}">{escape(box.line)}</text>')
+    if box.beside:
+        middle = HEIGHT / 2 if node.norms else HEIGHT - OVERLAP + ports.HEIGHT / 2
+        right = box.width / 2 + max(box.chips.room[1], 4) if node.norms else box.port.width / 2
+        for i, text in enumerate(box.beside):
+            y = middle + 3.2 + 11 * (i - (len(box.beside) - 1) / 2)
+            parts.append(f'<text x="{tidy(right + ASIDE)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
+    return "".join(parts) + "</g>"
+
+
+def hover(node: GraphNode) -> str:
+    """All that is known of a node, on one line."""
+    made = f"{node.name}: " if node.name and node.kind == "operation" else ""
+    what = f"{made}{node.label}"
+    return ", ".join(
+        part
+        for part in (
+            what,
+            node.operation if node.kind == "operation" else "",
+            node.detail,
+            shape_text(node.shape) if node.shape is not None and shape_text(node.shape) not in node.detail else "",
+            where(node.place),
+        )
+        if part
+    )
+
+
+def where(place: Line | None) -> str:
+    """ "cell line 3: x.exp()"; "" of none."""
+    return "" if place is None else f"{place.where}: {place.source}" if place.source else place.where
+
+
+# ---------------------------------------------------------------------------------------------------------------- edges
+def _title(edge: GraphEdge, nodes: Sequence[GraphNode]) -> str:
+    source = nodes[edge.source]
+    title = f"{source.name or source.label} to {nodes[edge.target].label}"
+    return title if edge.shape is None else f"{title}, {shape_text(edge.shape)}"
+
+
+def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], *, whole: bool = False) -> list[str]:
+    """The paths. Of the edges that share a lane the longest draws it, the others branch off; or, if `whole`, each draws it."""
+    longest: dict[int, int] = {}
+    copies: defaultdict[tuple[int, int], int] = defaultdict(int)
+    total = Counter(links)
+    for i, (source, _) in enumerate(links):
+        if source not in longest or len(routes[i]) > len(routes[longest[source]]):
+            longest[source] = i
+    paths = []
+    for i, pair in enumerate(links):
+        bulge = 12.0 * (copies[pair] - (total[pair] - 1) / 2)  # x * x: two lines side by side
+        copies[pair] += 1
+        paths.append(_path(routes[i] if whole or longest[pair[0]] == i else routes[i][-2:], bulge))
+    return paths
+
+
+def _shares(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]]) -> list[str]:
+    """At each edge its share in the gradient of the tensor that it carries, where that is a sum of several."""
+    uses = Counter(edge.source for edge in edges)
+    total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
+    for edge in edges:
+        total[edge.source, edge.target] += math.nan if edge.share is None else edge.share
+    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
+    drawn = []
+    for edge, route in zip(edges, routes, strict=True):
+        share = total.pop((edge.source, edge.target), math.nan)
+        if uses[edge.source] < 2 or not math.isfinite(share):
+            continue
+        text = share_text(share)
+        wide = text_width(text, SMALL) + 7
+        (x, y), (to_x, to_y) = route[-2], route[-1]
+        for t in (0.5, 0.35, 0.65, 0.2, 0.8):
+            at_x, at_y = x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3)  # on the curve
+            if all(abs(at_x - a) > (wide + w) / 2 + 2 or abs(at_y - b) > 13 for a, b, w in taken):
+                break
+        else:
+            continue
+        if to_y - y < 16:
+            continue
+        at_y = min(max(at_y, y + 8), to_y - 8)
+        taken.append((at_x, at_y, wide))
+        box = f'x="{tidy(at_x - wide / 2)}" y="{tidy(at_y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
+        drawn.append(
+            f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(at_x)}" y="{tidy(at_y + 3.3)}" fill="{GRADIENT_INK}">'
+            f"{escape(text)}</text>"
+        )
+    return drawn
+
+
+def share_text(share: float) -> str:
+    """ "60 %", "−33 %", "0.4 %"."""
+    percent = 100 * share
+    digits = 0 if abs(percent) >= 1 else 1
+    text = f"{percent:.{digits}f} %".replace("-", "−")
+    return "≈ 0 %" if text in ("0.0 %", "−0.0 %") and percent else text.replace("0.0", "0")
+
+
+def _path(points: Sequence[Point], bulge: float) -> str:
+    """A line through the points, vertical in each; `bulge` bends its last part to the side."""
+    x, y = points[0]
+    said = [f"M{tidy(x)} {tidy(y)}"]
+    for number, (to_x, to_y) in enumerate(points[1:], start=1):
+        last = number == len(points) - 1
+        if number % 2 == 0 and not last:  # down its lane
+            said.append(f"V{tidy(to_y)}")
+        else:
+            aside, middle = bulge if last else 0.0, tidy((y + to_y) / 2)
+            curve = f"C{tidy(x + aside)} {middle} {tidy(to_x + aside)} {middle} {tidy(to_x)} {tidy(to_y)}"
+            said.append(curve if aside or x != to_x else f"V{tidy(to_y)}")
+        x, y = to_x, to_y
+    return "".join(said)

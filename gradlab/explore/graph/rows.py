@@ -1,0 +1,332 @@
+"""A graph as rows in the order of the program: the lines of the user's own code, or the modules of a model.
+
+A row is a fold: some nodes, what they hand on, the gradient that arrived there, and which rows it came from with their shares.
+Loops make no rows of their own: a line that ran fifty times is one row with fifty norms. All of it is plain data; `rails` draws
+it and `listing` writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gradlab.explore.graph.chips import operand_text
+from gradlab.explore.graph.contraction import Uses, uses_of
+from gradlab.explore.graph.cuts import cut_words
+from gradlab.explore.graph.folding import fold
+from gradlab.explore.graph.ports import elements
+from gradlab.explore.graph.spans import brief, rounds
+from gradlab.explore.labels import shortened
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace
+from gradlab.explore.trace.values import Value
+from gradlab.explore.words import count, shape_text
+
+MOST = 26  # rows of a picture
+MODULES = 18  # of modules, whose rows are higher
+TOPS = 3  # leaves that have a row of their own, because several rows use them
+STEPS = 2  # lines of the cell, up to which those of the functions that they call are shown instead
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A leaf that a row uses, with the norms of its gradient and of itself; None where they are not known."""
+
+    name: str
+    gradient: float | None
+    value: float | None
+    none: bool = False  # the sweep brought it no gradient
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row.
+
+    Attributes
+    ----------
+    kind : str
+        "line", "module", "operation", "leaf", "output" or "cut".
+    label : str
+        The user's code, or the name.
+    small : str
+        What is said of it besides.
+    line : str
+        Its number.
+    where : str
+        What other rows call it: "line 5", "ln_f".
+    made : str
+        The shape of what it hands on, of a scalar the value.
+    gradient : Value or None
+        What arrived there.
+    norms : tuple of float
+        Of what ran several times, or of several modules that are alike.
+    came_from : tuple of (int, float or None)
+        The rows that handed that gradient back, and their shares in it.
+    parameters : tuple of Parameter
+        The leaves that only it uses.
+    data : tuple of str
+        What it was given that needs no gradient.
+    members : tuple of int
+        The nodes.
+    """
+
+    kind: str
+    label: str
+    small: str = ""
+    line: str = ""
+    where: str = ""
+    made: str = ""
+    gradient: Value | None = None
+    norms: tuple[float, ...] = ()
+    came_from: tuple[tuple[int, float | None], ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    data: tuple[str, ...] = ()
+    members: tuple[int, ...] = ()
+
+
+@dataclass
+class _Part:
+    """What becomes a row."""
+
+    kind: str
+    label: str
+    members: list[int]
+    small: str = ""
+    line: str = ""
+    where: str = ""
+    copies: tuple[float, ...] = ()
+
+
+# ----------------------------------------------------------------------------------------------------------------- code
+def code_rows(trace: Trace) -> list[Row]:
+    """A row for each of the user's lines: of the cell, or, where it has hardly any, of the functions that it calls."""
+    nodes = trace.nodes
+    cells = _by_line(trace, [node.cell or node.place for node in nodes])
+    if len(cells) <= STEPS:
+        inner = _by_line(trace, [node.place or node.cell for node in nodes])
+        cells = inner if len(inner) > len(cells) else cells
+    parts = _merged(cells, nodes)
+    return _rows(trace, nodes, trace.edges, parts)
+
+
+def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
+    """The operations by statement: in the cell from above, elsewhere as they follow each other."""
+    found: dict[tuple[str, int, str], list[int]] = {}
+    lines: dict[tuple[str, int, str], Line] = {}
+    lost: list[int] = []
+    for i, (node, place) in enumerate(zip(trace.nodes, places, strict=True)):
+        if node.kind not in ("operation", "folded"):
+            continue
+        if place is None:
+            lost.append(i)
+            continue
+        first = _first_line(trace, place)
+        key = place.where.partition(" line ")[0], first, place.statement
+        found.setdefault(key, []).append(i)
+        lines.setdefault(key, place)
+    one_file = len({key[0] for key in found}) == 1 and len({line.function for line in lines.values()}) == 1
+    keys = sorted(found, key=(lambda key: key[1]) if one_file else (lambda key: found[key][0]))
+    uses = uses_of(trace.nodes, trace.edges)
+    parts = [_line_part(trace, uses, lines[key], key[1], found[key]) for key in keys]
+    if lost and parts:  # what the library made on its own belongs to the line before it
+        at = {i: part for part in parts for i in part.members}
+        for i in lost:
+            part = at.get(i - 1, parts[0])
+            part.members.append(i)
+            at[i] = part
+    return parts
+
+
+def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[int]) -> _Part:
+    text = line.statement or line.source or line.where
+    name = "" if line.function in ("", "<module>") or line.in_cell else line.function
+    times = Counter((trace.nodes[i].operation, trace.nodes[i].place) for i in members)
+    often = min(times.values())  # a function of a library may do one thing twice at one place
+    small = " · ".join(filter(None, (f"in {name}" if name else "", f"{often} times" if often > 1 else "")))
+    ends = rounds(trace.nodes, uses, sorted(members), often)
+    norms = [value.norm for [i] in ends if (value := trace.nodes[i].gradient) is not None]
+    copies = tuple(norms) if len(norms) == len(ends) else ()
+    return _Part("line", text, members, small, str(first), f"line {first}", copies)
+
+
+def _first_line(trace: Trace, place: Line) -> int:
+    """The number of the line that a statement begins on."""
+    if not place.in_cell or not place.statement:
+        return place.line
+    for number in range(min(place.line, len(trace.source)), 0, -1):
+        text = " ".join(trace.source[number - 1].split())
+        if text and place.statement.startswith(text.partition("#")[0].rstrip() or "\0"):
+            return number
+    return place.line
+
+
+# -------------------------------------------------------------------------------------------------------------- modules
+def module_rows(trace: Trace) -> list[Row]:
+    """A row for each module that was called, those that are alike together, and for what was computed outside of them."""
+    numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
+    nodes, edges = fold(numbered, trace.edges, MODULES, trace.calls, lines=False)
+    parts = []
+    for i, node in enumerate(nodes):
+        if node.kind not in ("leaf", "output"):
+            kind = "module" if node.kind == "folded" else "operation"
+            small = node.detail if node.kind == "folded" else node.operation
+            at = node.cell or node.place
+            label = node.label
+            if kind == "operation" and node.place is not None and node.place != node.cell and node.place.source:
+                label = brief(node.place.source)
+            parts.append(_Part(kind, label, [i], small, "" if at is None else str(at.line), label, node.norms))
+    return _rows(trace, nodes, edges, _merged(parts, nodes), folded=True)
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+def _merged(parts: list[_Part], nodes: Sequence[GraphNode]) -> list[_Part]:
+    """No more parts than there are rows: neighbours become one, those with the fewest operations first."""
+    sizes = [sum(nodes[i].count for i in part.members) for part in parts]
+    parts = list(parts)
+    spans = [(part.line, part.line) for part in parts]
+    while len(parts) > MOST:
+        at = min(range(len(parts) - 1), key=lambda i: sizes[i] + sizes[i + 1])
+        a, b = parts[at], parts[at + 1]
+        span = spans[at][0], spans[at + 1][1]
+        many = count(sizes[at] + sizes[at + 1], "operation")
+        where = f"lines {span[0]}–{span[1]}" if a.kind == "line" else f"{a.where} … {b.where}"
+        label = where if a.kind == "line" else f"{a.label.partition(' … ')[0]} … {b.label.rpartition(' … ')[2]}"
+        parts[at : at + 2] = [_Part(a.kind, label, [*a.members, *b.members], many, a.line, where)]
+        sizes[at : at + 2] = [sizes[at] + sizes[at + 1]]
+        spans[at : at + 2] = [span]
+    return parts
+
+
+def _rows(
+    trace: Trace, nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], parts: list[_Part], *, folded: bool = False
+) -> list[Row]:
+    uses = uses_of(nodes, edges)
+    place = {i: at for at, part in enumerate(parts) for i in part.members}
+    users = {i: {place[t] for t in uses[i] if t in place} for i, node in enumerate(nodes) if node.kind == "leaf"}
+    shared = [i for i, among in users.items() if len(among) > 1]
+    tops = shared if len(shared) <= TOPS else []
+    whole = [i for i, node in enumerate(nodes) if node.kind == "output"]
+    parts = [
+        *(_Part("leaf", nodes[i].label, [i], "", "", nodes[i].label) for i in tops),
+        *parts,
+        *(_Part("output", nodes[i].label, [i], "", "", nodes[i].label) for i in whole[:2]),
+    ]
+    place = {i: at for at, part in enumerate(parts) for i in part.members}
+    none = {leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None}
+    leaves: defaultdict[int, list[Parameter]] = defaultdict(list)
+    for i in users:
+        if i not in tops and uses[i]:
+            at = min((place[t] for t in uses[i] if t in place), default=None)
+            if at is not None:
+                leaves[at].append(_parameter(nodes[i], i in none))
+    if folded:
+        for at, part in enumerate(parts):
+            for i in part.members:
+                inside = [m for m in nodes[i].members if trace.nodes[m].kind == "leaf"] if nodes[i].kind == "folded" else []
+                leaves[at] += [_parameter(trace.nodes[m], m in none) for m in inside]
+    out_edges: defaultdict[int, list[GraphEdge]] = defaultdict(list)
+    for edge in edges:
+        out_edges[edge.source].append(edge)
+    rows = [_row(nodes, out_edges, place, at, part, tuple(leaves[at])) for at, part in enumerate(parts)]
+    return _with_cuts(trace, rows)
+
+
+def _parameter(node: GraphNode, none: bool) -> Parameter:
+    return Parameter(
+        node.label,
+        None if node.gradient is None else node.gradient.norm,
+        None if node.value is None else node.value.norm,
+        none,
+    )
+
+
+def _row(
+    nodes: Sequence[GraphNode],
+    out_edges: Mapping[int, Sequence[GraphEdge]],
+    place: Mapping[int, int],
+    at: int,
+    part: _Part,
+    parameters: tuple[Parameter, ...],
+) -> Row:
+    handing = [i for i in part.members if any(place.get(edge.target) != at for edge in out_edges.get(i, ()))]
+    end = max(handing, default=max(part.members))
+    node = nodes[end]
+    shares: dict[int, float | None] = {}
+    for i in handing:
+        for edge in out_edges[i]:
+            target = place.get(edge.target)
+            if target is None or target == at:
+                continue
+            known = edge.share if len(handing) == 1 else None
+            if target in shares:
+                before = shares[target]
+                shares[target] = None if known is None or before is None else before + known
+            else:
+                shares[target] = known
+    data = list(dict.fromkeys(operand_text(o) for i in part.members for o in nodes[i].operands if o.kind == "input"))
+    return Row(
+        part.kind,
+        part.label,
+        part.small,
+        part.line,
+        part.where,
+        _made(node),
+        node.gradient,
+        part.copies,
+        tuple(sorted(shares.items())),
+        parameters,
+        tuple(shortened(text, 24) for text in data if text)[:2],
+        tuple(sorted(m for i in part.members for m in (nodes[i].members or (i,)))),
+    )
+
+
+def _made(node: GraphNode) -> str:
+    numbers = elements(node.value)
+    if len(numbers) == 1 and not node.shape:
+        return numbers[0]
+    return "" if node.shape is None else shape_text(node.shape)
+
+
+def _with_cuts(trace: Trace, rows: list[Row]) -> list[Row]:
+    """The rows with one for each line of the cell where a history ends, in its place."""
+    if not all(row.line.isdigit() or row.kind in ("leaf", "output") for row in rows):
+        return rows
+    there = {row.line for row in rows if row.kind == "line"}
+    for cut in trace.cuts:
+        if cut.place is None or not there or str(cut.place.line) in there or not (cut.behind or cut.leaves):
+            continue
+        there.add(str(cut.place.line))
+        at = next(
+            (i for i, row in enumerate(rows) if row.kind == "output" or (row.line and int(row.line) > cut.place.line)), len(rows)
+        )
+        shape = "" if cut.shape is None else shape_text(cut.shape)
+        new = Row("cut", cut.place.statement, cut_words(cut).partition(",")[0], str(cut.place.line), "", shape)
+        moved = [replace(row, came_from=tuple((t + (t >= at), share) for t, share in row.came_from)) for row in rows]
+        rows = [*moved[:at], new, *moved[at:]]
+    return rows
+
+
+def total(norms: Sequence[float | None]) -> float | None:
+    """The norm of several tensors together; None if none is known."""
+    known = [norm for norm in norms if norm is not None]
+    return math.hypot(*known) if known else None
+
+
+def lanes(rows: Sequence[Row]) -> tuple[list[int], int]:
+    """The lane of each row's rail, and how many lanes there are: a tensor keeps its lane until its last use below, and who uses a
+    tensor last goes on in its lane."""
+    last = [max((t for t, _ in row.came_from if t > at), default=at) for at, row in enumerate(rows)]
+    sources: list[list[int]] = [[] for _ in rows]
+    for at, row in enumerate(rows):
+        for target, _ in row.came_from:
+            if target > at:
+                sources[target].append(at)
+    lane = [0] * len(rows)
+    busy: dict[int, int] = {}  # lane: until which row
+    for at in range(len(rows)):
+        ending = [lane[s] for s in sources[at] if last[s] == at]
+        free = [number for number in range(len(busy) + 1) if busy.get(number, -1) <= at]
+        lane[at] = min(ending) if ending else free[0]
+        busy[lane[at]] = max(at, last[at])
+    return lane, max(lane, default=0) + 1

@@ -1,0 +1,70 @@
+"""Bars on one logarithmic scale, for norms that stand below each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradlab.explore.drawing import GRADIENT
+from gradlab.explore.words import number
+
+DECADES = 6  # at most: what is smaller has no bar
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From 10**low to 10**high."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, norms: Iterable[float]) -> Scale | None:
+        """Whole decades around norms; None if none is positive and finite."""
+        known = [norm for norm in norms if 0 < norm < math.inf]
+        if not known:
+            return None
+        high = math.ceil(math.log10(max(known)) - 1e-9)
+        low = math.floor(math.log10(min(known)) - 0.3)  # so that the least has a bar
+        return cls(max(min(low, high - 1), high - DECADES), high)
+
+    def share(self, norm: float) -> float:
+        """How long a bar is, from 0 to 1."""
+        if not 0 < norm < math.inf:
+            return 0.0
+        return min(1.0, max(0.0, (math.log10(norm) - self.low) / (self.high - self.low)))
+
+    def html(self, norm: float, width: int) -> str:
+        """A bar of at most so many pixels. It is a border, which is printed where grounds are not."""
+        wide = self.share(norm) * width
+        if not wide:
+            return ""
+        return (
+            f'<span style="display:inline-block;width:{max(wide, 1):.0f}px;height:0;border-top:8px solid {GRADIENT};'
+            'vertical-align:middle"></span>'
+        )
+
+    def columns(self, norms: Iterable[float], width: int) -> str:
+        """A small upright bar for each of several norms."""
+        norms = list(norms)
+        wide = max(1, min(6, width // max(len(norms), 1) - 1))
+        return "".join(
+            f'<span style="display:inline-block;width:{wide}px;height:0;border-top:{round(1 + 15 * self.share(norm))}px solid '
+            f'{GRADIENT};margin-right:1px;vertical-align:bottom"></span>'
+            for norm in norms[: width // (wide + 1)]
+        )
+
+    def text(self, norm: float, width: int = 10) -> str:
+        """A bar of text."""
+        return "█" * round(self.share(norm) * width) if self.share(norm) else ""
+
+    def blocks(self, norms: Iterable[float]) -> str:
+        """A block of text for each norm."""
+        return "".join(BLOCKS[round(self.share(norm) * 7)] for norm in norms)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The least and the greatest number of the scale."""
+        return number(10.0**self.low), number(10.0**self.high)

@@ -1,0 +1,179 @@
+"""The cell's own lines, and beside each the largest norm of a gradient that arrived at what the line made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.explore.report.bars import Scale
+from gradlab.explore.report.table import TABULAR, tabular
+from gradlab.explore.trace.data import Cut, Line, Trace
+from gradlab.explore.words import MONO, Span, escape_html, number, say, style, to_html, to_latex
+
+MOST = 16  # lines that are shown
+BAR = 64  # pixels
+HEADING = say(
+    Span("the cell, and the largest ", "dim"), Span("‖gradient‖", "gradient"), Span(" that arrived at each line", "dim")
+)
+
+
+@dataclass(frozen=True)
+class CellLine:
+    """A line of the cell.
+
+    Attributes
+    ----------
+    number : int
+        `%%grad` is 1; 0 stands for lines that are left out.
+    text : str
+    norm : float or None
+        The largest norm of a cotangent that arrived at any node of this line; NaN if there is one. None if none is known.
+    cut : str
+        How a history ends here: "detach"; empty if none does.
+    """
+
+    number: int
+    text: str
+    norm: float | None = None
+    cut: str = ""
+
+    @property
+    def said(self) -> str:
+        """What stands beside it."""
+        return " ".join(filter(None, ("" if self.norm is None else number(self.norm), "cut" if self.cut else "")))
+
+
+def cell_lines(trace: Trace) -> tuple[CellLine, ...]:
+    """The lines of the cell; none where nothing is known beside the source, which the reader has."""
+    norms: dict[int, list[float]] = {}
+    for node in trace.nodes:
+        place = _in_cell(node.cell, node.place)
+        if place is not None and node.gradient is not None and node.kind == "operation":
+            norms.setdefault(place.line, []).append(node.gradient.norm)
+    made = dict(_assigned(trace.source))
+    for leaf in trace.leaves:
+        if leaf.name in made and (leaf.arrived or leaf.gradient) is not None:
+            arrived = leaf.arrived or leaf.gradient
+            assert arrived is not None
+            norms.setdefault(made[leaf.name], []).append(arrived.norm)
+    cuts: dict[int, str] = {}
+    for cut in _operands(trace):  # of the others, as `print(loss.item())`, nothing follows for the gradient
+        if cut.place is not None and cut.place.in_cell:
+            cuts.setdefault(cut.place.line, cut.how)
+    if not norms and not cuts:
+        return ()
+    return tuple(
+        CellLine(i, text, _largest(norms[i]) if i in norms else None, cuts.get(i, ""))
+        for i, text in enumerate(trace.source, start=1)
+    )
+
+
+def _in_cell(*places: Line | None) -> Line | None:
+    return next((place for place in places if place is not None and place.in_cell), None)
+
+
+def _operands(trace: Trace) -> Iterator[Cut]:
+    for node in trace.nodes:
+        for operand in node.operands:
+            if operand.cut is not None:
+                yield operand.cut
+
+
+def _largest(norms: list[float]) -> float:
+    return float("nan") if any(norm != norm for norm in norms) else max(norms)
+
+
+def _assigned(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """The names that exactly one statement at the cell's own level assigns to, with its line."""
+    lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source]
+    try:
+        statements = ast.parse("\n".join(lines)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    found: dict[str, list[int]] = {}
+    for statement in statements:
+        targets: list[Any] = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
+            targets = [statement.target]
+        for target in targets:
+            for node in ast.walk(target):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    found.setdefault(node.id, []).append(statement.lineno)
+    for name, at in found.items():
+        if len(at) == 1:
+            yield name, at[0]
+
+
+def shortened(lines: tuple[CellLine, ...], most: int = MOST) -> list[CellLine]:
+    """Of a long cell the lines that matter, "…" for the others: at most about `most`."""
+    if len(lines) <= most:
+        return list(lines)
+    wanted = [line for line in lines if line.said]
+    if len(wanted) > most - 2:
+        ranked = sorted(wanted, key=lambda line: (not line.cut, -(line.norm or 0.0) if line.norm == line.norm else -float("inf")))
+        wanted = sorted(ranked[: most - 2], key=lambda line: line.number)
+    kept = {1, *(line.number for line in wanted)}
+    shown: list[CellLine] = []
+    for line in lines:
+        if line.number in kept:
+            shown.append(line)
+        elif not shown or shown[-1].number:
+            shown.append(CellLine(0, "…"))
+    return shown
+
+
+def html(lines: tuple[CellLine, ...]) -> str:
+    """Rows of a table: long lines are broken, so that the numbers stay in sight."""
+    shown = shortened(lines)
+    scale = Scale.of(line.norm for line in lines if line.norm is not None)
+    cell = "padding:0 0 0 12px;border:0;background:none;vertical-align:top;line-height:1.55"
+    rows = []
+    for line in shown:
+        said = []
+        if line.norm is not None:
+            exact, short = escape_html(repr(line.norm)), escape_html(number(line.norm))
+            said.append(f'<span title="{exact}" style="{style("gradient")}">{short}</span>')
+        if line.cut:
+            said.append(f'<span title="{escape_html(line.cut)}" style="opacity:.72">cut</span>')
+        bar = scale.html(line.norm, BAR) if scale is not None and line.norm is not None else ""
+        rows.append(
+            f'<tr style="background:none"><td style="{cell};text-align:right;font-size:11px;opacity:.72;{TABULAR}">'
+            f"{line.number or ''}</td>"
+            f'<td style="{cell};text-align:left;width:99%;{MONO};font-size:12.5px;white-space:pre-wrap;overflow-wrap:anywhere">'
+            f"{escape_html(line.text)}</td>"
+            f'<td style="{cell};text-align:right;white-space:nowrap;{TABULAR}">{" ".join(said)}</td>'
+            f'<td style="{cell};padding-right:12px;text-align:left"><div style="width:{BAR}px">{bar}</div></td></tr>'
+        )
+    look = (
+        "border-collapse:collapse;table-layout:auto;width:100%;margin:2px 0 0 0;font-size:13px;line-height:1.55;border:0;"
+        "color:inherit"
+    )
+    return (
+        f'<div style="padding:8px 0"><div style="padding:0 12px;font-size:12px">{to_html(HEADING)}</div>'
+        f'<table style="{look}"><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def text(lines: tuple[CellLine, ...]) -> str:
+    """The same for a terminal."""
+    shown = shortened(lines)
+    scale = Scale.of(line.norm for line in lines if line.norm is not None)
+    wide = min(72, max(len(line.text) for line in shown))
+    out = ["The cell, and the largest ‖gradient‖ that arrived at each line:"]
+    for line in shown:
+        bar = scale.text(line.norm, 8) if scale is not None and line.norm is not None else ""
+        out.append(f"  {line.number or '':>3}  {line.text.ljust(wide)}  {line.said:>10}  {bar}".rstrip())
+    return "\n".join(out)
+
+
+def latex(lines: tuple[CellLine, ...]) -> str:
+    """The same for LaTeX: the code in a column that breaks its lines."""
+    out = []
+    for line in shortened(lines):
+        bare = line.text.lstrip(" ")
+        source = "~" * (len(line.text) - len(bare))
+        code = (rf"\texttt{{{source}}}" if source else "") + to_latex(say(Span(bare, "code"))) if bare else ""
+        out.append(rf"{line.number or ''} & {{\raggedright {code}\par}} & {to_latex(say(line.said))} \\")
+    return rf"\noindent {to_latex(HEADING)}:\par" + "\n" + tabular(r"rp{0.72\linewidth}r", "", out)

@@ -1,0 +1,125 @@
+"""The parts of a report that are outputs of their own, beside its table: pictures, code, and the sentence that stands alone."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.explore.drawing import GRADIENT, Drawing, clean
+from gradlab.explore.report.table import CARD
+from gradlab.explore.words import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing as an output of its own. Its bitmap takes at most `room` bytes: the whole if that is possible, else `instead`."""
+
+    drawing: Drawing
+    room: int
+    instead: Drawing | None = None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.drawing.html(), "text/plain": self.drawing.text} | bitmap(self.room, self.drawing, self.instead)
+
+
+@dataclass(frozen=True)
+class Card:
+    """Words and pictures on one card: what a notebook shows of a report first."""
+
+    html: str
+    latex: str
+    text: str
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html, "text/latex": self.latex, "text/plain": self.text}
+
+
+@dataclass(frozen=True)
+class Below:
+    """What stands folded below the card: the equivalent code and the graph as a text.
+
+    Its bitmap is the picture, for exports that drop HTML: there the card has the words alone.
+    """
+
+    code: str
+    drawing: Drawing | None
+    room: int
+    instead: Drawing | None = None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        graph = self.drawing.text if self.drawing is not None else ""
+        html = (code_html(self.code) if self.code else "") + (fold_html("Graph as text", graph) if graph else "")
+        text = "\n\n".join(filter(None, [graph, code_text(self.code) if self.code else ""]))
+        return {"text/html": html, "text/plain": text} | bitmap(self.room, self.drawing, self.instead)
+
+
+def bitmap(room: int, *drawings: Drawing | None) -> dict[str, str]:
+    """{"image/png": base64} of the first drawing that fits into `room` bytes, or nothing."""
+    for drawing in filter(None, drawings):
+        data = drawing.png(max_bytes=room) if room > 0 else None
+        if data is not None:
+            return {"image/png": base64.b64encode(data).decode()}
+    return {}
+
+
+CODE = "Equivalent code"
+
+
+def fold_html(title: str, text: str, *, opened: bool = False) -> str:
+    """A quiet title that opens to a text in typewriter."""
+    return (
+        f'<details{" open" if opened else ""} {NO_MATH} style="max-width:1180px;margin:2px 0;font-size:12px;'
+        'font-family:var(--jp-ui-font-family,system-ui,sans-serif);color:var(--jp-content-font-color1,inherit)">'
+        f'<summary style="cursor:pointer;padding:1px 14px"><span style="opacity:.72">{escape_html(title)}</span></summary>'
+        f'<pre style="{MONO};font-size:12.5px;line-height:1.5;background:rgba(128,128,128,.1);color:inherit;border:none;'
+        'border-radius:6px;padding:7px 14px;margin:3px 0 6px 0;overflow-x:auto;white-space:pre">'
+        f"{escape_html(text)}</pre></details>"
+    )
+
+
+def code_html(text: str, *, opened: bool = False) -> str:
+    """The equivalent code, folded where the cell stands above it."""
+    return fold_html(CODE, text, opened=opened)
+
+
+def code_latex(text: str) -> str:
+    """The same in typewriter."""
+    lines = []
+    for line in text.splitlines():
+        bare = line.lstrip(" ")
+        lines.append(rf"\texttt{{{'~' * (len(line) - len(bare))}{breakable(bare)}}}")
+    return f"\\noindent {CODE}:\\par\\noindent\n" + "\\\\\n".join(lines) + "\\par"
+
+
+def code_text(text: str) -> str:
+    """The same for a terminal."""
+    return f"{CODE}:\n{indented(clean(text))}"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence as an output: that there was nothing to differentiate, and why."""
+
+    sentence: Sentence
+
+    def followed_by(self, sentences: Sequence[object]) -> Remark:
+        """The same with further sentences, of which ` marks the code."""
+        return Remark(say(self.sentence, *(say(" ", marked(str(one))) for one in sentences)))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        html = (
+            f'<div {NO_MATH} style="{CARD};padding:7px 14px;border-left:3px solid {GRADIENT};border-radius:4px">'
+            f"{to_html(self.sentence)}</div>"
+        )
+        return {
+            "text/html": html,
+            "text/latex": rf"\noindent {to_latex(self.sentence)}\par",
+            "text/plain": to_text(self.sentence),
+        }
+
+
+def indented(text: str) -> str:
+    """Each line set off by two blanks."""
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,157 @@
+"""The rows of a report: what is said about each tensor, made of a trace's leaves or of tensors that no sweep reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gradlab.explore.libraries import library_of
+from gradlab.explore.report.table import Note, Row
+from gradlab.explore.sources import Source
+from gradlab.explore.statistics import Statistics
+from gradlab.explore.trace.data import Leaf
+from gradlab.explore.trace.lines import Lines
+from gradlab.explore.trace.values import Value
+from gradlab.explore.words import code, number, say
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a row is made of."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    value: Value | None
+    gradient: Value | None
+    before: Value | None = None
+    arrived: Value | None = None
+    is_leaf: bool = True
+
+
+def rows_of(
+    leaves: Sequence[Leaf], sources: Sequence[Source], extra: Mapping[str, Sequence[Note]], *, jacobian_only: bool = False
+) -> list[Row]:
+    """The rows, in the order of the sources.
+
+    Values and gradients are the trace's, of the moment of its sweep. A source that is no leaf of the trace (one that is not used,
+    takes no gradient, or was computed on the way) is read as it is now, and so is a gradient that a source holds itself. Where
+    there are no sources there is a row for each leaf.
+    """
+    named = {leaf.name: leaf for leaf in leaves if leaf.name}
+    unnamed = [leaf for leaf in leaves if not leaf.name]
+    by_key = {leaf.key: leaf for leaf in unnamed}
+    rows: list[Row] = []
+    seen = {source.name: named.get(source.name) or by_key.get(id(source.tensor)) for source in sources}
+    known = _read([source for source in sources if seen[source.name] is None], [s for s in sources if s.gradient is not None])
+    for source in sources:
+        leaf = seen[source.name]
+        found = known.get((source.name, "gradient"))
+        if leaf is not None:
+            facts = _known(leaf) if leaf.name else replace(_known(leaf), name=source.name)
+            if found is not None:  # by a sweep of our own, which added to nothing
+                facts = replace(facts, gradient=found, before=None)
+        else:
+            facts = _now(source, known[source.name, "value"], found)
+        rows.append(row_of(facts, _why(source, facts, jacobian_only), (*extra.get(source.name, ()), *_made_at(source))))
+    for at, leaf in enumerate([] if sources else [*named.values(), *unnamed], start=1):
+        facts = _known(leaf)
+        facts = facts if leaf.name else replace(facts, name=f"(unnamed {at})")
+        why = "" if facts.gradient is not None or jacobian_only else "the gradient is None: the sweep did not reach it"
+        rows.append(row_of(facts, why, extra.get(facts.name, ())))
+    return rows
+
+
+def row_of(facts: Facts, why: str, extra: Sequence[Note]) -> Row:
+    """The row of a tensor. `why` says why it has no gradient, if it has none."""
+    notes = list(extra)
+    value = described(facts.value)
+    found = described(facts.gradient)
+    if value is not None and (value.nans or value.infs):
+        notes.append(Note(say("the value has ", _odd(value)), serious=True))
+    if why:
+        notes.append(Note(say(why), serious=True))
+    if found is not None:
+        if found.nans or found.infs:
+            notes.append(Note(say("the gradient has ", _odd(found)), serious=True))
+        if found.all_zero:
+            notes.append(
+                Note(
+                    say("the gradient is exactly 0" if found.size == 1 else "every element of the gradient is exactly 0"),
+                    serious=True,
+                )
+            )
+    if facts.before is not None and facts.arrived is not None and not extra:
+        before, arrived = number(facts.before.norm), number(facts.arrived.norm)
+        notes.append(Note(say(f"added to what was there: ‖gradient‖ was {before}, this backward brought {arrived}")))
+    return Row(
+        facts.name,
+        facts.shape,
+        facts.dtype,
+        facts.device,
+        value,
+        found,
+        tuple(notes),
+        facts.is_leaf,
+        None if facts.value is None else facts.value.numbers,
+        None if facts.gradient is None else facts.gradient.numbers,
+    )
+
+
+def described(value: Value | None) -> Statistics | None:
+    """The statistics of what is remembered of an array, with the norm of all its elements: NaN if one is."""
+    return None if value is None else replace(value.statistics, norm=value.norm)
+
+
+def _known(leaf: Leaf) -> Facts:
+    return Facts(leaf.name, leaf.shape, leaf.dtype, leaf.device, leaf.value, leaf.gradient, leaf.before, leaf.arrived)
+
+
+def _read(values: Sequence[Source], gradients: Sequence[Source]) -> dict[tuple[str, str], Value]:
+    """What some sources hold, and the gradients of others: reduced where they lie, and read in one transfer."""
+    if not values and not gradients:
+        return {}
+    keys = [(source.name, "value") for source in values] + [(source.name, "gradient") for source in gradients]
+    tensors = [source.tensor for source in values] + [source.gradient for source in gradients]
+    library = library_of(tensors[0])
+    assert library is not None
+    return dict(zip(keys, library.values(tensors, histograms=True), strict=True))
+
+
+def _now(source: Source, value: Value, gradient: Value | None) -> Facts:
+    """A source as it is now."""
+    library, tensor = library_of(source.tensor), source.tensor
+    assert library is not None
+    device = str(tensor.device)
+    return Facts(source.name, tuple(tensor.shape), library.dtype_name(tensor), device, value, gradient, is_leaf=source.is_leaf)
+
+
+def _why(source: Source, facts: Facts, jacobian_only: bool) -> str:
+    """Why there is no gradient; empty if there is one."""
+    if facts.gradient is not None:
+        return ""
+    if not source.wanted:
+        floating = facts.dtype.startswith(("float", "bfloat", "complex"))
+        why = "requires_grad is False" if floating else f"{facts.dtype} has none, only floating point has"
+        return f"no gradient: {why}"
+    if not source.used:
+        return "not used: the graph does not lead here, so the gradient is None"
+    return "" if jacobian_only else "the gradient is None: the sweep did not reach it"
+
+
+def _odd(found: Statistics) -> str:
+    return " and ".join(
+        f"{n:,} {what}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+        for n, what in ((found.nans, "NaN"), (found.infs, "infinite"))
+        if n
+    )
+
+
+def _made_at(source: Source) -> tuple[Note, ...]:
+    """Where a tensor that is no leaf was made; nothing of a leaf."""
+    library = library_of(source.tensor)
+    if source.is_leaf or library is None:
+        return ()
+    place = Lines().line(library.site(library.node(source.tensor)))
+    return (Note(say(f"made at {place.where}: ", code(place.statement))),) if place is not None else ()

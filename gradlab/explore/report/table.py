@@ -1,0 +1,402 @@
+"""The table of a report, as HTML, LaTeX and plain text: name, gradient, value, shape, and below a row its remarks.
+
+A table is plain data: sentences, numbers and statistics in rows. The gradient is the second column, so that no width and no
+export cuts it off; what does not fit scrolls inside the table. The small histograms are `<img>`s with an SVG inside, in one
+mid-tone that stands out on white and on black: a notebook that is not trusted removes inline SVG, but keeps images.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.explore.drawing import GRADIENT, VALUE, escape
+from gradlab.explore.statistics import BINS, Statistics
+from gradlab.explore.words import (
+    MONO,
+    NO_MATH,
+    Sentence,
+    Span,
+    escape_html,
+    number,
+    say,
+    scalar,
+    shape_text,
+    style,
+    to_html,
+    to_latex,
+    to_text,
+)
+
+RULE = "1px solid rgba(128,128,128,.32)"
+FONT = (
+    "font-family:var(--jp-ui-font-family,system-ui,'Helvetica Neue',Arial,sans-serif);font-size:13px;line-height:1.5;"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+CARD = f"border:{RULE};border-radius:8px;overflow:hidden;max-width:1180px;margin:2px 0 6px 0;{FONT}"
+HEAD = "padding:9px 14px;background:rgba(128,128,128,.075)"
+TABULAR = "font-variant-numeric:tabular-nums"
+BLOCKS = " ▁▂▃▄▅▆▇█"
+SHOWN = 12  # elements up to which the numbers stand in the table
+PRINTED = 18  # rows of a printed table that stay on one page
+LINE = 34  # characters of numbers on a line of the table
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark about a tensor that is certain. `serious`: something a user looks for when a gradient is wrong."""
+
+    text: Sentence
+    serious: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the report says about one tensor.
+
+    Attributes
+    ----------
+    name : str
+    shape, dtype, device
+    value, gradient : Statistics or None
+        None where there is nothing to describe. Their norm is of all elements: NaN if one is NaN.
+    notes : tuple of Note
+    is_leaf : bool
+    value_numbers, gradient_numbers : tuple or None
+        The elements in row-major order where there are few.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    value: Statistics | None
+    gradient: Statistics | None
+    notes: tuple[Note, ...] = ()
+    is_leaf: bool = True
+    value_numbers: tuple[Any, ...] | None = None
+    gradient_numbers: tuple[Any, ...] | None = None
+
+    @property
+    def serious(self) -> bool:
+        """Whether a remark is a warning."""
+        return any(note.serious for note in self.notes)
+
+
+# --------------------------------------------------------------------------------------------------------------- cells
+@dataclass(frozen=True)
+class Figure:
+    """A tensor in a cell of a table: its numbers where they are few, else how they are distributed, and their norm."""
+
+    statistics: Statistics
+    kind: str  # "value" or "gradient"
+    label: str
+    numbers: tuple[Any, ...] | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether the numbers themselves are shown."""
+        return self.numbers is not None and len(self.numbers) <= SHOWN
+
+    def lines(self) -> list[str]:
+        """The numbers as they are written, aligned: a row of a matrix on a line, a long vector on several."""
+        assert self.numbers is not None
+        shape = self.statistics.shape
+        texts = [scalar(x) for x in self.numbers]
+        if not shape:
+            return texts
+        if not texts:
+            return ["[]"]
+        if len(shape) == 1:
+            wide = max(map(len, texts))
+            at_once = max(1, LINE // (wide + 2))
+            rows = -(-len(texts) // at_once)
+            at_once = -(-len(texts) // rows)
+            if rows > 1:
+                texts = [text.rjust(wide, "\N{FIGURE SPACE}") for text in texts]
+            pieces = [", ".join(texts[i : i + at_once]) for i in range(0, len(texts), at_once)]
+            return [
+                ("[" if i == 0 else "\N{FIGURE SPACE}") + piece + ("," if i < len(pieces) - 1 else "]")
+                for i, piece in enumerate(pieces)
+            ]
+        wide = max(map(len, texts))
+        texts = [text.rjust(wide, "\N{FIGURE SPACE}") for text in texts]
+        last, lines = shape[-1], []
+        for start in range(0, len(texts), last):
+            closed = sum((start + last) % step == 0 for step in _steps(shape))
+            opened = sum(start % step == 0 for step in _steps(shape))
+            inside = ", ".join(texts[start : start + last])
+            brackets = "\N{FIGURE SPACE}" * (len(shape) - 1 - opened) + "[" * (opened + 1)
+            lines.append(f"{brackets}{inside}{']' * (closed + 1)}" + ("," if start + last < len(texts) else ""))
+        return lines
+
+    def text(self) -> str:
+        """One line of text."""
+        s = self.statistics
+        if self.few:
+            return " ".join(" ".join(line.replace("\N{FIGURE SPACE}", "") for line in self.lines()).split())
+        if not s.size:
+            return "no elements"
+        if not s.finite:
+            return f"all {'NaN' if s.nans == s.size else '∞' if s.infs == s.size else 'NaN or ∞'}  ‖{number(s.norm)}‖"
+        return f"{self.bars()}  {number(s.minimum, 3)} … {number(s.maximum, 3)}  ‖{number(s.norm)}‖"
+
+    def bars(self) -> str:
+        """The histogram as a text."""
+        top = max(self.statistics.bins, default=0)
+        return "".join(BLOCKS[-(-8 * n // top)] for n in self.statistics.bins) if top else ""
+
+    def describe(self) -> str:
+        """The exact numbers, for the hover and for screen readers."""
+        s = self.statistics
+        if not s.size:
+            return f"{self.label}: no elements"
+        odd = "".join(f", {n} {what}" for n, what in ((s.nans, "NaN"), (s.infs, "infinite")) if n)
+        if not s.finite:
+            return f"{self.label}: {s.size} elements{odd}"
+        if s.size == 1:
+            return f"{self.label}: {s.mean!r}"
+        return f"{self.label}: {s.size} elements from {s.minimum!r} to {s.maximum!r}, mean {s.mean!r}, norm {s.norm!r}{odd}"
+
+    def html(self) -> str:
+        """The numbers; or an image of bars, with the least, the greatest and the norm beside it."""
+        s, hover, look = self.statistics, escape_html(self.describe()), style(self.kind)
+        if self.few:
+            lines = "<br>".join(escape_html(line) for line in self.lines())
+            return f'<span title="{hover}" style="{look};{MONO};{TABULAR};white-space:nowrap">{lines}</span>'
+        if not s.finite:
+            return f'<span title="{hover}" style="{look};{TABULAR}">{escape_html(self.text())}</span>'
+        ends = escape_html(f"{number(s.minimum, 3)} … {number(s.maximum, 3)}")
+        words = (
+            f'<span style="display:inline-block;vertical-align:middle;line-height:1.3;{TABULAR}">'
+            f'<span style="{look}">‖{escape_html(number(s.norm))}‖</span><br>'
+            f'<span style="font-size:11px;{style("dim")}">{ends}</span></span>'
+        )
+        return f'<span title="{hover}" style="white-space:nowrap">{self.image()}{words}</span>'
+
+    def image(self) -> str:
+        """The histogram."""
+        s, hover = self.statistics, escape_html(self.describe())
+        bar, top, wide = 5, max(s.bins, default=1) or 1, BINS * 5 - 1
+        bars = "".join(
+            f"M{i * bar} {21 - max(1, round(20 * n / top))}h4V21h-4" if n else f"M{i * bar} 20.5h4v.5h-4"
+            for i, n in enumerate(s.bins)
+        )
+        svg = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="22">'
+            f'<path fill="{escape(VALUE if self.kind == "value" else GRADIENT)}" d="{bars}"/></svg>'
+        )
+        return (
+            f'<img alt="{hover}" width="{wide}" height="22" style="margin:0 8px 0 0;max-width:none;display:inline;vertical-align:'
+            f'middle" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+        )
+
+    def latex(self) -> str:
+        """The numbers; or the norm, the least and the greatest."""
+        s = self.statistics
+        if self.few or not s.finite:
+            return to_latex(say(self.text()))
+        return to_latex(say(f"‖{number(s.norm)}‖, {number(s.minimum, 3)} … {number(s.maximum, 3)}"))
+
+
+def _steps(shape: tuple[int, ...]) -> list[int]:
+    """How many elements each axis but the last has below it."""
+    steps, size = [], 1
+    for length in reversed(shape):
+        size *= length
+        steps.append(size)
+    return steps[1:]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, its side, and its share of the width of a printed page."""
+
+    heading: Sentence
+    share: float
+    right: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------------- table
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, with remarks below. Shown by a notebook as `text/html`, `text/latex` and `text/plain`.
+
+    `str(table)` is the plain text; `.html()`, `.latex()` and `.text()` give each form.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]  # of Sentence | Figure
+    head: tuple[Sentence, ...] = ()
+    foot: Sentence = ()
+    remarks: tuple[Sentence, ...] = ()  # below each row; () for none
+
+    def html(self) -> str:
+        """A card: the sentences above, the table below."""
+        return f'<div {NO_MATH} style="{CARD}">{head_html(self.head)}{self.body()}</div>'
+
+    def body(self) -> str:
+        """The table alone, which scrolls inside itself."""
+        if not self.rows:
+            return ""
+        sides = [
+            f"padding:5px 12px;text-align:{'right' if column.right else 'left'};font-weight:400;background:none;"
+            f"{'overflow-wrap:anywhere;min-width:64px' if i == 0 else 'white-space:nowrap'}"
+            for i, column in enumerate(self.columns)
+        ]
+        look = "border-collapse:collapse;width:100%;margin:0;table-layout:auto;font-size:13px;border:0;color:inherit"
+        out = [f'<div style="overflow-x:auto"><table style="{look}"><thead><tr style="font-size:12px">']
+        out += [
+            f'<th scope="col" style="{side}">{to_html(column.heading)}</th>'
+            for column, side in zip(self.columns, sides, strict=True)
+        ]
+        out.append("</tr></thead><tbody>")
+        for row, remark in zip(self.rows, self._remarks(), strict=True):
+            first, *others = (f'style="{side}">{_html_cell(cell)}' for cell, side in zip(row, sides, strict=True))
+            out.append(f'<tr style="background:none;border-top:{RULE}"><th scope="row" {first}</th>')
+            out += [f"<td {cell}</td>" for cell in others]
+            out.append("</tr>")
+            if remark:
+                out.append(
+                    f'<tr style="background:none"><td colspan="{len(self.columns)}" style="padding:0 12px 5px 12px;'
+                    f'text-align:left;white-space:normal;line-height:1.35;background:none">{to_html(remark)}</td></tr>'
+                )
+        out.append("</tbody></table></div>")
+        if self.foot:
+            out.append(f'<div style="padding:5px 12px 7px 12px;border-top:{RULE};{style("dim")}">{to_html(self.foot)}</div>')
+        return "".join(out)
+
+    def _remarks(self) -> tuple[Sentence, ...]:
+        return self.remarks or ((),) * len(self.rows)
+
+    def latex(self) -> str:
+        """The same for LaTeX, with columns that break their lines and norms for histograms."""
+        parts = [rf"\noindent {to_latex(sentence)}\par" for sentence in self.head]
+        if self.rows:
+            spec = "".join(rf"p{{{column.share:.2f}\linewidth}}" for column in self.columns)
+            heading = " & ".join(to_latex(column.heading) for column in self.columns)
+            lines = []
+            for row, remark in zip(self.rows, self._remarks(), strict=True):
+                lines.append(" & ".join(rf"{{\raggedright {_latex_cell(cell)}\par}}" for cell in row) + r" \\")
+                if remark:
+                    lines[-1] += "\n" + rf"\multicolumn{{{len(self.columns)}}}{{p{{0.9\linewidth}}}}{{{to_latex(remark)}}} \\"
+            parts.append(tabular(spec, heading, lines))
+        if self.foot:
+            parts.append(rf"\noindent {to_latex(self.foot)}\par")
+        return "\n".join(parts)
+
+    def text(self) -> str:
+        """The same for a terminal."""
+        parts = [to_text(sentence) for sentence in self.head]
+        if self.rows:
+            grid = [
+                [to_text(column.heading) for column in self.columns],
+                *[[_text_cell(cell) for cell in row] for row in self.rows],
+            ]
+            widths = [max(len(line[i]) for line in grid) for i in range(len(self.columns))]
+            for line, remark in zip(grid, ((), *self._remarks()), strict=True):
+                cells = [
+                    cell.rjust(width) if column.right else cell.ljust(width)
+                    for cell, width, column in zip(line, widths, self.columns, strict=True)
+                ]
+                parts.append(("  " + "  ".join(cells)).rstrip())
+                if remark:
+                    parts.append(f"    {to_text(remark)}")
+        if self.foot:
+            parts.append(to_text(self.foot))
+        return "\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.html(), "text/latex": self.latex(), "text/plain": self.text()}
+
+
+def tabular(spec: str, heading: str, lines: Sequence[str]) -> str:
+    """A table for LaTeX, in pieces of at most `PRINTED` rows, between which a page may end."""
+    pieces = [lines[i : i + PRINTED] for i in range(0, len(lines), PRINTED)]
+    first = [rf"{heading} \\ \hline"] if heading else []
+    tables = [
+        "\\noindent\\begin{tabular}{" + spec + "}\n" + "\n".join([*(first if i == 0 else []), *piece]) + "\n\\end{tabular}\\par"
+        for i, piece in enumerate(pieces)
+    ]
+    return "{\\footnotesize\\setlength{\\tabcolsep}{2pt}" + "\n".join(tables) + "}"
+
+
+def head_html(head: Sequence[Sentence]) -> str:
+    """The sentences on top of a card."""
+    lines = "".join(f"<div>{to_html(sentence)}</div>" for sentence in head if sentence)
+    return f'<div style="{HEAD}">{lines}</div>' if lines else ""
+
+
+def _html_cell(cell: Any) -> str:
+    return cell.html() if isinstance(cell, Figure) else to_html(cell)
+
+
+def _latex_cell(cell: Any) -> str:
+    return cell.latex() if isinstance(cell, Figure) else to_latex(cell)
+
+
+def _text_cell(cell: Any) -> str:
+    return cell.text() if isinstance(cell, Figure) else to_text(cell)
+
+
+def remark_of(row: Row) -> Sentence:
+    """All remarks on a row, what is serious first."""
+    notes: list[Span] = []
+    for note in sorted(row.notes, key=lambda note: not note.serious):
+        notes += ([Span("; ", "dim")] if notes else []) + list(
+            note.text if note.serious else (Span(s.text, f"{s.kind} dim".removeprefix("plain ")) for s in note.text)
+        )
+    return tuple(notes)
+
+
+def figure(row: Row, kind: str) -> Figure | Sentence:
+    """A row's value or gradient in a cell. No gradient is ink, not orange: it is not a small gradient."""
+    statistics = row.value if kind == "value" else row.gradient
+    if statistics is None:
+        return say("None" if kind == "gradient" else "–")
+    label = row.name if kind == "value" else f"{row.name}.grad" if row.is_leaf else f"gradient of {row.name}"
+    return Figure(statistics, kind, label, row.value_numbers if kind == "value" else row.gradient_numbers)
+
+
+def leaf_table(
+    rows: Sequence[Row], head: Sequence[Sentence] = (), *, limit: int | None = 25, what: str = "leaf", with_gradient: bool = True
+) -> Table:
+    """The table of a report. Beyond `limit` rows those with warnings come first, and the foot says what is left out."""
+    chosen = list(rows)
+    foot: Sentence = ()
+    if limit is not None and len(chosen) > limit:
+        chosen.sort(key=lambda row: not row.serious)  # stable
+        hidden = chosen[limit:]
+        chosen = chosen[:limit]
+        loud = sum(row.serious for row in hidden)
+        foot = say(
+            f"{len(hidden)} more ",
+            "tensor" if len(hidden) == 1 else "tensors",
+            f", {loud} of them with a warning" if loud else ", without warnings" if any(r.serious for r in rows) else "",
+            ". All of them: ",
+            Span("report.table(limit=None)", "code"),
+        )
+    several = [what for what in ("dtype", "device") if len({getattr(row, what) for row in rows}) > 1]
+    columns = (
+        Column(say(Span(what, "dim")), 0.18),
+        *((Column(say(Span("gradient", "gradient")), 0.3),) if with_gradient else ()),
+        Column(say(Span("value", "value")), 0.24),
+        Column(say(Span("shape", "dim")), 0.1),
+        *(Column(say(Span(name, "dim")), 0.08) for name in several),
+    )
+    cells = [
+        (
+            say(Span(row.name, "code")),
+            *((figure(row, "gradient"),) if with_gradient else ()),
+            figure(row, "value"),
+            say(Span(shape_text(row.shape), "dim")),
+            *(say(Span(getattr(row, name), "dim")) for name in several),
+        )
+        for row in chosen
+    ]
+    return Table(columns, tuple(cells), tuple(head), foot, tuple(remark_of(row) for row in chosen))

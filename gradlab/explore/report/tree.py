@@ -1,0 +1,211 @@
+"""A model's parameters as a tree of its modules, in the order in which they were called.
+
+The tree is made of the rows' names ("model.layers[0].attn.weight") and of a trace's calls of modules, which give the order and
+the classes. Blocks that are alike, in what they hold and in its shapes, stand together as one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gradlab.explore.report.table import Row
+from gradlab.explore.trace.data import ModuleCall
+from gradlab.explore.words import Sentence, code, listed, say
+
+ALIKE = 3  # blocks that are alike stand together from so many on
+
+
+@dataclass
+class Part:
+    """A module, or a parameter.
+
+    Attributes
+    ----------
+    name : str
+        The step from the part above: "attn", "0", "weight".
+    kind : str
+        The module's class; "" where it is not known, and of a parameter.
+    row : Row or None
+        Of a parameter.
+    parts : list of Part
+        What it holds, in call order, the module's own parameters first.
+    alike : bool
+        Whether the parts are blocks that are alike: then this one stands for them together, and is no module itself.
+    """
+
+    name: str
+    kind: str = ""
+    row: Row | None = None
+    parts: list[Part] = field(default_factory=list)
+    alike: bool = False
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows of all parameters below."""
+        return [self.row] if self.row is not None else [row for part in self.parts for row in part.rows]
+
+    @property
+    def norm(self) -> float | None:
+        """The norm of the gradients of all parameters below; NaN if one has NaN, None if none has a gradient."""
+        norms = [row.gradient.norm for row in self.rows if row.gradient is not None]
+        return _together(norms) if norms else None
+
+    @property
+    def weights(self) -> float:
+        """The norm of all parameters below."""
+        return _together([row.value.norm for row in self.rows if row.value is not None])
+
+    @property
+    def ratio(self) -> float | None:
+        """‖gradient‖ / ‖weights‖, both of those parameters that have a gradient."""
+        own = [row for row in self.rows if row.gradient is not None and row.value is not None]
+        if not own:
+            return None
+        weights = _together([row.value.norm for row in own if row.value is not None])
+        norm = self.norm
+        return None if norm is None or weights == 0 else norm / weights
+
+    @property
+    def count(self) -> int:
+        """The number of elements of all parameters below."""
+        return sum(math.prod(row.shape) for row in self.rows)
+
+    @property
+    def without(self) -> list[Row]:
+        """The parameters without a gradient."""
+        return [row for row in self.rows if row.gradient is None]
+
+    @property
+    def marks(self) -> list[str]:
+        """What a reader looks for when a gradient is wrong, counted: "2 of 16 gradients are None"."""
+        rows, found = self.rows, []
+        odd = sum(row.gradient is not None and bool(row.gradient.nans or row.gradient.infs) for row in rows)
+        zero = sum(row.gradient is not None and row.gradient.all_zero for row in rows)
+        for n, what in ((odd, "have NaN or ∞"), (zero, "are exactly 0"), (len(self.without), "are None")):
+            if n and self.row is None and not (what == "are None" and n == len(rows)):
+                found.append(f"{n} of {len(rows)} gradients {what}")
+        return found
+
+    @property
+    def reason(self) -> str:
+        """Why no parameter below has a gradient, where that is one reason; else ""."""
+        if self.row is not None or not self.rows or len(self.without) < len(self.rows):
+            return ""
+        reasons = {"; ".join("".join(span.text for span in note.text) for note in row.notes) for row in self.rows}
+        return reasons.pop() if len(reasons) == 1 else ""
+
+
+def _together(norms: Sequence[float]) -> float:
+    if any(norm != norm for norm in norms):
+        return math.nan
+    return math.hypot(*norms) if norms else 0.0
+
+
+def steps_of(name: str) -> list[str]:
+    """ "model.layers[0].weight" as steps: model, layers, 0, weight. A name that is no path is one step."""
+    if not re.fullmatch(r"[^\W\d]\w*(\.\w+|\[\d+\])*", name):
+        return [name]
+    return re.findall(r"\w+", name)
+
+
+def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
+    """ "a.grad and b.grad"; of more, those of models together: ".grad of 150 parameters of model"."""
+    if len(names) <= most:
+        return listed([code(f"{name}.grad") for name in names])
+    models: dict[str, int] = {}
+    for name in names:
+        path = steps_of(name)
+        key = path[0] if len(path) > 2 else name
+        models[key] = models.get(key, 0) + 1
+    return listed(
+        [say(code(".grad"), f" of {n} parameters of ", code(key)) if n > 1 else code(f"{key}.grad") for key, n in models.items()]
+    )
+
+
+def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part], list[Row]]:
+    """The trees of the models among the rows, and the rows that belong to none.
+
+    A model is a name below which at least two modules hold parameters.
+    """
+    owners: dict[str, set[tuple[str, ...]]] = {}
+    for row in rows:
+        path = steps_of(row.name)
+        if len(path) > 2 and row.is_leaf:
+            owners.setdefault(path[0], set()).add(tuple(path[:-1]))
+    models = {name for name, found in owners.items() if len(found) > 1}
+    kinds: dict[str, str] = {}
+    order: dict[str, int] = {}
+    for at, call in enumerate(calls):
+        steps = call.path.split(".")
+        kinds.setdefault(call.path, call.kind)
+        for i in range(len(steps)):
+            order.setdefault(".".join(steps[: i + 1]), at)
+    roots: dict[str, Part] = {}
+    rest: list[Row] = []
+    for row in rows:
+        path = steps_of(row.name)
+        if path[0] not in models or not row.is_leaf:
+            rest.append(row)
+            continue
+        part = roots.setdefault(path[0], Part(path[0], kinds.get(path[0], "")))
+        for i, step in enumerate(path[1:-1], start=2):
+            found = next((inner for inner in part.parts if inner.row is None and inner.name == step), None)
+            if found is None:
+                found = Part(step, kinds.get(".".join(path[:i]), ""))
+                part.parts.append(found)
+            part = found
+        part.parts.append(Part(path[-1], row=row))
+    trees = [_joined(_ordered(root, root.name, order)) for root in roots.values()]
+    return [_gathered(tree) for tree in trees], rest
+
+
+def _ordered(part: Part, path: str, order: dict[str, int]) -> Part:
+    """Parameters first, then modules in call order; those that were not called last."""
+    inner = [_ordered(child, f"{path}.{child.name}", order) if child.row is None else child for child in part.parts]
+    at = {id(child): (child.row is None, order.get(f"{path}.{child.name}", math.inf)) for child in inner}
+    return Part(part.name, part.kind, part.row, sorted(inner, key=lambda child: at[id(child)]))
+
+
+def _joined(part: Part) -> Part:
+    """Modules that hold nothing but one module are one row with it: "encoder.layers"."""
+    parts = [_joined(child) for child in part.parts]
+    if len(parts) == 1 and part.row is None and parts[0].row is None:
+        (only,) = parts
+        return Part(f"{part.name}.{only.name}", only.kind or part.kind, None, only.parts)
+    return Part(part.name, part.kind, part.row, parts)
+
+
+def _signature(part: Part) -> tuple[object, ...]:
+    if part.row is not None:
+        return part.name, part.row.shape
+    return part.kind, tuple((child.name if child.row is None else "", _signature(child)) for child in part.parts)
+
+
+def _gathered(part: Part) -> Part:
+    """Blocks alike, one after another, stand together."""
+    parts = [_gathered(child) for child in part.parts]
+    signatures = [_signature(child) if child.row is None else None for child in part.parts]
+    found: list[Part] = []
+    at = 0
+    while at < len(parts):
+        end = at + 1
+        while end < len(parts) and signatures[at] is not None and signatures[end] == signatures[at]:
+            end += 1
+        run = parts[at:end]
+        if len(run) >= ALIKE:
+            names = (
+                f"{run[0].name}–{run[-1].name}"
+                if all(child.name.isdigit() for child in run)
+                else f"{run[0].name} … {run[-1].name}"
+            )
+            found.append(Part(names, run[0].kind, None, run, alike=True))
+        else:
+            found += run
+        at = end
+    if len(found) == 1 and found[0].alike:  # a list of blocks is the row of its blocks
+        return Part(part.name, found[0].kind, None, found[0].parts, alike=True)
+    return Part(part.name, part.kind, part.row, found, part.alike)

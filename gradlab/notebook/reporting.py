@@ -1,0 +1,398 @@
+"""What a `%%grad` cell or a `%grad` line is reported on, and with what: the meaning of its ending and of its options.
+
+A cell that called `backward` is reported on as it was seen then. One that did not is differentiated here: the value of its last
+expression, several of them together, the one name that its last statement assigns to, or else the last scalar that it assigned.
+Where there is nothing to differentiate a sentence says why, and what to type.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from IPython.core.error import UsageError
+
+from gradlab.diagnose.sites import recording
+from gradlab.explore.by_hand import ByHand
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
+from gradlab.explore.report.parts import Remark
+from gradlab.explore.report.table import Note
+from gradlab.explore.report.tree import grads_of
+from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
+from gradlab.explore.statistics import statistics
+from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.words import Sentence, Span, code, listed, number, say
+from gradlab.notebook.backward import Written, backward
+from gradlab.notebook.options import CELL, LINE, Request
+from gradlab.notebook.transform import Ending
+
+Made = tuple[Any, Any]  # a report or a remark, and a Jacobian or None
+
+
+class CellReporter:
+    """Reports on one cell or line.
+
+    Parameters
+    ----------
+    magics : GradMagics
+        Whose defaults and whose shell it is.
+    request : Request
+        The options.
+    space : mapping of str to object
+        The user's names, as they are now.
+    ending : Ending, optional
+        How the cell ends; none of a line.
+    recorder : Recorder, optional
+        What saw the cell.
+    """
+
+    def __init__(
+        self,
+        magics: Any,
+        request: Request,
+        space: Mapping[str, Any],
+        ending: Ending | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.magics, self.request, self.space, self.ending, self.recorder = magics, request, space, ending, recorder
+        mentions = ending.mentions if ending is not None else _mentioned(request.expression)
+        self.mentions = () if ending is None else tuple(name for name in mentions if self._concerned(space.get(name)))
+        self.names: dict[str, Any] = magics.names(space, mentions)
+        self.value: Any = None  # what is reported on, where no backward of the cell says
+
+    def _concerned(self, value: Any) -> bool:
+        """Whether what the cell mentions belongs to what it computed: of models those alone that were called."""
+        if self.recorder is None:
+            return True
+        modules = {id(module) for module in self.recorder.models(value)}
+        return not modules or any(id(call.module()) in modules for call in self.recorder.calls)
+
+    # -------------------------------------------------------------------------------------------------------- which value
+    def of_line(self, value: Any) -> Made:
+        """The report on the value of a `%grad` line."""
+        return self.on(value, self.request.expression, dry=True)
+
+    def of_cell(self, value: Any) -> Made:
+        """The report on a cell whose last expression, if it ends in one, has this value."""
+        ending, recorder, request = self.ending, self.recorder, self.request
+        assert ending is not None
+        assert recorder is not None
+        if recorder.sweeps:
+            recorder.settle()
+            if recorder.last is not None:
+                return self.on_sweep()
+        if not self.magics.auto_backward:
+            called = (code("GradMagics.auto_backward"), " is False): there is no gradient to show.")
+            return Remark(say("This cell called no ", code("backward()"), ", and none was called for you (", *called)), None
+        if request.of is not None:
+            return self.on(self.magics.evaluated(request.of, self.space), request.of)
+        several = _tensors(value) if ending.kind == "value" else []
+        if len(several) > 1:
+            return self.on_several(several, ending.text)
+        if len(several) == 1:
+            value = several[0]
+        elif ending.kind == "name":
+            value = self.space.get(ending.text)
+        if ending.kind != "none" and why_not(value, "") is None:
+            return self.on(value, ending.text)
+        for name in reversed(ending.assigned):
+            found = self.space.get(name)
+            if name == ending.text or found is None or why_not(found, "") is not None:
+                continue
+            if not found.is_leaf and _size(found) == 1:
+                try:
+                    return self.on(found, name, said=say(code(name), " is the last scalar that the cell assigned. "))
+                except RuntimeError as error:
+                    if "a second time" not in str(error):
+                        raise
+                    break  # the cell has differentiated it already, and kept nothing
+        return self._nothing(value)
+
+    def _nothing(self, value: Any) -> Made:
+        """Why there is nothing to differentiate, and what to type."""
+        ending = self.ending
+        assert ending is not None
+        hint = say("End the cell in a tensor that was computed from one with ", code("requires_grad=True"), ", or write ")
+        hint = say(hint, code("%%grad --of NAME"), ".")
+        if ending.kind == "none":
+            why = f"the cell ends in {ending.text}" if ending.text else "there is no statement in the cell"
+            if ending.assigned:
+                why += ", and no scalar that it assigned has a gradient to follow"
+            return Remark(say(f"There was nothing to differentiate: {why}. ", hint)), None
+        plain = ending.text.isidentifier()
+        last = ending.kind == "value" and (value is None or not plain)
+        reason = why_not(value, "the last expression" if last else code(ending.text) if plain else "the expression")
+        assert reason is not None
+        more = say(" ", hint) if library_of(value) is None else ()
+        return Remark(say("There was nothing to differentiate: ", reason, ".", more)), None
+
+    # ------------------------------------------------------------------------------------------------------ our own sweep
+    def on(self, value: Any, text: str, *, dry: bool = False, said: Sentence = ()) -> Made:
+        """The report on a value that no backward was called on."""
+        request, magics, ending = self.request, self.magics, self.ending
+        self.value = value
+        plain = text.isidentifier()
+        last = ending is not None and ending.kind == "value" and request.of is None
+        called = "the last expression" if last and (value is None or not plain) else code(text) if plain or request.of else ""
+        reason = why_not(value, called or "the expression")
+        if reason is not None:
+            return Remark(say("There was nothing to differentiate: ", reason, ".")), None
+        dry = dry or request.dry
+        library = library_of(value)
+        assert library is not None
+        subject = Subject(library, library.node(value), tuple(value.shape), text, value)
+        asked = self._asked(library)
+        sources = sources_of(library, [subject.root], self.names, asked, self.mentions)
+        hand = ByHand(library.alias, library.name, text)
+        weights = self._weights(subject, hand, plain)
+        with_jacobian = request.jacobian
+        if weights is None and subject.size != 1:
+            if not subject.size or not (request.jacobian or subject.size <= magics.jacobian_rows):
+                where = f"{CELL} -v {{}}" if ending is not None else f"{LINE} -v {{}} {text if plain else '…'}"
+                raise weights_needed(library, value, text if plain else "out", where, magics.jacobian_rows)
+            with_jacobian = True
+        wanted = [source for source in sources if source.used and source.wanted]
+        inputs = [source.name for source in wanted if source.named]
+        previous: Mapping[str, np.ndarray] = {}
+        notes: dict[str, Any] = {}
+        trace = None
+        if weights is None and subject.size != 1:
+            deed = say(
+                "The output is no scalar and there are no weights (",
+                code("-v"),
+                "), so this is its Jacobian; ",
+                code(".grad"),
+                " was left alone.",
+            )
+        elif dry:
+            trace = differentiate(subject, sources, weights, self.names, self.recorder)
+            hand.gradients(inputs)
+            deed = _left_alone(request.dry)
+        else:
+            written, trace = self._backward(subject, sources, weights, asked is not None)
+            leaves = [source.name for source in wanted if source.named and source.is_leaf]
+            others = [source.name for source in wanted if source.named and not source.is_leaf]
+            if leaves or asked is None:
+                hand.backward(leaves, everything=asked is None, replace=not self._accumulates)
+            hand.gradients(others)
+            previous, notes = written.replaced, _notes(written)
+            deed = _deed(written, others)
+        if with_jacobian:
+            hand.jacobian(inputs)
+        matrix = jacobian_of(subject, sources, self.names) if with_jacobian else None
+        report = make_report(
+            subject,
+            sources,
+            say(said, deed),
+            names=self.names,
+            by_hand=hand.text() if wanted else "",
+            bounds=magics.bounds(),
+            with_graph=magics.with_graph(request),
+            jacobian=matrix,
+            weights=weights,
+            notes=notes,
+            previous=previous,
+            trace=trace,
+        )
+        return report, matrix
+
+    def on_several(self, outputs: Sequence[Any], text: str) -> Made:
+        """The report on several outputs at once: on their sum, in which each element counts once."""
+        first = library_of(outputs[0])
+        assert first is not None
+        if any(library_of(output) is not first for output in outputs):
+            return Remark(say("There was nothing to differentiate: the outputs are of several libraries.")), None
+        with recording():
+            parts = [output if not output.shape else output.sum() for output in outputs]
+            total = sum(parts[1:], parts[0])
+        hint = say(
+            f"The cell ends in {len(outputs)} outputs: these are the gradients of the sum of all their elements. ",
+            code("%%grad --of NAME"),
+            " takes one. ",
+        )
+        terms = _terms(text, outputs)
+        return self.on(total, terms, said=hint)
+
+    @property
+    def _accumulates(self) -> bool:
+        return bool(self.request.accumulate or self.magics.accumulate)
+
+    def _backward(self, subject: Subject, sources: Sequence[Source], weights: Any, restricted: bool) -> tuple[Written, Any]:
+        """One backward for the user, seen, and what happened to `.grad`."""
+        if not any(source.used and source.wanted and source.is_leaf for source in sources):
+            return Written(), differentiate(subject, sources, weights, self.names, self.recorder)
+        assert self.recorder is not None
+        with self.recorder.for_the_user():
+            written = backward(subject, sources, weights, accumulate=self._accumulates, restricted=restricted)
+        return written, self.recorder.trace() if self.recorder.last is not None else None
+
+    def _weights(self, subject: Subject, hand: ByHand, plain: bool) -> Any:
+        """The weights that were asked for, as a tensor like the output; None if there are none."""
+        request, library = self.request, subject.library
+        if request.weights is None:
+            return None
+        given = self.magics.evaluated(request.weights, self.space)
+        weights = weights_for(library, subject.out, given, subject.called if plain else "the output")
+        subject.weights = ast.unparse(ast.parse(request.weights, mode="eval"))
+        hand.weights = subject.weights
+        if library_of(given) is None:
+            hand.weights = f"{library.alias}.tensor({subject.weights}, dtype={hand.out}.dtype)"
+        return weights
+
+    def _asked(self, library: Library) -> dict[str, Any] | None:
+        """What the NAMEs of the options are."""
+        if not self.request.names:
+            return None
+        asked = {name: self.magics.evaluated(name, self.space) for name in self.request.names}
+        for name, value in asked.items():
+            other = library_of(value)
+            if other is not library:
+                is_of = f"a {other.name} tensor, and the output is a {library.name} tensor" if other else None
+                raise UsageError(f"{name} is {is_of or f'{type(value).__name__}, no tensor'}.")
+        return asked
+
+    # -------------------------------------------------------------------------------------------------- the user's sweep
+    def on_sweep(self) -> Made:
+        """The report on the last backward of the cell that was looked at."""
+        recorder, magics = self.recorder, self.magics
+        assert recorder is not None
+        assert recorder.last is not None
+        sweep = recorder.last
+        library = sweep.library
+        trace = recorder.trace()
+        root, out = sweep.roots[0], sweep.outputs[0]() if sweep.outputs else None
+        subject = Subject(library, root.node, root.shape, root.name or _receiver(self.ending), out, value=root.value)
+        asked = self._asked(library)
+        roots = [one.node for one in sweep.roots]
+        sources = sources_of(library, roots, self.names, asked, self.mentions, sweep.names.by_node)
+        notes: dict[str, list[Note]] = {}
+        fresh: list[str] = []
+        added: list[str] = []
+        known = {leaf.name: leaf for leaf in trace.leaves}
+        for source in sources:
+            leaf = known.get(source.name)
+            if leaf is None or leaf.gradient is None:
+                continue
+            (added if leaf.before is not None else fresh).append(source.name)
+            if leaf.before is not None:
+                notes[source.name] = [Note(say("accumulated"))]
+        times = "once" if recorder.sweeps == 1 else "twice" if recorder.sweeps == 2 else f"{recorder.sweeps} times"
+        which = "; this is the last call" if recorder.sweeps == sweep.number else f"; this is call {sweep.number}"
+        deed = say(
+            "The cell called ",
+            code("backward()"),
+            f" itself, {times}",
+            "" if recorder.sweeps == 1 else which,
+            ". ",
+            f"It was called on {len(sweep.roots)} tensors together, of which this is the first. " if len(sweep.roots) > 1 else "",
+            _what_happened(fresh, "set"),
+            _what_happened(added, "added to"),
+        )
+        maps = [(next(iter(sweep.names.by_node.get(node, ())), ""), matrix) for node, matrix in sweep.maps]
+        report = make_report(
+            subject,
+            sources,
+            deed,
+            names=self.names,
+            by_hand="",
+            bounds=magics.bounds(),
+            with_graph=magics.with_graph(self.request),
+            weights=root.gradient if subject.size != 1 else None,
+            notes=notes,
+            backward_calls=recorder.sweeps,
+            trace=trace,
+            maps=[(f"{name}.grad", matrix) for name, matrix in maps if name],
+        )
+        return report, None
+
+
+# ---------------------------------------------------------------------------------------------------------------- pieces
+def _tensors(value: Any) -> list[Any]:
+    """The tensors that require grad of a tuple or a list of nothing but tensors."""
+    if type(value) not in (tuple, list) or not value or any(library_of(item) is None for item in value):
+        return []
+    return [item for item in value if item.requires_grad]
+
+
+def _size(tensor: Any) -> int:
+    return int(np.prod(tuple(tensor.shape), dtype=np.int64))
+
+
+def _terms(text: str, outputs: Sequence[Any]) -> str:
+    """`a + b` of the source `a, b`, `a.sum() + b.sum()` where they are no scalars."""
+    parsed = ast.parse(text, mode="eval").body
+    items = parsed.elts if isinstance(parsed, (ast.Tuple, ast.List)) and len(parsed.elts) == len(outputs) else []
+    if not items:
+        return f"sum(t.sum() for t in {text} if t.requires_grad)"
+    simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+    whole = [ast.unparse(item) if isinstance(item, simple) else f"({ast.unparse(item)})" for item in items]
+    return " + ".join(
+        name if _size(out) == 1 and not out.shape else f"{name}.sum()" for name, out in zip(whole, outputs, strict=True)
+    )
+
+
+def _mentioned(expression: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.id for node in ast.walk(ast.parse(expression, mode="eval")) if isinstance(node, ast.Name)))
+
+
+def _receiver(ending: Ending | None) -> str:
+    """`t.pow(3).sum()` of a cell that ends in `t.pow(3).sum().backward()`."""
+    if ending is None or ending.kind != "value":
+        return ""
+    call = ast.parse(ending.text, mode="eval").body
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+        return ast.unparse(call.func.value)
+    return ""
+
+
+def _left_alone(asked: bool) -> Sentence:
+    return say(code(".grad"), " was left alone (", code("--dry"), ").") if asked else say("No ", code(".grad"), " was written.")
+
+
+def _what_happened(names: Sequence[str], verb: str) -> Sentence:
+    if not names:
+        return ()
+    return say(grads_of(names), f" {'was' if len(names) == 1 else 'were'} {verb}. ")
+
+
+def _deed(written: Written, others: Sequence[str]) -> Sentence:
+    """What the magic's own backward did to `.grad`, in words."""
+
+    def with_norms(gradients: Mapping[str, np.ndarray]) -> Sentence:
+        if len(gradients) > 6:
+            return grads_of(list(gradients))
+        return listed([say(code(f"{name}.grad"), f" (norm {number(statistics(old).norm)})") for name, old in gradients.items()])
+
+    parts: list[str | Span | Sentence] = []
+    if written:
+        parts += [code("backward()"), " was called for you. "]
+    if written.fresh:
+        hint = say(" (", code("--accumulate"), " would add)") if not written.replaced else ()
+        parts += [grads_of(written.fresh), f" {_was(written.fresh)} set", hint, ". "]
+    if written.replaced:
+        parts += [with_norms(written.replaced), f" {_was(written.replaced)} replaced (", code("--accumulate"), " would add; "]
+        parts += [code("report.previous"), " keeps the old). "]
+    if written.added:
+        parts += [with_norms(written.added), f" {_was(written.added)} added to. "]
+    if others:
+        parts += [
+            "The gradient" if len(others) == 1 else "The gradients",
+            " of ",
+            listed([code(name) for name in others]),
+            f" {'is' if len(others) == 1 else 'are'} only shown: a tensor that is no leaf has no ",
+            code(".grad"),
+            ".",
+        ]
+    return say(*parts) if parts else say("No ", code(".grad"), " was written.")
+
+
+def _was(names: Any) -> str:
+    return "was" if len(names) == 1 else "were"
+
+
+def _notes(written: Written) -> dict[str, Any]:
+    replaced = {name: [Note(say("replaced"))] for name in written.replaced}
+    return replaced | {name: [Note(say("accumulated"))] for name in written.added}

@@ -1,0 +1,158 @@
+"""Reports as pages in Chromium: at three widths, light and dark, no text is clipped, covered, too small or too pale."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "explore"))  # for `import traced`: test folders are no packages
+
+from traced import traced
+
+import gradlab as gl
+from gradlab.explore.report import report_of
+from gradlab.explore.words import say
+
+FEW = """
+a_name_that_is_rather_long = gl.tensor([0.5, -12.25, 3., 1e-7, 123456., 7., 8., -9.125, 10., 11., 12., 13.], requires_grad=True)
+m = gl.ones(3, 4, requires_grad=True)
+big = gl.randn(40, 3, requires_grad=True)
+target = (m * 2).detach()
+loss = (a_name_that_is_rather_long ** 2).sum() + ((m - target) ** 2).sum() + (big * 1e-5).tanh().sum() + (m * 0).sum() * 3
+loss.backward()
+"""
+MODEL = """
+loss = (model(X) ** 2).mean()
+loss.backward()
+"""
+STATED = SimpleNamespace(
+    kind="k",
+    message="Line 5 cuts a path to `m`: `target` is a constant.",
+    line=5,
+    node=None,
+    fix="Leave `.detach()` out.",
+    evidence={"n": 1},
+)
+MEASURE = """() => {
+  const seen = [], faults = [];
+  const colour = text => {
+    const parts = text.match(/[\\d.e+-]+/g).map(Number);
+    const rgb = text.startsWith('color(') ? parts.slice(0, 3).map(x => x * 255) : parts.slice(0, 3);
+    return [...rgb, parts.length > 3 ? parts[3] : 1];
+  };
+  const over = (top, below) => top.slice(0, 3).map((x, i) => x * top[3] + below[i] * (1 - top[3]));
+  const light = rgb => rgb.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, text = node.textContent.trim(), element = node.parentElement;
+    if (!text || !element.checkVisibility()) continue;
+    const chain = []; for (let e = element; e; e = e.parentElement) chain.push(e);
+    const style = getComputedStyle(element), size = parseFloat(style.fontSize);
+    if (size < 9) faults.push(`${size}px: ${text}`);
+    let ground = colour(getComputedStyle(document.body).backgroundColor).slice(0, 3), shown = 1;
+    for (const e of chain.toReversed()) {
+      ground = over(colour(getComputedStyle(e).backgroundColor), ground); shown *= parseFloat(getComputedStyle(e).opacity);
+    }
+    const ink = colour(style.color);
+    const [high, low] = [light(over([...ink.slice(0, 3), ink[3] * shown], ground)), light(ground)].sort((x, y) => y - x);
+    const contrast = (high + 0.05) / (low + 0.05);
+    if (contrast < 4.5) faults.push(`contrast ${contrast.toFixed(2)}: ${text}`);
+    const range = document.createRange(); range.selectNodeContents(node);
+    for (const box of range.getClientRects()) {
+      if (box.width < 1) continue;
+      for (const e of chain) {
+        const { overflowX, overflowY } = getComputedStyle(e), outer = e.getBoundingClientRect();
+        const beyond = box.right > outer.right + 1 || box.left < outer.left - 1, under = box.bottom > outer.bottom + 3;
+        if (beyond && overflowX === 'hidden' || under && overflowY === 'hidden') faults.push(`clipped: ${text}`);
+        if (beyond && overflowX === 'auto' && e.dataset.scrolls === undefined) e.dataset.scrolls = text;
+      }
+      if (box.right > innerWidth + 1) faults.push(`off the page: ${text}`);
+      for (const [other, words] of seen) {
+        const wide = Math.min(box.right, other.right) - Math.max(box.left, other.left);
+        const high = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
+        if (wide > 1 && high > 4) faults.push(`"${text}" over "${words}"`);
+      }
+      seen.push([box, text]);
+    }
+  }
+  for (const table of document.querySelectorAll('table:has(th)')) {
+    const scroller = table.parentElement.getBoundingClientRect();
+    for (const row of table.rows) {
+      const cell = row.cells[1];
+      if (cell && cell.getBoundingClientRect().right > scroller.right + 1) faults.push(`gradient cut off: ${row.textContent}`);
+    }
+  }
+  return [faults, seen.length, document.documentElement.scrollWidth - innerWidth];
+}"""
+
+
+def model():
+    gl.manual_seed(0)
+    layer = gl.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    return gl.nn.Sequential(gl.nn.Linear(8, 16), gl.nn.TransformerEncoder(layer, 12), gl.nn.LayerNorm(16), gl.nn.Linear(16, 3))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    gl.manual_seed(0)
+    reports = {
+        "few": report_of(
+            traced(FEW, {"gl": gl}), say("backward() was called."), by_hand="loss.backward()", findings=[STATED] * 7
+        ),
+        "model": report_of(traced(MODEL, {"model": model(), "X": gl.randn(2, 5, 8)}), remarks=[STATED]),
+    }
+    return {name: report.save(folder / f"{name}.html") for name, report in reports.items()}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 1000, 700])
+@pytest.mark.parametrize("name", ["few", "model"])
+def test_all_text_is_seen(browser, pages, name, width, theme):
+    context = browser.new_context(offline=True, color_scheme=theme, viewport={"width": width, "height": 900})
+    try:
+        page = context.new_page()
+        said = []
+        page.on("console", lambda message: said.append(message.text))
+        page.goto(pages[name].as_uri())
+        assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        height = page.evaluate("document.querySelector('body > div').getBoundingClientRect().height")
+        if name == "model" and width == 1300:
+            assert height <= 900, "a transformer of twelve layers fits a screen"
+        for opened in (False, True):
+            page.evaluate("opened => { for (const d of document.querySelectorAll('details')) d.open ||= opened; }", opened)
+            faults, texts, beyond = page.evaluate(MEASURE)
+            assert faults == [] and beyond <= 0 and texts > 40
+        assert said == [], "the page's own policy forbids nothing that is on it"
+        images = page.locator("img")
+        card, picture = page.locator("body > div > div").first.bounding_box(), images.last.bounding_box()
+        beside = picture["x"] > card["x"] + card["width"] / 2
+        assert beside or name == "few" or width < 1000, "the picture stands beside the table where there is room"
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("document.querySelector('td').style.fontSize = '8px'", "7.36px: "),
+        ("document.querySelector('td span').style.color = '#999'", "contrast "),
+        ("document.querySelector('pre').style.transform = 'translateY(55px)'", '" over "'),
+        ("document.querySelector('table').parentElement.style.width = '150px'", "gradient cut off: "),
+        ("Object.assign(document.querySelector('pre').style, {overflow: 'hidden', width: '40px'})", "clipped: "),
+        ("document.querySelector('pre').style.transform = 'translateX(1000px)'", "off the page: "),
+    ],
+)
+def test_what_is_measured_can_fail(browser, pages, change, fault):
+    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(pages["few"].as_uri())
+        page.evaluate(change)
+        assert any(fault in found for found in page.evaluate(MEASURE)[0])
+    finally:
+        context.close()

@@ -1,0 +1,114 @@
+"""A real IPython shell in this process, with the extension loaded afresh for each test and taken out again afterwards."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from gradlab.core.modes import mode
+from gradlab.core.watching import watchers
+from gradlab.notebook.extension import load_ipython_extension, unload_ipython_extension
+from gradlab.notebook.transform import CELL_MARK, VALUE_MARK
+
+
+@dataclass
+class Ran:
+    """What running a cell gave."""
+
+    success: bool
+    result: Any  # what is in Out
+    error: BaseException | None
+    outputs: list[dict[str, str]]  # the MIME bundles that were displayed
+    stdout: str
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        return "\n".join(bundle.get("text/plain", "") for bundle in self.outputs)
+
+
+class Shell:
+    """Runs cells and looks at what they show."""
+
+    def __init__(self, ip: InteractiveShell, capsys: Any) -> None:
+        self.ip, self.ns, self._capsys = ip, ip.user_ns, capsys
+
+    def run(self, cell: str) -> Ran:
+        publisher, before = CapturingDisplayPublisher(), self.ip.display_pub
+        self.ip.display_pub = publisher
+        self._capsys.readouterr()
+        try:
+            result = self.ip.run_cell(cell, store_history=True)
+        finally:
+            self.ip.display_pub = before
+        out, err = self._capsys.readouterr()
+        return Ran(
+            result.success,
+            result.result,
+            result.error_in_exec or result.error_before_exec,
+            [output["data"] for output in publisher.outputs],
+            out,
+            err,
+        )
+
+    def traces(self) -> dict[str, Any]:
+        return traces(self.ip)
+
+    def ok(self, cell: str) -> Ran:
+        ran = self.run(cell)
+        assert ran.success, ran.stdout + ran.stderr
+        return ran
+
+
+@pytest.fixture(scope="session")
+def interactive():
+    config = Config()
+    config.HistoryManager.hist_file = ":memory:"
+    config.InteractiveShell.colors = "nocolor"
+    ip = InteractiveShell.instance(config=config)
+    yield ip
+    InteractiveShell.clear_instance()
+
+
+def ours(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).startswith("gradlab.")
+
+
+def traces(ip: InteractiveShell) -> dict[str, Any]:
+    """Everything in the shell that an extension could leave behind."""
+    return {
+        "input": list(ip.input_transformers_cleanup),
+        "ast": list(ip.ast_transformers),
+        "events": {name: list(callbacks) for name, callbacks in ip.events.callbacks.items()},
+        "magics": {
+            kind: {name for name, magic in found.items() if ours(magic)} for kind, found in ip.magics_manager.magics.items()
+        },
+        "configurables": [type(one).__name__ for one in ip.configurables if ours(type(one))],
+        "registry": {name for name, one in ip.magics_manager.registry.items() if ours(type(one))},
+        "completers": set(ip.strdispatchers["complete_command"].strs),
+        "formatters": set(ip.display_formatter.ipython_display_formatter.deferred_printers)
+        | set(ip.display_formatter.ipython_display_formatter.type_printers),
+        "marks": [mark for mark in (CELL_MARK, VALUE_MARK) if hasattr(builtins, mark)],
+    }
+
+
+@pytest.fixture
+def shell(interactive, capsys):
+    ip = interactive
+    ip.reset(new_session=False)
+    ip.config.pop("GradMagics", None)
+    before = traces(ip)
+    load_ipython_extension(ip)
+    shell = Shell(ip, capsys)
+    shell.ok("import gradlab as gl")
+    yield shell
+    assert watchers.active == (), "a watcher was left behind"
+    assert mode.grad, "a grad mode was left behind"
+    unload_ipython_extension(ip)
+    assert traces(ip) == before
