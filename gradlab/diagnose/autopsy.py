@@ -19,6 +19,7 @@ import numpy as np
 from gradlab.core.errors import modified
 from gradlab.core.node import behind
 from gradlab.core.tensor import Tensor
+from gradlab.core.watching import refused
 from gradlab.diagnose.exhausted import exhausted
 from gradlab.diagnose.places import (
     Place,
@@ -33,8 +34,10 @@ from gradlab.diagnose.places import (
     root_name,
     source_of,
 )
+from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, rebinds
 from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
-from gradlab.diagnose.speaking import is_module, library_name, spelled, value_of
+from gradlab.diagnose.speaking import in_users_spelling, is_module, library_name, spelled, value_of
+from gradlab.diagnose.ways import WAYS
 
 COLUMNS = 100
 LABEL = 11  # where the text beside a label begins
@@ -229,33 +232,11 @@ def retained(place: Place | None) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------- without history
-# What each way of losing the history is, and what to do about it.
-WAYS = {
-    "detach": ("detach() gives the values of {what} without their history", "leave detach() out{at}, if its gradient is wanted"),
-    "data": (".data gives the values of {what} without their history", "leave .data out{at}, if its gradient is wanted"),
-    "no_grad": ("computed from {what} while no_grad() or set_grad_enabled(False) held", "compute it outside no_grad(){at}"),
-    "inference_mode": ("computed from {what} in inference_mode()", "compute it outside inference_mode(){at}"),
-    "comparison": (
-        "a comparison of {what} gives bools, which have no gradient",
-        "differentiate what comes before the comparison, or use a smooth function in its place (sigmoid)",
-    ),
-    "position": (
-        "a position among {what} is an integer, and has no gradient",
-        "differentiate what comes before argmax{at}: max, or softmax in its place",
-    ),
-    "cast": ("the cast of {what} to integers or bools has no gradient", "leave the cast out{at}"),
-    "tensor()": ("`gradlab.tensor(x)` copies the values of {what} without their history", "write x.clone(), or x itself{at}"),
-    "item()": (
-        "it made a Python number of {what}, and numbers have no history",
-        "go on with the tensor itself{at} (`gradlab.stack` puts several together)",
-    ),
-    "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
-}
-
-
 def without_history(plain: RuntimeError, index: int, output: Any) -> RuntimeError:
     """Something without a graph is to be differentiated: which of its inputs lost it, by what and where."""
     tensor = output if isinstance(output, Tensor) else None
+    if tensor is not None:
+        refused(tensor)
     first, facts = str(plain), reasons(tensor)
     if facts:
         return RuntimeError(told(first, *facts))
@@ -455,10 +436,22 @@ def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> s
                 ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself"),
             ]
             return told(first, *facts)
-        facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
+        statement = None if made is None else made.statement
+        lost = rebinds(statement, called)
+        if lost == "asked too early":
+            facts.append(("fix", EARLY.format(name=called, value=asked_last(getattr(statement, "value", None)))))
+        elif lost and _by_leaf_alone(tensor):
+            facts.append(("fix", OTHERWISE.format(name=called)))
+        else:
+            facts.append(("fix", f"write `{called}.retain_grad()` before backward()"))
     if leaves := names_of_leaves(tensor):
         facts.append(("leaves", f"{', '.join(leaves)} {'has a gradient' if len(leaves) == 1 else 'have gradients'}"))
     return told(first, *facts)
+
+
+def _by_leaf_alone(tensor: Any) -> bool:
+    """Whether a tensor is computed from leaves that nobody has a name for: what had its name before."""
+    return not names_of_leaves(tensor)
 
 
 def names_of_leaves(tensor: Any) -> list[str]:
@@ -501,7 +494,8 @@ def in_place(plain: RuntimeError) -> RuntimeError:
     return this_line(plain, ("", "`with gradlab.no_grad(): {x}`"))
 
 
-EXPLAINED: dict[str, Callable[..., Exception]] = {
+EXPLAINED: dict[str, Callable[..., Any]] = {
+    "advice": lambda text, _: in_users_spelling(text),
     "not_scalar": lambda plain, shape: this_line(plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")),
     "no_graph": without_history,
     "graph_freed": second_sweep,
@@ -516,6 +510,6 @@ EXPLAINED: dict[str, Callable[..., Exception]] = {
 }
 
 
-def explain(name: str, plain: Exception, *about: Any) -> Exception:
-    """The explainer of `core.errors`: an error of its, with what the graph, the sites and the source tell."""
+def explain(name: str, plain: Any, *about: Any) -> Any:
+    """The explainer of `core.errors`: an error of its, with what the graph, the sites and the source tell; or advice."""
     return EXPLAINED[name](plain, *about)

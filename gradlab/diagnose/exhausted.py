@@ -12,7 +12,7 @@ from typing import Any
 
 from gradlab.backend.namespaces import cuda, is_array
 from gradlab.core.engine import reachable
-from gradlab.core.errors import OutOfMemoryError
+from gradlab.core.errors import OutOfMemoryError, advice
 
 SHOWN = 5
 
@@ -35,15 +35,17 @@ def exhausted(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Ite
         pool = cuda.cupy.get_default_memory_pool()
         lines.append(
             f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
-            "for reuse (gradlab.cuda.empty_cache() gives them back)."
+            + advice("for reuse (gradlab.cuda.empty_cache() gives them back).")
         )
     if found:
         lines.append(f"The graph holds {amount(sum(size for _, size in found))} in {len(found)} saved tensors. The largest:")
         lines += [f"  {amount(size):>10}  {what}" for what, size in found[:SHOWN]]
         lines.append(
-            "What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
-            "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
-            "loss)."
+            advice(
+                "What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
+                "no_grad() where no gradient is wanted; and keep no graph longer than its backward (add up loss.item(), not "
+                "loss)."
+            )
         )
     else:
         lines.append(

@@ -27,10 +27,11 @@ LARGEST = 2_000_000  # characters of a file that is still parsed
 
 class Cells:
     """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
-    the `%%grad` cell that runs, and the names that the cells share."""
+    the `%%grad` cell that runs and its first line, and the names that the cells share."""
 
     def __init__(self) -> None:
         self.current: str | None = None
+        self.header = ""  # its first line, as the user wrote it
         self.numbers: Mapping[str, Any] = {}
         self.namespace: Mapping[str, Any] = {}
 
@@ -292,12 +293,12 @@ def rebinding(place: Place | None, name: str) -> tuple[Place, str] | None:
         return None
     all_of = ast.walk(place.tree) if place.tree is not None else iter(())
     for statement in (place.statement, *all_of):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and (update := _as_update(statement, name)):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and (update := as_update(statement, name)):
             return replace(place, line=statement.lineno, end=statement.end_lineno or statement.lineno, start_column=-1), update
     return None
 
 
-def _as_update(statement: ast.Assign, name: str) -> str:
+def as_update(statement: ast.Assign, name: str) -> str:
     """The update that an assignment to `name` with its own `.grad` in it is; "" of another."""
     target, value = statement.targets[0], statement.value
     pairs = (

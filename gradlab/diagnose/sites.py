@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from sys import _getframe
@@ -56,6 +56,7 @@ class Loss(NamedTuple):
     shape: tuple[int, ...]
     node: Any = None  # a weak reference to its node
     after: Any = None  # of a "constant": the last Loss that left no tensor behind, as item()
+    severed: Any = None  # what a trace notes of the tensor that was cut off
 
 
 class Freed(NamedTuple):
@@ -97,7 +98,10 @@ class Sites(Watcher):
             frame = frame.f_back
             if frame is None:
                 return
-        site: Site = code, frame.f_lasti
+        self.noted((code, frame.f_lasti), op, made, args)
+
+    def noted(self, site: Site, op: Any, made: Any, args: tuple[Any, ...]) -> None:
+        """The same, from where the site is known."""
         node = made.node
         if node is None:
             made.lost = self._without(op, args, site)
@@ -119,13 +123,17 @@ class Sites(Watcher):
                 continue
             if x.node is not None:
                 how = "inference_mode" if mode.inference else "no_grad"
-                return (Loss(how, site, wording(x.node), x.array.shape, weakref.ref(x.node)),)
+                return (self.loss(x, how, site, args),)
             losses += [loss for loss in getattr(x, "lost", ()) if loss not in losses]
         cuts = [loss for loss in losses if loss.how != "constant"]
         if cuts or losses:
             return tuple((cuts or losses)[:MOST])
         kind = next((str(x.dtype) for x in args if x is not None and x.array.dtype.kind != "f"), "")
         return (Loss("constant", site, kind, args[0].array.shape if args and args[0] is not None else (), None, self.away),)
+
+    def loss(self, source: Any, how: str, site: Site | None, all_of: Sequence[Any] = ()) -> Loss:
+        """The tensor `source`, which has a history, is cut off from it; `all_of` are the arguments of one operation, with it."""
+        return Loss(how, site, wording(source.node), source.array.shape, weakref.ref(source.node))
 
     def wrote(self, tensor: Any) -> None:
         """Note where memory was written to."""
@@ -157,9 +165,15 @@ class Sites(Watcher):
         """Note where a tensor was made without the history of its source."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
-            lost = (Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node)),)
+            lost = (self.loss(source, how, site_here(2)),)
         if lost:
             made.lost, self.lossy = lost, True
+
+    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
+        """Hand on why the numbers of the elements that were picked have no history, if the elements have none either."""
+        for index in indices:
+            if made.node is None and (lost := getattr(index, "lost", ())):
+                made.lost, self.lossy = lost, True
 
     def recast(self, made: Any, source: Any) -> None:
         """Hand on why a promoted tensor has no history."""
@@ -170,7 +184,7 @@ class Sites(Watcher):
         """Note where the values of a tensor went on as Python numbers or as a NumPy array."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
-            self.away = Loss(how, site_here(2), wording(source.node), source.array.shape, weakref.ref(source.node))
+            self.away = self.loss(source, how, site_here(2))
         elif lost and lost[0].node is not None:
             self.away = lost[0]._replace(how=f"{lost[0].how}, then {how}")
 

@@ -61,10 +61,13 @@ def library_name(module: str = "gradlab") -> str:
 
 def spelled(text: str) -> str:
     """A text whose code (between ` and `) says gradlab, in the user's spelling."""
-    if "gradlab." not in text:
-        return text
-    name = library_name() or "gradlab"
-    return CODE.sub(lambda code: re.sub(r"\bgradlab\.(?=[a-z])", f"{name}.", code[0]), text)
+    return CODE.sub(lambda code: in_users_spelling(code[0]), text)
+
+
+def in_users_spelling(text: str) -> str:
+    """A text in which whatever says gradlab is code."""
+    name = (library_name() if "gradlab." in text else "") or "gradlab"
+    return text if name == "gradlab" else re.sub(r"\bgradlab\.(?=[a-zA-Z])", f"{name}.", text)
 
 
 def is_module(name: str) -> bool:

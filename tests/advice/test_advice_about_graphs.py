@@ -1,4 +1,4 @@
-"""Every piece of advice is taken: the program that went wrong is changed as the message says, letter by letter, and run again.
+"""Advice about graphs is taken: the program that went wrong is changed as the message says, letter by letter, and run again.
 
 The namespace has what the user has, under the user's name for the library, and nothing else.
 """
@@ -314,17 +314,20 @@ def test_the_advice_as_printed_gives_the_gradient(program, name):
         np.testing.assert_allclose(space[leaf].grad.numpy(), expected, err_msg=one)
 
 
+def stepping(update, apart=False):
+    """Three steps of a leaf that each step binds anew; its gradient is looked at in the same line, or apart."""
+    return (
+        "w = X.tensor([1.], requires_grad=True)\nfor step in range(3):\n    loss = (w * w).sum()\n"
+        "    if w.is_leaf: w.grad = None\n    loss.backward()\n" + "    seen = w.grad\n" * apart + f"    {UPDATES[update]}\n"
+    )
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("where", ["in one line", "apart"])
 def test_a_leaf_that_a_step_binds_anew_is_updated_in_place(update, name, where):
     """w² with step 1/4 from 1: w ← w − w/2. With `retain_grad()` the gradient would run through all steps before."""
-    more = "    seen = w.grad\n" if where == "apart" else ""
-    source = (
-        "w = X.tensor([1.], requires_grad=True)\nfor step in range(3):\n    loss = (w * w).sum()\n    w.grad = None\n"
-        f"    loss.backward()\n{more}    {UPDATES[update]}\n"
-    )
-    source = source.replace("    w.grad = None\n", "    if w.is_leaf: w.grad = None\n")
+    source = stepping(update, apart=where == "apart")
     _, lines, message = run(source, name, f"step {update} {name} {where}.py")
     assert message.startswith("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.")
     assert "write `w.retain_grad()`" not in message
