@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from gradlab import __version__
 CELL_SECONDS = 300  # for one cell, on a slow and busy machine
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 BAR = "running the notebook  {bar:28}  {n_fmt}/{total_fmt} cells  {elapsed}"
-SUBJECT = re.compile(r", differentiated by |^Jacobian of ")  # how a report begins
+SUBJECT = re.compile(r", with respect to |^Jacobian of ")  # how a report begins
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -48,21 +48,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 if all went well, 1 if something failed, 130 if interrupted. (Arguments that make no sense
-        exit with 2.)
+        The exit status: 0 if all went well, 1 if something failed, 130 if interrupted, 141 if nobody reads on what is printed.
+        (Arguments that make no sense exit with 2.)
     """
     parser = _parser()
     arguments, further = parser.parse_known_args(argv)
     if further and arguments.run is not _lab:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
     try:
-        return int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+        status = int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+        sys.stdout.flush()  # so that a reader who has gone is noticed here
+        return status
     except CommandError as failure:
         print(f"gradlab {arguments.command}: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # who reads what is printed has gone, as `head` does: nothing is wrong
+        with suppress(OSError, ValueError):  # what waits to be printed would raise again when Python ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +110,12 @@ def _parser() -> argparse.ArgumentParser:
         "--summary",
         action="store_true",
         help="sum up DIR, a graded course or a folder of submissions: students by exercises, commonest verdicts",
+    )
+    course.add_argument(
+        "--checks",
+        metavar="FOLDER",
+        type=Path,
+        help="with --summary: take the checks in FOLDER (checks.py, or hw3_jacobian/checks.py), not gradlab's own",
     )
     course.set_defaults(run=_course)
     return parser
@@ -293,13 +305,15 @@ def _course(arguments: argparse.Namespace, _: list[str]) -> int:
     folder = arguments.folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder} is a file. Name a folder, which may exist already.")
+    if arguments.checks is not None and not arguments.summary:
+        raise CommandError("--checks goes with --summary: it says by which checks a folder of submissions is graded.")
     if arguments.summary:
         from gradlab.homework.summary import summed_up
 
         if not folder.is_dir():
             raise CommandError(f"there is no folder {folder}.")
         try:
-            print(summed_up(folder, notebooks() / "homework"))
+            print(summed_up(folder, notebooks() / "homework", arguments.checks))
         except (LookupError, ValueError, OSError) as error:
             raise CommandError(str(error)) from error
         return 0

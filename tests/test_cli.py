@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -75,6 +76,20 @@ def test_the_command_imports_no_jupyter_until_it_needs_it():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+@pytest.mark.parametrize("unbuffered", [False, True])
+def test_it_ends_quietly_where_nobody_reads_on(tmp_path, unbuffered):
+    """As in `gradlab course DIR | head -0`."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, *(["-u"] if unbuffered else []), "-m", "gradlab.cli", "course", str(tmp_path / "c")]
+    try:
+        ended = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
 def test_quickstart_writes_a_page_that_needs_nothing_else(here, capsys):
     assert cli.main(["quickstart"]) == 0
     said = capsys.readouterr()
@@ -90,7 +105,7 @@ def test_quickstart_writes_a_page_that_needs_nothing_else(here, capsys):
     assert "Jacobian of p" in page
     # the summary
     assert "loss = " in said.out
-    assert "differentiated by a and b" in said.out
+    assert "with respect to a and b" in said.out
     assert str(here / "quickstart.html") in said.out
     assert "`gradlab lab` opens the notebooks (copies, in the current folder) in JupyterLab." in said.out
     assert re.search(r"12/12 cells", said.err)  # the progress bar

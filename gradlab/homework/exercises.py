@@ -55,7 +55,7 @@ class Homework:
         """Run the checks of one exercise on a notebook's variables, or on work that is elsewhere. A check that fails says so
         in its verdict."""
         title, points, checks = self._exercise(number)
-        verdict = Verdict(number, title, points)
+        verdict = Verdict(number, title, points, drawn=seed != 0)
         try:
             with suppress(Stopped):
                 checks(Student(Here(work) if isinstance(work, dict) else work, verdict, seed + 1000 * number, purse))
@@ -126,7 +126,7 @@ def case(exercise: int, call: int = 1, folder: str | Path = ".") -> tuple[Any, .
     Returns
     -------
     tuple
-        The functions and tensors, to be looked at and tried. (The verdict on a graded submission names the same case, which is
-        of the same kind as the one that was graded.)
+        The functions and tensors, to be looked at and tried. (Work that is graded is tried on others: the verdict there says
+        "Try one like it".)
     """
     return load(folder).case(exercise, call)

@@ -1,7 +1,8 @@
 """A class summed up: students by exercises, and what their verdicts say most.
 
 Points come from nbgrader's database where there is one (so what a teacher has changed by hand counts), and the words from the
-notebooks that it has graded; else every notebook in the folder is graded now.
+notebooks that it has graded; else every notebook in the folder is graded now. What lies beside a submission may be the
+student's, so checks there do not count: those that came with gradlab do, or those of a folder that the teacher names.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Homework:
         return "\n".join([*lines, *([""] if self.problems else []), *self.problems])
 
 
-def summed_up(folder: Path, homework: Path) -> str:
+def summed_up(folder: Path, homework: Path, checks: Path | None = None) -> str:
     """The summary of a folder, as text.
 
     Parameters
@@ -66,14 +67,24 @@ def summed_up(folder: Path, homework: Path) -> str:
     folder : path
         A course of nbgrader's, or any folder with submissions: STUDENT/…/NAME.ipynb, or NAME.ipynb for one student.
     homework : path
-        The folder of the homework, for the checks of notebooks that have none beside them.
+        The folder of the homework that came with gradlab, by whose checks notebooks are graded.
+    checks : path, optional
+        A folder with other checks: checks.py, or NAME/checks.py for each homework.
 
     Raises
     ------
     LookupError
-        If there is nothing to sum up.
+        If there is nothing to sum up, or no checks in the folder that was named.
     """
-    made = list(of_gradebook(folder) if (folder / DATABASE).is_file() else of_submissions(folder, homework))
+    graded = (folder / DATABASE).is_file()
+    if checks is not None and graded:
+        raise LookupError(
+            f"{folder} has been graded by nbgrader, whose points are summed up. For other checks, put them into "
+            "source/, and run `nbgrader autograde` with --force."
+        )
+    if checks is not None and not (checks / CHECKS).is_file() and not any(checks.glob(f"*/{CHECKS}")):
+        raise LookupError(f"there is no {CHECKS} in {checks}, nor in a folder of a homework there.")
+    made = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
     if not made:
         raise LookupError(
             f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
@@ -130,11 +141,13 @@ def sentences(verdict: str) -> list[str]:
     return [one for one in made if not one.startswith("it counts once")]
 
 
-def of_submissions(folder: Path, homework: Path) -> Iterator[Homework]:
+def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[Homework]:
     """Each homework in a folder of submissions, graded now."""
     found: dict[str, Homework] = {}
+    passed_over: dict[str, list[str]] = {}  # by homework: whose folder has checks that were not taken
     for path in sorted(folder.rglob("*.ipynb")):
-        checks = next((one for one in (homework / path.stem, path.parent) if (one / CHECKS).is_file()), None)
+        places = (homework / path.stem, path.parent) if named is None else (named / path.stem, named)
+        checks = next((one for one in places if (one / CHECKS).is_file()), None)
         if checks is None or ".ipynb_checkpoints" in path.parts:
             continue
         made, student = found.setdefault(path.stem, Homework(path.stem)), path.relative_to(folder).parts[0]
@@ -143,6 +156,16 @@ def of_submissions(folder: Path, homework: Path) -> Iterator[Homework]:
         except (ValueError, OSError) as error:
             made.problems.append(f"{student}: {error}")
             continue
+        beside = path.parent / CHECKS
+        if checks != path.parent and beside.is_file() and beside.read_bytes() != (checks / CHECKS).read_bytes():
+            passed_over.setdefault(path.stem, []).append(student)
         for one in verdicts:
             made.add(student, one.number, one.title, one.points, one.worth, sentences(str(one)))
+    for name, students in passed_over.items():
+        taken = "that came with gradlab" if named is None else f"in {named}"
+        whose = ", ".join(students[:3]) + (", …" if len(students) > 3 else "")
+        found[name].problems.append(
+            f"Graded by the checks {taken}. The {CHECKS} beside the work of {whose} is another one and was not taken"
+            f"{'; checks of your own count with --checks FOLDER' if named is None else ''}."
+        )
     yield from found.values()

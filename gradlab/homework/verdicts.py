@@ -35,6 +35,7 @@ class Verdict:
     title: str
     worth: float
     findings: list[Finding] = field(default_factory=list)
+    drawn: bool = False  # for grading: `case(…)` then gives one of the same kind, in other shapes and numbers
 
     @property
     def points(self) -> float:
@@ -58,8 +59,11 @@ class Verdict:
             if finding.hint:
                 lines.append(f"      Look next at: {finding.hint}")
             if finding.case and not finding.good:
-                lines.append(f"      Try it: {finding.case}")
+                lines.append(f"      {self._try()}: {finding.case}")
         return "\n".join(lines)
+
+    def _try(self) -> str:
+        return "Try one like it, in other shapes and numbers" if self.drawn else "Try it"
 
     __repr__ = __str__
 
@@ -73,7 +77,9 @@ class Verdict:
                 else ""
             )
             if finding.case and not finding.good:
-                hint += f'<div style="margin:2px 0 4px 0;opacity:.85"><b>Try it:</b> <code>{escape(finding.case)}</code></div>'
+                hint += (
+                    f'<div style="margin:2px 0 4px 0;opacity:.85"><b>{self._try()}:</b> <code>{escape(finding.case)}</code></div>'
+                )
             rows.append(
                 f'<div style="display:flex;gap:.6em;margin:3px 0"><span style="color:{colour};font-weight:bold" '
                 f'aria-label="{"passed" if finding.good else "not passed"}">{mark}</span><div>{marked(finding.what)}: '

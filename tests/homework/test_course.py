@@ -99,6 +99,36 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     assert "else" not in text
 
 
+def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, capsys):
+    folder, own = tmp_path / "handed_in", tmp_path / "own" / NAME
+    for who in ("right", "half"):
+        written(folder / who, who)
+    theirs = (SOURCE / "checks.py").read_text()
+    changed = theirs.replace('"The Jacobian by rows", points=30', '"The Jacobian by rows", points=34')
+    assert changed != theirs
+    (folder / "right" / "checks.py").write_text(changed)
+    (folder / "half" / "checks.py").write_text(theirs)
+    own.mkdir(parents=True)
+    (own / "checks.py").write_text(changed)
+
+    def summary(*more):
+        assert cli.main(["course", str(folder), "--summary", *more]) == 0
+        text = capsys.readouterr().out
+        return text, next(line.split()[1:] for line in text.splitlines() if line.startswith("of "))
+
+    text, worth = summary()
+    assert worth[0] == "30"
+    assert "Graded by the checks that came with gradlab. The checks.py beside the work of right is another one" in text
+    assert "--checks FOLDER" in text
+    for place in (own.parent, own):
+        text, worth = summary("--checks", str(place))
+        assert worth[0] == "34" and f"Graded by the checks in {place}" in text and "beside the work of half" in text
+    assert cli.main(["course", str(folder), "--summary", "--checks", str(tmp_path / "none")]) == 1
+    assert "there is no checks.py in" in capsys.readouterr().err
+    assert cli.main(["course", str(folder), "--checks", str(own)]) == 1
+    assert "--checks goes with --summary" in capsys.readouterr().err
+
+
 def test_nothing_to_sum_up_is_said(tmp_path, capsys):
     assert cli.main(["course", str(tmp_path), "--summary"]) == 1
     assert "there is nothing to sum up" in capsys.readouterr().err

@@ -164,6 +164,29 @@ def test_points_that_disagree_are_said_to_the_teacher(course, tmp_path):
     written(tmp_path / "submitted" / "right" / NAME, "right")
     said = nbgrader(tmp_path, "autograde", NAME, fails=True)
     assert "exercise 2 is worth 25 points in checks.py, and 20 in the cell 'check2'" in said
+    assert not (tmp_path / "autograded" / "right" / NAME).exists(), "nothing was graded"
+
+
+def test_what_was_graded_before_stays_where_grading_again_fails(course, tmp_path):
+    shutil.copytree(course / "source", tmp_path / "source")
+    shutil.copy(course / "nbgrader_config.py", tmp_path)
+    nbgrader(tmp_path, "generate_assignment", NAME)
+    written(tmp_path / "submitted" / "right" / NAME, "right")
+    nbgrader(tmp_path, "autograde", NAME)
+    graded = tmp_path / "autograded" / "right" / NAME
+    (graded / "remarks.txt").write_text("by hand")
+    before = {path.relative_to(graded): path.read_bytes() for path in graded.rglob("*") if path.is_file()}
+    checks = tmp_path / "source" / NAME / "checks.py"
+    agreed = checks.read_text()
+    checks.write_text(agreed.replace('"The Jacobian by columns", points=20', '"The Jacobian by columns", points=25'))
+    said = nbgrader(tmp_path, "autograde", NAME, "--force", fails=True)
+    assert "exercise 2 is worth 25 points" in said and "It was not graded again" in said
+    assert {path.relative_to(graded): path.read_bytes() for path in graded.rglob("*") if path.is_file()} == before
+    assert scores_in(tmp_path)["right"][0] == 100
+    checks.write_text(agreed)
+    assert "It was not graded again" not in nbgrader(tmp_path, "autograde", NAME, "--force")
+    assert not (graded / "remarks.txt").exists() and (graded / f"{NAME}.ipynb").is_file(), "--force replaces what it can grade"
+    nbgrader(tmp_path, "autograde", NAME)
 
 
 def test_zip_collect_finds_the_students(course):
