@@ -77,6 +77,7 @@ _LAZY = {
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "gradlab.diagnose.anomaly"),
     "load": "gradlab.saving",
     "save": "gradlab.saving",
+    "doctor": "gradlab.explore.doctor.clinic",
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
@@ -85,6 +86,7 @@ _LAZY = {
     "func": "gradlab.func",
     "vmap": "gradlab.func",
     "record_sites": "gradlab.diagnose.sites",
+    "tracing": "gradlab.explore.trace.tracing",
     "load_ipython_extension": "gradlab.notebook.extension",
     "unload_ipython_extension": "gradlab.notebook.extension",
 }
@@ -92,10 +94,12 @@ _LAZY = {
 if _TYPE_CHECKING:
     from gradlab.diagnose.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from gradlab.diagnose.sites import record_sites
+    from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
+    from gradlab.explore.trace.tracing import tracing
     from gradlab.func import vmap
     from gradlab.saving import load, save
 

@@ -44,6 +44,12 @@ def device_line():
 BACKENDS = {"numpy": lambda: np.asarray, "strict": strict, "cupy": cupy_or_skip}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_came_before_stays():
+    """The garbage collector, which many tests call, need not look through what pytest keeps of all tests before."""
+    gc.freeze()
+
+
 @pytest.fixture(params=["numpy", "strict", pytest.param("cupy", marks=pytest.mark.gpu)])
 def backend(request):
     """Makes an array of the backend under test out of NumPy data."""

@@ -22,7 +22,7 @@ n.sum().backward()
 (x * 2).backward(gl.ones(3))
     Mismatch in shape.*Size\(\[3\]\).*Size\(\[2, 3\]\).*one weight for each element of the output
 gl.tensor([1, 2], requires_grad=True)
-    Only Tensors of floating point.*dtype gradlab\.int64: write 1\. and not 1, or give dtype=gradlab\.float32
+    Only Tensors of floating point.*dtype gradlab\.int64: write 1\. and not 1, or give dtype=gl\.float32
 n.requires_grad_()
     only Tensors of floating point dtype.*write 1\. and not 1, or call \.float\(\) first
 (lambda y: (y.backward(), y.backward()))((x * x).sum())
@@ -40,7 +40,7 @@ x.item()
 float(n)
     only one element tensors.*shape \[2, 3\].*index.*\.sum\(\)
 bool(x > 0)
-    Boolean value of Tensor with more than one value is ambiguous.*\.any\(\) or \.all\(\).*gradlab\.where
+    Boolean value of Tensor with more than one value is ambiguous.*\.any\(\) or \.all\(\).*gl\.where
 len(x.sum())
     len\(\) of a 0-d tensor.*\.item\(\)
 x + gl.ones(4)
@@ -56,17 +56,17 @@ gl.from_numpy(np.array([[1], [2, 3]], object))
 gl.tensor([[1, 2], [3]])
     expected sequence of length 2 at dim 1 \(got 1\).*all be of one length
 gl.tensor([n, n])
-    only integer tensors.*gradlab\.stack or gradlab\.cat
+    only integer tensors.*gl\.stack or gl\.cat
 gl.tensor(np.array(["1"]))
     can't convert np\.ndarray of type numpy\.str_.*holds text
 gl.from_numpy([1.0])
-    expected np\.ndarray \(got list\).*gradlab\.tensor takes
+    expected np\.ndarray \(got list\).*gl\.tensor takes
 gl.zeros(2, dtype="float32")
-    argument 'dtype' must be gradlab\.dtype, not str.*Write gradlab\.float32
+    argument 'dtype' must be gradlab\.dtype, not str.*Write gl\.float32
 gl.zeros((2,), (3,))
     takes 1 positional argument but 2 were given.*one tuple of integers
 x.to("float64")
-    Invalid device string: 'float64'.*a dtype is written gradlab\.float64
+    Invalid device string: 'float64'.*a dtype is no string
 gl.multinomial(gl.ones(3), 4)
     cannot sample n_sample.*replacement=True
 x.bfloat16()
