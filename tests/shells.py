@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,9 @@ def interactive():
     config = Config()
     config.HistoryManager.hist_file = ":memory:"
     config.InteractiveShell.colors = "nocolor"
+    main = sys.modules["__main__"]
     ip = InteractiveShell.instance(config=config)
+    sys.modules["__main__"] = main
     yield ip
     InteractiveShell.clear_instance()
 
@@ -99,8 +102,10 @@ def traces(ip: InteractiveShell) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shell(interactive, capsys):
+def shell(interactive, capsys, monkeypatch):
     ip = interactive
+    # Only while its cells run: what starts processes afterwards looks for pytest's own.
+    monkeypatch.setitem(sys.modules, "__main__", ip.user_module)
     ip.reset(new_session=False)
     ip.config.pop("GradMagics", None)
     before = traces(ip)

@@ -73,6 +73,41 @@ def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
     return f"{label}({', '.join(map(str, axes))})"
 
 
+def index_written(index: Any, axis: int | None) -> str:
+    """An index that a node keeps, as one writes it: "[0]", "[:, 1:3]"; "" where it holds more than numbers and slices.
+
+    Parameters
+    ----------
+    index : tuple or int
+        Of gradlab's, one entry an axis; of PyTorch's `select`, the position.
+    axis : int or None
+        Of which PyTorch selected; it must not be negative.
+    """
+    if isinstance(index, int) and axis is not None:
+        index = (*[slice(None)] * axis, index)
+    if not isinstance(index, tuple) or not index:
+        return ""
+    if index[-1] is Ellipsis:
+        index = index[:-1]
+    parts = []
+    for part in index:
+        if type(part) is int:
+            parts.append(str(part))
+        elif part is Ellipsis or part is None:
+            parts.append("..." if part is Ellipsis else "None")
+        elif isinstance(part, slice) and all(end is None or type(end) is int for end in (part.start, part.stop, part.step)):
+            ends = ":".join("" if end is None else str(end) for end in (part.start, part.stop))
+            parts.append(ends if part.step in (None, 1) else f"{ends}:{part.step}")
+        else:
+            return ""
+    return f"[{', '.join(parts)}]" if parts else ""
+
+
+def unnumbered(label: str) -> str:
+    """What an operation is called without the user's numbers: an index is "[…]", an axis is left out."""
+    return "[…]" if label.startswith("[") else label.partition("(")[0]
+
+
 def shortened(text: str, limit: int) -> str:
     """`text` with its middle left out where it is longer than `limit` characters; the ends tell names apart."""
     if len(text) <= limit:

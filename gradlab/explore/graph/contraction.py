@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from gradlab.explore.labels import part_of_model, shortened
+from gradlab.explore.labels import part_of_model, shortened, unnumbered
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, renumbered
 from gradlab.explore.words import count
 
@@ -123,7 +123,7 @@ def folded(
             members, GraphNode("leaf", label, detail=detail or listed(leaves), count=many, inside=names, members=numbers)
         )
     if not label:
-        signs = [node.label.partition("(")[0] for node in operations]
+        signs = [unnumbered(node.label) for node in operations]
         said = " ".join(signs) if len(signs) <= 4 else f"{signs[0]} {signs[1]} … {signs[-1]}"
         label = part_of_model(names) or shortened(said, 30)
     end = nodes[handing_on(nodes, uses, members)]

@@ -30,7 +30,7 @@ import numpy as np
 
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, listed, names_in, uses_of
 from gradlab.explore.graph.spans import by_names, without_moves
-from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened
+from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened, unnumbered
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall, inputs_of
 from gradlab.explore.words import count
 
@@ -171,7 +171,7 @@ def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: 
     """The further copies of a segment, named after what they hold."""
     names = [name for member in copies for name in names_in(nodes[member])]
     segments = [copies[start : start + period] for start in range(0, len(copies), period)]
-    signs = [nodes[member].label for member in segments[0] if nodes[member].kind != "leaf"]
+    signs = [unnumbered(nodes[member].label) for member in segments[0] if nodes[member].kind != "leaf"]
     said = part_of_model(names) or shortened(", ".join(signs) if len(signs) <= 3 else f"{signs[0]}, {signs[1]} … {signs[-1]}", 28)
     each = count(sum(nodes[member].count for member in segments[0]), "node")
     return folded(
@@ -189,7 +189,7 @@ def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
     numbers: dict[object, int] = {}
     found: list[int] = []
     for node in nodes:
-        label = "" if node.kind == "leaf" and node.count == 1 else node.label
+        label = "" if (node.kind == "leaf" and node.count == 1) or node.label.startswith("[") else node.label
         kind = (node.kind, label, node.operation, node.shape if shapes else None, node.count)
         found.append(numbers.setdefault((len(found), kind) if node.kind == "output" else kind, len(numbers)))
     return np.array(found, dtype=np.uint64)

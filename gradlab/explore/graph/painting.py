@@ -34,7 +34,7 @@ from gradlab.explore.drawing import (
     tidy,
 )
 from gradlab.explore.graph import cuts, ports
-from gradlab.explore.graph.chips import Chips, chips_of
+from gradlab.explore.graph.chips import Chips, chips_of, operand_text
 from gradlab.explore.graph.layout import Point, layered
 from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
@@ -157,7 +157,10 @@ def paint(
 def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, Any]:
     """What `paint` draws without numbers, as plain data, for a view that draws and lights it itself; node positions are those of
     `layered`."""
-    bare = [replace(node, value=None, gradient=None, operands=(), cell=None, place=None, norms=()) for node in nodes]
+    bare = [
+        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
+        for node in nodes
+    ]
     boxes = _boxes(bare, edges, frozenset())
     links = [(edge.source, edge.target) for edge in edges]
     layout = layered([(box.width, box.height) for box in boxes], links)
@@ -189,6 +192,14 @@ def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, 
 
 
 # ---------------------------------------------------------------------------------------------------------------- boxes
+def _applied(node: GraphNode) -> str:
+    """The label of an operation with the one constant that it was given, where no chip says it: "** 2", "1 ÷"."""
+    given = [operand for operand in node.operands if operand.kind == "constant"]
+    if node.kind != "operation" or len(given) != 1 or node.label.isidentifier() or not (text := operand_text(given[0])):
+        return node.label
+    return f"{text} {node.label}" if given[0].argument == 0 else f"{node.label} {text}"
+
+
 def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> list[_Box]:
     shapes: list[set[object]] = [set() for _ in nodes]
     outputs = Counter(edge.source for edge in edges if nodes[edge.target].kind == "output")

@@ -19,6 +19,7 @@ import numpy as np
 from gradlab.explore import picture as pictures
 from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape, text_width
 from gradlab.explore.graph import Graph
+from gradlab.explore.labels import unnumbered
 from gradlab.explore.report import cell_lines, found, tree_view
 from gradlab.explore.report.comparing import Comparison, compare
 from gradlab.explore.report.page import page
@@ -331,7 +332,7 @@ class Report:
                 if node.kind == "leaf"
                 else node.name or "output"
                 if node.kind == "output"
-                else _plain(node.label),
+                else unnumbered(node.label),
                 detail="",
                 place=None,
                 cell=None,
@@ -369,11 +370,6 @@ class Report:
         lines = [caption(line) for sentence in self.head for line in _wrapped(to_text(sentence).strip())]
         drawings = [drawing for drawing in (self.picture, self.jacobian_picture) if drawing is not None]
         return above(above(*lines, gap=2), *drawings, gap=20)
-
-
-def _plain(label: str) -> str:
-    """What an operation is called without the user's numbers: an index is "[…]", an axis is left out."""
-    return "[…]" if label.startswith("[") else label.partition("(")[0]
 
 
 def caption(text: str) -> Drawing:

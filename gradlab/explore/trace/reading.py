@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.diagnose.places import source_of
-from gradlab.explore.labels import sign, written
+from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
@@ -226,6 +226,8 @@ class Reader:
                 if not name and not called and place is not None and place.target:
                     name = place.target
                     self.assigned.add(self.index[node])
+        if label == "[…]":
+            label = index_written(library.setting(node, "index"), settings.get("dim")) or label
         if exponent is not None and not any(operand.kind == "constant" for operand in operands):
             text = next((source_of(given) for given in operands_of(expression)[1:2]), "")
             operands = (*operands, Operand("constant", 1, text, Value((), "", (exponent,))))
