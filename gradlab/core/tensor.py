@@ -10,6 +10,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradlab.backend.namespaces import CPU, device, device_of
 from gradlab.core.dtypes import dtype, known_dtype
 from gradlab.core.errors import Size, non_leaf_grad, size_of
@@ -254,6 +256,18 @@ class Tensor(Methods):
     def output_nr(self) -> int:
         """Which of its operation's outputs this tensor is."""
         return 0 if self.node is None else self.node.public[1]
+
+
+def _refused(*_: Any, **__: Any) -> Tensor:
+    raise RuntimeError(
+        f"gradlab's own tensors need NumPy 2 or newer, and this is NumPy {np.__version__}, which promotes dtypes otherwise. "
+        "PyTorch's tensors are read with this one too: %%grad, %doctor and gl.jacobian take them. For tensors of gradlab's: "
+        "pip install 'numpy>=2'"
+    )
+
+
+if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+    Tensor.__new__ = _refused  # type: ignore[method-assign, assignment]
 
 
 def constant(array: Any) -> Tensor:

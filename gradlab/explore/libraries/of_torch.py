@@ -43,8 +43,8 @@ class Torch(Library):
         variable = self.variable(node)
         if variable is not None:
             return tuple(variable.shape)
-        metadata = getattr(node, "_input_metadata", None)
-        return tuple(metadata[0].shape) if metadata else None
+        made: Any = _made(node)
+        return None if made is None else tuple(made.shape)
 
     # ---------------------------------------------------------------------------------------- what was seen, see `trace`
     def note(self, node: Any) -> Note | None:
@@ -55,8 +55,8 @@ class Torch(Library):
         variable = self.variable(node)
         if variable is not None:
             return self.dtype_name(variable)
-        metadata = getattr(node, "_input_metadata", None)
-        return str(metadata[0].dtype).rpartition(".")[2] if metadata else ""
+        made: Any = _made(node)
+        return "" if made is None else str(made.dtype).rpartition(".")[2]
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Any]:
         from gradlab.explore.libraries.reducing_torch import reduced
@@ -173,6 +173,15 @@ class Torch(Library):
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def _made(node: Any) -> Any:
+    """What tells the shape and dtype of a node's output: PyTorch before 2.6 does not, but for what was seen being made."""
+    metadata = getattr(node, "_input_metadata", None)
+    if metadata:
+        return metadata[0]
+    note = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
+    return None if note is None else note.made
 
 
 def _signed(value: Any) -> Any:

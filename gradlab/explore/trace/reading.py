@@ -107,7 +107,7 @@ def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> T
     recorded = False
     for i, node in enumerate(nodes):
         operation, name = library.name_of(node), ", ".join(names.by_node.get(node, ())[:NAMES_SHOWN])
-        shape, value, gradient = library.shape(node), reader.value(node), seen.gradients.get(node)
+        shape, value, gradient = reader.shape(node), reader.value(node), seen.gradients.get(node)
         dtype = library.dtype_of(node) or (value.dtype if value is not None else "")
         if operation == "AccumulateGrad" or (not inputs[i] and library.variable(node) is not None):
             leaves += not name
@@ -171,8 +171,12 @@ class Reader:
         self._reached: dict[int, list[int]] = {}  # and which nodes
 
     def shape(self, node: Any) -> Shape | None:
+        """Of what a node makes: as the library tells it, or as the sweep saw it."""
         if node not in self._shapes:
-            self._shapes[node] = self.library.shape(node)
+            shape = self.library.shape(node)
+            if shape is None and (seen := self.seen.gradients.get(node)) is not None:
+                shape = seen.shape
+            self._shapes[node] = shape
         return self._shapes[node]
 
     def value(self, node: Any) -> Value | None:
