@@ -18,6 +18,7 @@ from gradlab.backend.namespaces import namespace_of, read
 
 BINS = 16
 PIECE = 1 << 18  # elements at a time: 2 MB in float64
+CACHED = 1 << 15  # elements that stay in a core's cache from one pass to the next: 256 kB in float64
 PIECE_THERE = 1 << 23  # on a device: 64 MB
 
 
@@ -70,6 +71,32 @@ def statistics(array: Any) -> Statistics:
     Complex elements are described by their moduli.
     """
     return statistics_of([array])[0]
+
+
+def finite_statistics(array: np.ndarray, *, histogram: bool = False) -> Statistics | None:
+    """The statistics of an array of floats on the host; None where one is not finite, or the squares of all may be lost. The
+    least part of the time that `statistics` takes, which asks of each element whether it is finite."""
+    if array.dtype.kind != "f" or not array.size:
+        return None
+    flat = array.reshape(-1)
+    flat = flat if flat.dtype.itemsize >= 4 else flat.astype(np.float32)
+    squares = float(np.dot(flat, flat))
+    if not 1e-30 < squares < 1e30:
+        return None
+    low, high, total, zeros = float("inf"), float("-inf"), 0.0, 0
+    for start in range(0, flat.size, CACHED):
+        piece = flat[start : start + CACHED]
+        low, high = min(low, float(piece.min())), max(high, float(piece.max()))
+        total += float(piece.astype(np.float64).sum())
+        zeros += int(np.count_nonzero(piece == 0))
+    bins: tuple[int, ...] = ()
+    if histogram:
+        counts = np.zeros(BINS, np.int64)
+        for start in range(0, flat.size, CACHED):
+            piece = flat[start : start + CACHED].astype(np.float64)
+            counts += np.bincount(_places(np, piece, low, high), minlength=BINS)
+        bins = tuple(map(int, counts))
+    return Statistics(tuple(array.shape), sqrt(squares), low, high, total / flat.size, 0, 0, zeros, bins)
 
 
 def statistics_of(arrays: Sequence[Any]) -> list[Statistics]:
@@ -156,14 +183,18 @@ def _pieces(xp: Any, array: Any) -> Iterator[Any]:
 
 def _histogram(xp: Any, piece: Any, low: float, high: float) -> Any:
     """How many finite elements fall into each of `BINS` equal parts of [low, high]; where low is high, all in the middle."""
-    finite, width = xp.isfinite(piece), high / BINS - low / BINS  # high - low may overflow
-    piece = xp.where(finite, piece, low)
-    if low == high:
-        index = xp.full(piece.shape, BINS // 2)
-    elif width == 0:  # low and high differ by a denormal
-        index = (piece > low) * (BINS - 1)
-    else:
-        index = xp.clip((piece / width - low / width).astype(np.int64), 0, BINS - 1)
+    finite = xp.isfinite(piece)
+    index = _places(xp, xp.where(finite, piece, low), low, high)
     if xp is np:
         return np.bincount(index[finite], minlength=BINS)
     return xp.stack([((index == k) & finite).sum() for k in range(BINS)])  # `bincount` and a mask make the host wait
+
+
+def _places(xp: Any, piece: Any, low: float, high: float) -> Any:
+    """In which of `BINS` equal parts of [low, high] each element lies."""
+    width = high / BINS - low / BINS  # high - low may overflow
+    if low == high:
+        return xp.full(piece.shape, BINS // 2)
+    if width == 0:  # low and high differ by a denormal
+        return (piece > low) * (BINS - 1)
+    return xp.clip((piece / width - low / width).astype(np.int64), 0, BINS - 1)

@@ -36,6 +36,23 @@ def test_against_numpy(name, piece, monkeypatch):
         assert sum(s.bins) == x.size and (not away or s.bins == tuple(counts))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("piece", [7, 10**6])
+def test_the_short_way_finds_the_same(dtype, piece, monkeypatch):
+    monkeypatch.setattr(module, "CACHED", piece)
+    whole = np.random.default_rng(1).normal(3, 2, (40, 9)).astype(dtype)
+    whole[::5, 2] = 0
+    for array in (whole, whole.T, whole[::-2, 1:], np.abs(whole[:1])):
+        short, long = module.finite_statistics(array, histogram=True), statistics(array)
+        assert short.bins == long.bins and (short.nans, short.infs, short.zeros) == (long.nans, long.infs, long.zeros)
+        assert (short.shape, short.minimum, short.maximum) == (long.shape, long.minimum, long.maximum)
+        np.testing.assert_allclose([short.norm, short.mean], [long.norm, long.mean], rtol=1e-6)
+    for bad in (np.nan, np.inf, 1e200, 0):
+        assert module.finite_statistics(np.full(20, bad)) is None, (
+            "what is not finite, or whose squares are lost, is not its to say"
+        )
+
+
 def test_on_the_arrays_own_device(backend):
     """On the strict stand-in for a device array: nothing is converted to NumPy on the way."""
     host = np.array([[1.0, np.nan, -3.0], [0.0, np.inf, 4.0]], np.float32)

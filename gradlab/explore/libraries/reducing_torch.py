@@ -10,7 +10,7 @@ import torch
 
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
-from gradlab.explore.trace.values import FEW, Pending, Value, ratio
+from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -40,15 +40,10 @@ def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
 
 def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, absent: int = 0) -> Value | Pending:
     """Of the elements of a dense tensor, and `absent` zeros besides."""
+    if tensor.device.type == "cpu" and not absent:
+        return brief((tensor.float() if tensor.dtype in HALVES else tensor.resolve_neg()).numpy(), dtype, histogram=histogram)
     flat = tensor.reshape(-1)
     flat = flat.float() if flat.dtype in HALVES else flat if flat.is_floating_point() else flat.double()
-    if not (histogram or absent) and flat.device.type == "cpu":
-        norm = float(torch.linalg.vector_norm(flat))
-        if 1e-15 < norm < 1e15:  # so none is NaN or infinite, and no square was lost
-            least, greatest = torch.aminmax(flat)
-            zeros = flat.numel() - int(torch.count_nonzero(flat))
-            mean = float(flat.sum(dtype=torch.float64)) / flat.numel()
-            return Value(shape, dtype, summary=Statistics(shape, norm, float(least), float(greatest), mean, 0, 0, zeros, ()))
     finite = torch.isfinite(flat)
     kept = torch.where(finite, flat, torch.zeros((), dtype=flat.dtype, device=flat.device))
     scale = kept.abs().max()

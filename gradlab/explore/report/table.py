@@ -149,7 +149,7 @@ class Figure:
         return "".join(BLOCKS[-(-8 * n // top)] for n in self.statistics.bins) if top else ""
 
     def describe(self) -> str:
-        """The exact numbers, for the hover and for screen readers."""
+        """The numbers, for the hover and for screen readers: exact extremes, and of what was added up the digits that are."""
         s = self.statistics
         if not s.size:
             return f"{self.label}: no elements"
@@ -158,7 +158,7 @@ class Figure:
             return f"{self.label}: {s.size} elements{odd}"
         if s.size == 1:
             return f"{self.label}: {s.mean!r}"
-        return f"{self.label}: {s.size} elements from {s.minimum!r} to {s.maximum!r}, mean {s.mean!r}, norm {s.norm!r}{odd}"
+        return f"{self.label}: {s.size} elements from {s.minimum!r} to {s.maximum!r}, mean {s.mean:.6g}, norm {s.norm:.6g}{odd}"
 
     def html(self) -> str:
         """The numbers; or an image of bars, with the least, the greatest and the norm beside it."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.namespaces import read as read_together
-from gradlab.explore.statistics import Statistics, joined, statistics, statistics_of, summaries
+from gradlab.explore.statistics import Statistics, finite_statistics, joined, statistics, statistics_of, summaries
 
 FEW = 16  # elements up to which the numbers themselves are kept
 
@@ -140,31 +140,13 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
-def brief(array: np.ndarray) -> Value:
-    """What is remembered of an array on the host: five passes over one that is finite, and no copy."""
-    dtype = dtype_name(array.dtype)
+def brief(array: np.ndarray, dtype: str = "", *, histogram: bool = False) -> Value:
+    """What is remembered of an array on the host, which is looked at piece by piece; of dtype `dtype`, if that is not its own."""
+    dtype = dtype or dtype_name(array.dtype)
     if array.size <= FEW:
         return Value(array.shape, dtype, tuple(array.reshape(-1).tolist()))
-    if array.dtype.kind == "f" and array.dtype.itemsize >= 4:
-        flat = array.reshape(-1)
-        squares = float(np.dot(flat, flat))
-        if 1e-30 < squares < 1e30:  # so none is NaN or infinite, and no square was lost
-            return Value(
-                array.shape,
-                dtype,
-                summary=Statistics(
-                    array.shape,
-                    math.sqrt(squares),
-                    float(np.minimum.reduce(flat)),
-                    float(np.maximum.reduce(flat)),
-                    float(np.add.reduce(flat, dtype=np.float64)) / array.size,
-                    0,
-                    0,
-                    array.size - int(np.count_nonzero(flat)),
-                    (),
-                ),
-            )
-    return Value(array.shape, dtype, summary=statistics(array))
+    found = finite_statistics(array, histogram=histogram)
+    return Value(array.shape, dtype, summary=statistics(array) if found is None else found)
 
 
 def pending(array: Any) -> Pending:
@@ -192,8 +174,8 @@ def of_arrays(arrays: Sequence[Any], *, histograms: bool = False) -> list[Value]
     found: list[Any] = [None] * len(arrays)
     full = []
     for i, array in enumerate(arrays):
-        if isinstance(array, np.ndarray) and (array.size <= FEW or not histograms):
-            found[i] = brief(array)
+        if isinstance(array, np.ndarray):
+            found[i] = brief(array, histogram=histograms)
         elif array.size <= FEW or not histograms:
             found[i] = pending(array)
         else:
