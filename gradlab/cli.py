@@ -1,5 +1,5 @@
-"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and
-homework.
+"""The command `gradlab`: `doctor` runs a script and says what is wrong with its gradients, `demo` shows that on a model of its
+own, `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and homework.
 
 `quickstart` runs a copy of the notebook in a kernel of this very Python, in an empty temporary folder and with IPython's
 settings left aside, and writes one HTML file that needs no network and no kernel: every script that nbconvert would
@@ -75,6 +75,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradlab", description="See a derivative: gradients in Jupyter notebooks.")
     parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    doctor = commands.add_parser(
+        "doctor",
+        help="run a script, and say what is wrong with its gradients",
+        usage="gradlab doctor [--html FILE] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        description="Run a Python script of PyTorch's or gradlab's, with its arguments, as python would, and print what is wrong "
+        "with its gradients to standard error when it ends, also by an error or Ctrl-C.",
+        epilog="The exit status is the script's own if that is not 0; else 1 if a Problem was found, and 0 if none was. "
+        "--html may stand behind the script's arguments, too; what follows a first -- is the script's.",
+        allow_abbrev=False,
+    )
+    doctor.add_argument(
+        "--html", metavar="FILE", type=Path, help="write what was found, and the report of the last backward, as a page"
+    )
+    doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as of python -m")
+    doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
+    doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the script")
+    doctor.set_defaults(run=_doctor)
     quickstart = commands.add_parser(
         "quickstart",
         help="run the tour and write it as one HTML file",
@@ -128,6 +145,49 @@ def notebooks() -> Path:
         if (folder / "quickstart.ipynb").is_file():
             return folder
     raise CommandError(f"the notebooks are missing: the installation in {package} is incomplete. Install it again.")
+
+
+# ------------------------------------------------------------------------------------------------------------- doctor
+def _doctor(arguments: argparse.Namespace, _: list[str]) -> int:
+    from gradlab.explore import script
+
+    given, page = _page_asked_for(arguments.given)
+    page = page or arguments.html
+    if page is not None:
+        page = page.absolute()  # the script may go elsewhere
+        if page.is_dir() or not page.parent.is_dir():
+            raise CommandError(f"--html {page} is a folder." if page.is_dir() else f"--html: there is no folder {page.parent}.")
+    try:
+        asked = (script.module if arguments.module else script.script)(arguments.script, given)
+    except script.NotAScriptError as error:
+        raise CommandError(str(error)) from None
+    found = script.visit(asked)
+    with suppress(OSError, ValueError):  # what the script printed comes first
+        sys.stdout.flush()
+    print(script.text(found), file=sys.stderr)
+    if page is not None:
+        try:
+            page.write_text(script.page_of(found), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{page} could not be written: {error.strerror}.") from error
+        print(f"\nThe page: {page}", file=sys.stderr)
+    return found.status
+
+
+def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
+    """What the script is given, and what `--html` among it names; what follows a first `--` is the script's alone."""
+    ours, theirs = given, []
+    if "--" in given:
+        at = given.index("--")
+        ours, theirs = given[:at], given[at + 1 :]
+    for at, word in enumerate(ours):
+        if word == "--html" and at + 1 < len(ours):
+            return [*ours[:at], *ours[at + 2 :], *theirs], Path(ours[at + 1])
+        if word.startswith("--html="):
+            return [*ours[:at], *ours[at + 1 :], *theirs], Path(word.removeprefix("--html="))
+        if word == "--html":
+            raise CommandError("--html needs the name of a file.")
+    return [*ours, *theirs], None
 
 
 # --------------------------------------------------------------------------------------------------------- quickstart

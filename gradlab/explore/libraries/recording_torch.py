@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import Loss, is_ours
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, locals_of
+from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -313,7 +313,7 @@ class OfTorch(TorchFunctionMode, Recording):
         while frame is not None and len(frames) < 20:
             if not theirs(frame.f_code.co_filename):
                 frames.append(locals_of(frame))
-                if frame.f_code.co_filename == cells.current or frame.f_code.co_name == "<module>":
+                if is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
         root, weight = library.node(output), given.get("gradient")

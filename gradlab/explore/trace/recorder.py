@@ -25,7 +25,7 @@ import numpy as np
 from gradlab.diagnose.places import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import items_of, names_in
+from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
 from gradlab.explore.reduced import reduced
 from gradlab.explore.trace.data import Event, Leaf, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
@@ -230,8 +230,9 @@ class Recorder:
                 sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
+            sweep.owners = owners_in(self._space(frames, with_namespace=False))
             sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
-            sweep.events = len(self.events)
+            sweep.events = self.happened_before + len(self.events)
         self._running.append(sweep)
         self._spent += perf_counter() - started
         return sweep
@@ -380,9 +381,7 @@ class Recorder:
         library, root = sweep.library, sweep.roots[0]
         numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
         loss = None if not numbers else float(numbers[0].real)
-        swept = Swept(
-            sweep.number, sweep.events + self.happened_before, root.name, loss, library.name_of(library.whole(root.node))
-        )
+        swept = Swept(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
         after = iter(library.values([g for g in held if g is not None]))
         for leaf, g in zip(leaves, held, strict=True):
             norm = next(after).norm if g is not None else None
@@ -408,18 +407,25 @@ class Recorder:
 
     def _names(self, library: Library, frames: Sequence[Mapping[str, Any]]) -> Names:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
-        space: dict[str, Any] = {}
-        for frame in frames:
-            for name, value in frame.items():
-                space.setdefault(name, value)
-        for name, value in self.namespace().items():
-            space.setdefault(name, value)
+        space = self._space(frames)
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
         own = [(name, value) for name, value in space.items() if isinstance(name, str) and not name.startswith("_")]
         for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
             for path, module in _modules(label, model):
                 names.models.setdefault(id(module), path)
         return names
+
+    def _space(self, frames: Sequence[Mapping[str, Any]], *, with_namespace: bool = True) -> dict[str, Any]:
+        """The names of the running functions, what `self` of a trainer holds among them, innermost first; then the notebook's."""
+        space: dict[str, Any] = {}
+        for frame in frames:
+            for name, value in frame.items():
+                space.setdefault(name, value)
+            for name, value in held_by_self(frame.get("self")):
+                space.setdefault(name, value)
+        for name, value in self.namespace().items() if with_namespace else ():
+            space.setdefault(name, value)
+        return space
 
     # ------------------------------------------------------------------------------------------------------ what was seen
     def models(self, value: Any) -> list[Any]:
@@ -452,12 +458,19 @@ class Recorder:
             calls=self._calls(reader, trace),
             cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
             events=tuple(self._event(happening, reader, sweep.names) for happening in self.events),
-            journal=tuple(self.journal.sweeps),
+            journal=tuple(self._journal()),
             sweep=sweep.number,
             sweeps=self.sweeps,
             source=cell_source(),
+            program=cells.called,
             freed=not sweep.retains,
         )
+
+    def _journal(self) -> Iterator[Swept]:
+        """The sweeps in the journal whose events are still known, with the places of these among them."""
+        for swept in self.journal.sweeps:
+            if swept.event > self.happened_before:
+                yield replace(swept, event=swept.event - self.happened_before)
 
     def _cuts(self, reader: Reader) -> list[Severed]:
         """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
@@ -481,6 +494,7 @@ class Recorder:
             cuts=tuple(reader.severed(cut) for cut in cuts),
             events=tuple(self._event(happening, reader, names) for happening in self.events),
             source=cell_source(),
+            program=cells.called,
             recorded=True,
             losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
             asked=reader.lines.line(site),

@@ -51,6 +51,7 @@ class Sweep:
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
     parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
+    owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
 
     def reduce(self) -> None:
         """Read what lies on a device, in one transfer."""
