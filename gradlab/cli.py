@@ -52,11 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         (Arguments that make no sense exit with 2.)
     """
     parser = _parser()
-    arguments, further = parser.parse_known_args(argv)
+    words, kept = _apart(list(sys.argv[1:] if argv is None else argv))
+    arguments, further = parser.parse_known_args(words)
     if further and arguments.run is not _lab:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
     try:
-        status = int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+        status = int(arguments.run(arguments, kept or [argument for argument in further if argument != "--"]))
         sys.stdout.flush()  # so that a reader who has gone is noticed here
         return status
     except CommandError as failure:
@@ -69,6 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         with suppress(OSError, ValueError):  # what waits to be printed would raise again when Python ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+
+
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """Of `gradlab doctor … -- …` what follows the first `--` apart: it is the script's as it stands."""
+    at = words.index("--") if words[:1] == ["doctor"] and "--" in words else len(words)
+    return words[:at], words[at + 1 :]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -148,7 +155,7 @@ def notebooks() -> Path:
 
 
 # ------------------------------------------------------------------------------------------------------------- doctor
-def _doctor(arguments: argparse.Namespace, _: list[str]) -> int:
+def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
     from gradlab.explore import script
 
     given, page = _page_asked_for(arguments.given)
@@ -158,7 +165,7 @@ def _doctor(arguments: argparse.Namespace, _: list[str]) -> int:
         if page.is_dir() or not page.parent.is_dir():
             raise CommandError(f"--html {page} is a folder." if page.is_dir() else f"--html: there is no folder {page.parent}.")
     try:
-        asked = (script.module if arguments.module else script.script)(arguments.script, given)
+        asked = (script.module if arguments.module else script.script)(arguments.script, [*given, *kept])
     except script.NotAScriptError as error:
         raise CommandError(str(error)) from None
     found = script.visit(asked)
@@ -175,19 +182,15 @@ def _doctor(arguments: argparse.Namespace, _: list[str]) -> int:
 
 
 def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
-    """What the script is given, and what `--html` among it names; what follows a first `--` is the script's alone."""
-    ours, theirs = given, []
-    if "--" in given:
-        at = given.index("--")
-        ours, theirs = given[:at], given[at + 1 :]
-    for at, word in enumerate(ours):
-        if word == "--html" and at + 1 < len(ours):
-            return [*ours[:at], *ours[at + 2 :], *theirs], Path(ours[at + 1])
+    """What the script is given, and what `--html` among it names."""
+    for at, word in enumerate(given):
         if word.startswith("--html="):
-            return [*ours[:at], *ours[at + 1 :], *theirs], Path(word.removeprefix("--html="))
+            return [*given[:at], *given[at + 1 :]], Path(word.removeprefix("--html="))
         if word == "--html":
-            raise CommandError("--html needs the name of a file.")
-    return [*ours, *theirs], None
+            if at + 1 == len(given):
+                raise CommandError("--html needs the name of a file.")
+            return [*given[:at], *given[at + 2 :]], Path(given[at + 1])
+    return given, None
 
 
 # --------------------------------------------------------------------------------------------------------- quickstart

@@ -17,7 +17,7 @@ WIDTH = 100  # of a terminal's line
 
 def text(visit: Visit) -> str:
     """For a terminal: a heading, each finding below its file and line, and what was not seen."""
-    return "\n\n".join([heading(visit), *_findings(visit), *map(_wrapped, _unseen(visit))])
+    return "\n\n".join([heading(visit), *_findings(visit), *(_wrapped(one, "") for one in _unseen(visit))])
 
 
 def heading(visit: Visit) -> str:
@@ -33,6 +33,8 @@ def _ended(visit: Visit) -> str:
 
 def _counted(visit: Visit) -> str:
     seen = visit.diagnosis
+    if not (visit.sweeps or seen.findings or seen.remarks):
+        return "nothing to look at"
     parts = [count(len(seen.findings), "Problem")] if seen.findings else ["no Problem"]
     parts += [count(len(seen.remarks), "Note")] if seen.remarks else []
     return ", ".join(parts)
@@ -66,9 +68,9 @@ def _unseen(visit: Visit) -> Sequence[str]:
     return [*visit.diagnosis.unseen, *visit.unseen]
 
 
-def _wrapped(text: str) -> str:
+def _wrapped(text: str, indent: str = "    ") -> str:
     return "\n".join(
-        textwrap.fill(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()
     )
 

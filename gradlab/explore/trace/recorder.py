@@ -4,8 +4,9 @@ A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tr
 what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
 Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
 
-It may take half of the time that the program took so far, and 0.15 s: beyond that whole sweeps go by unseen, together with the
-operations before them, until the program has gone on for long enough. A report says which sweep of how many it shows.
+It may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s: beyond that whole sweeps go by
+unseen, together with the operations before them, until the program has gone on for long enough. A report says which sweep of how
+many it shows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, Sweep, uses_of
 
 SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
+LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
+ALIKE = 100  # tuples of identities that are kept once
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
 EVENTS, CALLS, CUTS = 10_000, 20_000, 1_000
 SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
@@ -81,6 +84,7 @@ class Recorder:
         self._running: list[Sweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
+        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._began = perf_counter()
         self._spent = 0.0
         self._recordings: dict[str, Recording] = {}
@@ -158,12 +162,23 @@ class Recorder:
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
         """Something happened to leaves."""
         self.happened_before += len(self.events) == EVENTS
-        self.events.append(Happening(kind, site, tuple(id(tensor) for tensor in tensors), **more))
+        self.events.append(Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), **more))
+
+    def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
+        """Equal identities as one object: thousands of steps name the same hundreds of parameters."""
+        if len(self._alike) >= ALIKE:
+            self._alike.clear()
+        return self._alike.setdefault(keys, keys)
+
+    def took(self, seconds: float) -> None:
+        """Seconds that went into seeing."""
+        self._spent += seconds
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
+        started = perf_counter()
         held = [p for group in optimizer.param_groups for p in group["params"]]
-        moved = [p for p in held if p.grad is not None and not library.is_zero(p.grad)]
+        moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
         rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
         self.happened(
             "step",
@@ -172,9 +187,10 @@ class Recorder:
             optimizer=type(optimizer).__name__,
             rates=tuple(sorted(rates)),
             maximizes=any(group.get("maximize") for group in optimizer.param_groups),
-            held=tuple(map(id, held)),
+            held=self._once(tuple(map(id, held))),
             whose=id(optimizer),
         )
+        self.took(perf_counter() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
         """A sweep was asked of a tensor without history, which lost it at some cuts."""
@@ -347,7 +363,7 @@ class Recorder:
         self._bytes = 0
         now = perf_counter()
         self._spent += now - started
-        self.on = self._spent <= SHARE * (now - self._began - self._spent) + FREE
+        self.on = self._spent <= allowance(now - self._began - self._spent)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""
@@ -554,6 +570,11 @@ class Recorder:
             for call in self.calls
             for path in (reader.path(call),)
         )
+
+
+def allowance(own: float) -> float:
+    """Seconds that may go into seeing a program that took so many itself."""
+    return FREE + SHARE * min(own, LONG) + LATER * max(own - LONG, 0.0)
 
 
 def _modules(name: str, model: Any) -> list[tuple[str, Any]]:
