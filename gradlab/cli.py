@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor",
         help="run a script, and say what is wrong with its gradients",
-        usage="gradlab doctor [--html FILE] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="gradlab doctor [--html FILE] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
         description="Run a Python script of PyTorch's or gradlab's, with its arguments, as python would, and print what is wrong "
         "with its gradients to standard error when it ends, also by an error or Ctrl-C.",
         epilog="The exit status is the script's own if that is not 0; else 1 if a Problem was found, and 0 if none was. "
@@ -95,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--html", metavar="FILE", type=Path, help="write what was found, and the report of the last backward, as a page"
     )
+    doctor.add_argument("--every", action="store_true", help="look at every backward, however long that takes")
     doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as of python -m")
     doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
     doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the script")
@@ -168,7 +169,7 @@ def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
         asked = (script.module if arguments.module else script.script)(arguments.script, [*given, *kept])
     except script.NotAScriptError as error:
         raise CommandError(str(error)) from None
-    found = script.visit(asked)
+    found = script.visit(asked, every=arguments.every)
     with suppress(OSError, ValueError):  # what the script printed comes first
         sys.stdout.flush()
     print(script.text(found), file=sys.stderr)

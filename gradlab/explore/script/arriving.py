@@ -1,28 +1,26 @@
-"""Libraries that a script imports are watched from then on: `import torch` is seen when it is over, wherever it stands."""
+"""Modules that a script imports are known from then on: `import torch` is seen when it is over, wherever it stands."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from gradlab.explore.libraries.registry import awaited
-
 
 class Arrivals(MetaPathFinder):
     """Finds no module itself: it asks the others, and says when one that is awaited has been loaded in this thread."""
 
-    def __init__(self, arrived: Callable[[], None]) -> None:
-        self.arrived, self.thread = arrived, threading.get_ident()
+    def __init__(self, awaited: Collection[str], arrived: Callable[[], None]) -> None:
+        self.awaited, self.arrived, self.thread = awaited, arrived, threading.get_ident()
         self._marked: list[Any] = []
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in awaited() or threading.get_ident() != self.thread:
+        if name not in self.awaited or threading.get_ident() != self.thread:
             return None
         for finder in list(sys.meta_path):
             spec = finder.find_spec(name, path, target) if finder is not self else None
@@ -54,9 +52,9 @@ class Arrivals(MetaPathFinder):
 
 
 @contextmanager
-def arrivals(arrived: Callable[[], None]) -> Iterator[None]:
-    """Call `arrived` after each import of a library that the explorers know, in this thread."""
-    finder = Arrivals(arrived)
+def arrivals(awaited: Collection[str], arrived: Callable[[], None]) -> Iterator[None]:
+    """Call `arrived` after each import of a module of these names in this thread."""
+    finder = Arrivals(awaited, arrived)
     try:
         sys.meta_path.insert(0, finder)
         yield

@@ -27,7 +27,7 @@ def heading(visit: Visit) -> str:
 
 def _ended(visit: Visit) -> str:
     how = " was interrupted and" if visit.ended == INTERRUPTED else f" ended with status {visit.ended} and" if visit.ended else ""
-    times = "once" if visit.sweeps == 1 else f"{visit.sweeps} times"
+    times = "once" if visit.sweeps == 1 else count(visit.sweeps, "time")
     return f"{how} called backward() {times}" if visit.sweeps else f"{how} called no backward()"
 
 

@@ -10,16 +10,20 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from types import ModuleType
 from typing import Any
 
+from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.clinic import Clinic
 from gradlab.explore.doctor.findings import Diagnosis, Finding
-from gradlab.explore.names import owners_in
+from gradlab.explore.libraries.registry import awaited, library_of
+from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
 from gradlab.explore.script.arriving import arrivals
+from gradlab.explore.script.eager import COMPILER, eagerly
 from gradlab.explore.script.frames import trimmed
 from gradlab.explore.script.program import Program, running
 from gradlab.explore.trace.data import Line, Trace
@@ -83,7 +87,7 @@ class Visit:
         )
 
 
-def visit(program: Program, ending: Callable[[BaseException], None] | None = None) -> Visit:
+def visit(program: Program, ending: Callable[[BaseException], None] | None = None, *, every: bool = False) -> Visit:
     """Run a script, and look at it when it has ended, however it ended.
 
     Parameters
@@ -91,18 +95,27 @@ def visit(program: Program, ending: Callable[[BaseException], None] | None = Non
     program : Program
     ending : callable, optional
         Told of the error that ended the script, without our frames in its traceback. Default: it is shown as Python shows it.
+    every : bool, default False
+        Look at every call of backward, however long that takes.
 
     A process that the script forked ends here, with the status it would have had.
     """
     process = os.getpid()
     with running(program) as main:
         recorder = Recorder(lambda: vars(main))
+        recorder.unhurried = every
         error: BaseException | None = None
         try:
             try:
-                recorder.meet_libraries()
-                with arrivals(recorder.meet_libraries):
-                    exec(program.compiled(), vars(main))  # noqa: S102  (the user's own script)
+                with eagerly() as compiler_arrived:
+
+                    def arrived() -> None:
+                        recorder.meet_libraries()
+                        compiler_arrived()
+
+                    recorder.meet_libraries()
+                    with arrivals({*awaited(), COMPILER}, arrived):
+                        exec(program.compiled(), vars(main))  # noqa: S102  (the user's own script)
             except BaseException as raised:  # noqa: BLE001  (it is shown, and its status handed on)
                 error = raised
             finally:
@@ -141,9 +154,43 @@ def _looked_at(program: Program, recorder: Recorder, main: ModuleType, error: Ba
         space = {**_where(error, program.filename), **space}
     failed = error if isinstance(error, Exception) else None
     clinic = Clinic()
-    diagnosis = clinic.look(recorder, space, error=failed)
-    trace = recorder.trace() if recorder.last is not None and recorder.last.error is None else None
-    return Visit(program, ended, diagnosis, trace, recorder.sweeps, tuple(_unseen(recorder, trace)))
+    trace = _trace(recorder)
+    diagnosis = clinic.look(recorder, space, trace=trace, error=failed)
+    if lost := _never_seen(recorder, space, program):
+        diagnosis = Diagnosis.of([*diagnosis.findings, *diagnosis.remarks, lost], diagnosis.unseen)
+    return Visit(program, ended, diagnosis, trace, recorder.sweeps, tuple(_unseen(program, recorder, trace)))
+
+
+def _trace(recorder: Recorder) -> Trace | None:
+    """Of the last sweep; where that one and the leaves are full of NaN, of the first that brought some: there they were born."""
+    last, first = recorder.last, recorder.spoilt
+    if last is None or last.error is not None:
+        return None
+    recorder.settle_journal()
+    return recorder.trace(first if first is not None and (last.spoilt() or last.spoils()) else last)
+
+
+def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) -> Finding | None:
+    """What is said where leaves have become NaN while nobody looked."""
+    if recorder.spoilt is not None or not recorder.journal.skipped:
+        return None
+    leaves = [(name, tensor) for name, tensor in names_in(space).items() if tensor.is_leaf and tensor.requires_grad]
+    names = [name for name, tensor in leaves if not isfinite(_norm(tensor))]
+    if not names:
+        return None
+    return Finding(
+        "nan-born",
+        f"At the end {listed(names)} {'holds' if len(names) == 1 else 'hold'} NaN or ∞, and the call of backward() that brought it "
+        f"was not looked at: {recorder.journal.skipped} of {recorder.sweeps} were not.",
+        fix=f"Look at every one, which takes longer: `gradlab doctor --every {program.called}`",
+        evidence={"leaves": len(names), "skipped": recorder.journal.skipped},
+        worth=9.0,
+    )
+
+
+def _norm(tensor: Any) -> float:
+    library = library_of(tensor)
+    return library.values([tensor])[0].norm if library is not None else 0.0
 
 
 def _where(error: BaseException, filename: str) -> dict[str, Any]:
@@ -156,7 +203,7 @@ def _where(error: BaseException, filename: str) -> dict[str, Any]:
     return space
 
 
-def _unseen(recorder: Recorder, trace: Trace | None) -> list[str]:
+def _unseen(program: Program, recorder: Recorder, trace: Trace | None) -> list[str]:
     found = []
     if not recorder.sweeps and not recorder.refused:
         found.append(
@@ -169,10 +216,11 @@ def _unseen(recorder: Recorder, trace: Trace | None) -> list[str]:
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; the last of "
             f"these was number {trace.sweep}."
         )
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and getattr(dynamo, "counters", {}).get("frames"):
+    if COMPILER in sys.modules and (
+        "compile(" in program.source or any(call.kind == "OptimizedModule" for call in recorder.calls)
+    ):
         found.append(
-            "Inside of what torch.compile compiled there are no lines and no values to be seen: only what goes in and comes "
-            "out. Without compile there are."
+            "torch.compile was set aside: what it compiles ran as it is written, so that its lines could be seen. What compiling "
+            "itself does to a number was not."
         )
     return found

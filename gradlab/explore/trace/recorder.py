@@ -73,6 +73,8 @@ class Recorder:
         self.sweeps = 0
         self.on = True
         self.last: Sweep | None = None
+        self.spoilt: Sweep | None = None  # the first of those with finite leaves that brought them NaN or ∞
+        self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
@@ -136,7 +138,7 @@ class Recorder:
         self.close()
         self._held.clear()
         self._bytes = 0
-        self.last = None
+        self.last = self.spoilt = None
         self._running.clear()
         for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
             kept.clear()
@@ -363,7 +365,7 @@ class Recorder:
         self._bytes = 0
         now = perf_counter()
         self._spent += now - started
-        self.on = self._spent <= allowance(now - self._began - self._spent)
+        self.on = self.unhurried or self._spent <= allowance(now - self._began - self._spent)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""
@@ -391,6 +393,8 @@ class Recorder:
             if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
+        if self.spoilt is None and sweep.spoils():
+            self.spoilt = sweep
 
     def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
         """Enter the sweep into the journal."""
