@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,17 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
     doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the script")
     doctor.set_defaults(run=_doctor)
+    demo = commands.add_parser(
+        "demo",
+        help="a model that learns nothing, what is found, and the fix: half a minute",
+        description="Run a model that learns nothing, print what is wrong with it, run it with the fix, and write all of it as "
+        "one HTML file that needs no network. With PyTorch if it is installed, else with gradlab's own tensors.",
+    )
+    demo.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path("gradlab-demo.html"), help="default: ./%(default)s"
+    )
+    demo.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    demo.set_defaults(run=_demo)
     quickstart = commands.add_parser(
         "quickstart",
         help="run the tour and write it as one HTML file",
@@ -194,13 +206,43 @@ def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
     return given, None
 
 
-# --------------------------------------------------------------------------------------------------------- quickstart
-def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
-    target = arguments.output
+# --------------------------------------------------------------------------------------------------------------- demo
+def _demo(arguments: argparse.Namespace, _: list[str]) -> int:
+    from gradlab.explore.demo import sheet, told
+
+    target = _free(arguments)
+    library = "torch" if find_spec("torch") is not None else "gradlab"
+    story = told(library)
+    print(story.text())
+    _write(target, sheet(story, library), arguments.force)
+    print(f"\nThe same with pictures, as a page that needs no network:\n\n    {target.resolve()}\n")
+    print("On a model of your own: `gradlab doctor train.py`, or in a notebook `%load_ext gradlab` and `%%grad` above a cell.")
+    return 0
+
+
+def _free(arguments: argparse.Namespace) -> Path:
+    """The file that is to be written, which is not there or may be replaced."""
+    target: Path = arguments.output
     if target.exists() and not arguments.force:
         raise CommandError(f"{target} is there already. --force replaces it; --output FILE writes elsewhere.")
     if not target.parent.is_dir():
         raise CommandError(f"there is no folder {target.parent}.")
+    return target
+
+
+def _write(target: Path, page: str, force: bool) -> None:
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(page)
+    except FileExistsError:
+        raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
+    except OSError as error:
+        raise CommandError(f"{target} could not be written: {error.strerror}.") from error
+
+
+# --------------------------------------------------------------------------------------------------------- quickstart
+def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
+    target = _free(arguments)
     try:
         import ipykernel  # noqa: F401
         import nbclient  # noqa: F401
@@ -215,13 +257,7 @@ def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
     seconds = time.monotonic() - began
     shown = summary(notebook)
     page = as_html(notebook, title="gradlab quickstart")
-    try:
-        with target.open("w" if arguments.force else "x", encoding="utf-8") as file:
-            file.write(page)
-    except FileExistsError:
-        raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
-    except OSError as error:
-        raise CommandError(f"{target} could not be written: {error.strerror}.") from error
+    _write(target, page, arguments.force)
     print(
         f"\n{shown} in {seconds:.0f} s, all of them in one file of {target.stat().st_size / 1e6:.1f} MB:\n\n"
         f"    {target.resolve()}\n\n"

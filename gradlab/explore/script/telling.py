@@ -15,9 +15,9 @@ from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, dimmed, 
 WIDTH = 100  # of a terminal's line
 
 
-def text(visit: Visit) -> str:
+def text(visit: Visit, *, unseen: bool = True) -> str:
     """For a terminal: a heading, each finding below its file and line, and what was not seen."""
-    return "\n\n".join([heading(visit), *_findings(visit), *(_wrapped(one, "") for one in _unseen(visit))])
+    return "\n\n".join([heading(visit), *_findings(visit), *(_wrapped(one, "") for one in _unseen(visit) if unseen)])
 
 
 def heading(visit: Visit) -> str:
