@@ -25,7 +25,7 @@ def sheet(story: Story, library: str) -> str:
     shown = [
         _head(library),
         _row(
-            [_card(say(code(NAME)), _program(broken.visit.program.source, line))],
+            [_card(say(code(NAME)), _program(broken.visit.program.source, line), fills=True)],
             [
                 _card(say("What it learns"), _figure(fit(broken)) + _printed(broken)),
                 _card(say(code(f"gradlab doctor {NAME}")), found.html(broken.visit.diagnosis.findings, ()), fills=True),
@@ -145,7 +145,9 @@ def losses(story: Story) -> Drawing:
     for numbers, colour in zip(both, (DIM, VALUE), strict=True):
         body.append(_path([(across(i), up(math.log10(max(x, 1e-12)))) for i, x in enumerate(numbers)], colour, 2))
     said = f"The loss ends at {both[0][-1]:.2g} before the fix and at {both[1][-1]:.2g} with it."
-    key = _key([(f"before: {both[0][-1]:.2g} at the end", DIM, False), (f"with the fix: {both[1][-1]:.2g}", VALUE, False)])
+    key = _key(
+        [(f"loss before: {both[0][-1]:.2g} at the end", DIM, False), (f"loss with the fix: {both[1][-1]:.2g}", VALUE, False)]
+    )
     return Drawing("".join([*body, key]), wide, HIGH + 20, said, said)
 
 

@@ -28,7 +28,7 @@ x = torch.linspace(-3, 3, 96).reshape(96, 1)
 y = torch.sin(2 * x[:, 0])
 
 model = nn.Sequential(nn.Linear(1, 48), nn.Tanh(), nn.Linear(48, 1))
-optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
 losses = []
 for step in range(500):

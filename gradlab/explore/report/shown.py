@@ -307,8 +307,8 @@ class Report:
             path.write_bytes(data)
         return path
 
-    def contains(self) -> Sentence:
-        """Which values and which source a page of this report contains."""
+    def contains(self, *, advice: bool = True) -> Sentence:
+        """Which values and which source a page of this report contains, and how to leave them out."""
         if not self._values:
             graph = f" and {count(len(self.trace.nodes), 'node')} of the graph" if self.graph_drawing is not None else ""
             return say(
@@ -321,7 +321,7 @@ class Report:
         source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
         parts += [", ", listed(source)] if source else []
-        return say(*parts, "; ", code("save(…, values=False)"), " leaves them out.")
+        return say(*parts, *(("; ", code("save(…, values=False)"), " leaves them out.") if advice else (".",)))
 
     def _without_values(self) -> Report:
         """The same report without numbers and source."""
