@@ -1,5 +1,5 @@
-"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and
-homework.
+"""The command `gradlab`: `doctor` runs a script and says what is wrong with its gradients, `demo` shows that on a model of its
+own, `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and homework.
 
 `quickstart` runs a copy of the notebook in a kernel of this very Python, in an empty temporary folder and with IPython's
 settings left aside, and writes one HTML file that needs no network and no kernel: every script that nbconvert would
@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         (Arguments that make no sense exit with 2.)
     """
     parser = _parser()
-    arguments, further = parser.parse_known_args(argv)
+    words, kept = _apart(list(sys.argv[1:] if argv is None else argv))
+    arguments, further = parser.parse_known_args(words)
     if further and arguments.run is not _lab:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
     try:
-        status = int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+        status = int(arguments.run(arguments, kept or [argument for argument in further if argument != "--"]))
         sys.stdout.flush()  # so that a reader who has gone is noticed here
         return status
     except CommandError as failure:
@@ -71,10 +73,45 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
 
 
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """Of `gradlab doctor … -- …` what follows the first `--` apart: it is the script's as it stands."""
+    at = words.index("--") if words[:1] == ["doctor"] and "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradlab", description="See a derivative: gradients in Jupyter notebooks.")
     parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    doctor = commands.add_parser(
+        "doctor",
+        help="run a script, and say what is wrong with its gradients",
+        usage="gradlab doctor [--html FILE] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        description="Run a Python script of PyTorch's or gradlab's, with its arguments, as python would, and print what is wrong "
+        "with its gradients to standard error when it ends, also by an error or Ctrl-C.",
+        epilog="The exit status is the script's own if that is not 0; else 1 if a Problem was found, and 0 if none was. "
+        "--html may stand behind the script's arguments, too; what follows a first -- is the script's.",
+        allow_abbrev=False,
+    )
+    doctor.add_argument(
+        "--html", metavar="FILE", type=Path, help="write what was found, and the report of the last backward, as a page"
+    )
+    doctor.add_argument("--every", action="store_true", help="look at every backward, however long that takes")
+    doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as of python -m")
+    doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
+    doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the script")
+    doctor.set_defaults(run=_doctor)
+    demo = commands.add_parser(
+        "demo",
+        help="a model that learns nothing, what is found, and the fix: half a minute",
+        description="Run a model that learns nothing, print what is wrong with it, run it with the fix, and write all of it as "
+        "one HTML file that needs no network. With PyTorch if it is installed, else with gradlab's own tensors.",
+    )
+    demo.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, default=Path("gradlab-demo.html"), help="default: ./%(default)s"
+    )
+    demo.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    demo.set_defaults(run=_demo)
     quickstart = commands.add_parser(
         "quickstart",
         help="run the tour and write it as one HTML file",
@@ -130,13 +167,82 @@ def notebooks() -> Path:
     raise CommandError(f"the notebooks are missing: the installation in {package} is incomplete. Install it again.")
 
 
-# --------------------------------------------------------------------------------------------------------- quickstart
-def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
-    target = arguments.output
+# ------------------------------------------------------------------------------------------------------------- doctor
+def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
+    from gradlab.explore import script
+
+    given, page = _page_asked_for(arguments.given)
+    page = page or arguments.html
+    if page is not None:
+        page = page.absolute()  # the script may go elsewhere
+        if page.is_dir() or not page.parent.is_dir():
+            raise CommandError(f"--html {page} is a folder." if page.is_dir() else f"--html: there is no folder {page.parent}.")
+    try:
+        asked = (script.module if arguments.module else script.script)(arguments.script, [*given, *kept])
+    except script.NotAScriptError as error:
+        raise CommandError(str(error)) from None
+    found = script.visit(asked, every=arguments.every)
+    with suppress(OSError, ValueError):  # what the script printed comes first
+        sys.stdout.flush()
+    print(script.text(found), file=sys.stderr)
+    if page is not None:
+        try:
+            page.write_text(script.page_of(found), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{page} could not be written: {error.strerror}.") from error
+        print(f"\nThe page: {page}", file=sys.stderr)
+    return found.status
+
+
+def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
+    """What the script is given, and what `--html` among it names."""
+    for at, word in enumerate(given):
+        if word.startswith("--html="):
+            return [*given[:at], *given[at + 1 :]], Path(word.removeprefix("--html="))
+        if word == "--html":
+            if at + 1 == len(given):
+                raise CommandError("--html needs the name of a file.")
+            return [*given[:at], *given[at + 2 :]], Path(given[at + 1])
+    return given, None
+
+
+# --------------------------------------------------------------------------------------------------------------- demo
+def _demo(arguments: argparse.Namespace, _: list[str]) -> int:
+    from gradlab.explore.demo import sheet, told
+
+    target = _free(arguments)
+    library = "torch" if find_spec("torch") is not None else "gradlab"
+    story = told(library)
+    print(story.text())
+    _write(target, sheet(story, library), arguments.force)
+    print(f"\nThe same with pictures, as a page that needs no network:\n\n    {target.resolve()}\n")
+    print("On a model of your own: `gradlab doctor train.py`, or in a notebook `%load_ext gradlab` and `%%grad` above a cell.")
+    return 0
+
+
+def _free(arguments: argparse.Namespace) -> Path:
+    """The file that is to be written, which is not there or may be replaced."""
+    target: Path = arguments.output
     if target.exists() and not arguments.force:
         raise CommandError(f"{target} is there already. --force replaces it; --output FILE writes elsewhere.")
     if not target.parent.is_dir():
         raise CommandError(f"there is no folder {target.parent}.")
+    return target
+
+
+def _write(target: Path, page: str, force: bool) -> None:
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(page)
+    except FileExistsError:
+        raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
+    except OSError as error:
+        raise CommandError(f"{target} could not be written: {error.strerror}.") from error
+
+
+# --------------------------------------------------------------------------------------------------------- quickstart
+def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
+    target = _free(arguments)
     try:
         import ipykernel  # noqa: F401
         import nbclient  # noqa: F401
@@ -151,13 +257,7 @@ def _quickstart(arguments: argparse.Namespace, _: list[str]) -> int:
     seconds = time.monotonic() - began
     shown = summary(notebook)
     page = as_html(notebook, title="gradlab quickstart")
-    try:
-        with target.open("w" if arguments.force else "x", encoding="utf-8") as file:
-            file.write(page)
-    except FileExistsError:
-        raise CommandError(f"{target} has appeared meanwhile and was left alone. --force replaces it.") from None
-    except OSError as error:
-        raise CommandError(f"{target} could not be written: {error.strerror}.") from error
+    _write(target, page, arguments.force)
     print(
         f"\n{shown} in {seconds:.0f} s, all of them in one file of {target.stat().st_size / 1e6:.1f} MB:\n\n"
         f"    {target.resolve()}\n\n"

@@ -88,6 +88,8 @@ def _ascent(case: Case) -> Finding | None:
             losses = [swept.loss for swept in window if swept.loss is not None]
             if any(one is None or one < UP for one in slopes) or any(b <= a for a, b in pairwise(losses)):
                 continue
+            if any(swept.loss is not None and swept.loss > losses[-1] for swept in run[:at]):
+                continue  # it has come down from higher: momentum carries steps beyond a valley, and up for a while
             moving = [entry for entry in window[0].entries if entry.moved]
             event = write_after(case, window[0], [entry.key for entry in moving])
             if event is None or _is_attack(case, window[0], moving):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from gradlab.explore.libraries import Library
@@ -51,6 +52,17 @@ class Sweep:
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
     parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
+    owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
+
+    def spoils(self) -> bool:
+        """Whether it brought NaN or ∞ to leaves, all of which were finite."""
+        leaves = self.leaves.values()
+        bad = any(leaf.gradient is not None and not isfinite(leaf.gradient.norm) for leaf in leaves)
+        return bad and not self.spoilt()
+
+    def spoilt(self) -> list[LeafSeen]:
+        """The leaves that were not finite themselves."""
+        return [leaf for leaf in self.leaves.values() if leaf.value is not None and not isfinite(leaf.value.norm)]
 
     def reduce(self) -> None:
         """Read what lies on a device, in one transfer."""

@@ -297,3 +297,17 @@ ROWS.healthy(
     learns="learning([*body.parameters(), *policy.parameters(), *value.parameters()])",
     remarks="detached",
 )
+ROWS.healthy(
+    "momentum carries steps beyond the valley, and up",
+    """
+    w = torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
+    opt = optim.SGD([w], lr=0.05, momentum=0.9)
+    # %%
+    for i in range(60):
+        opt.zero_grad()
+        loss = (w ** 2).sum()
+        loss.backward()
+        opt.step()
+    """,
+    learns="float(loss) < 0.1",
+)

@@ -1,0 +1,141 @@
+"""A short story: a network is to learn a sine and does not, the doctor says why, and with one line changed it does.
+
+Both programs are run as `gradlab doctor` runs a script. What is shown as the fix is the difference between their texts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gradlab.explore.libraries import library_of
+from gradlab.explore.report.table import BLOCKS
+from gradlab.explore.script import Program, Visit, text, visit
+
+NAME = "fit_sine.py"
+BROKEN = """\
+import {library}
+from {library} import nn
+
+torch.manual_seed(0)
+x = torch.linspace(-3, 3, 96).reshape(96, 1)
+y = torch.sin(2 * x[:, 0])
+
+model = nn.Sequential(nn.Linear(1, 48), nn.Tanh(), nn.Linear(48, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+losses = []
+for step in range(500):
+    out = model(x)
+    loss = ((out - y) ** 2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+
+print(f"loss {{losses[0]:.3f}}, after {{len(losses)}} steps {{losses[-1]:.2g}}")
+"""
+WRONG, RIGHT = "(out - y)", "(out.squeeze(1) - y)"
+
+
+@dataclass(frozen=True)
+class Told:
+    """One program, run.
+
+    Attributes
+    ----------
+    visit : Visit
+    said : str
+        What it printed.
+    inputs, targets, answers : tuple of float
+        Of the network, when the training was over.
+    losses : tuple of float
+        Of each step.
+    """
+
+    visit: Visit
+    said: str
+    inputs: tuple[float, ...]
+    targets: tuple[float, ...]
+    answers: tuple[float, ...]
+    losses: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Story:
+    """Both programs, run."""
+
+    broken: Told
+    fixed: Told
+
+    @property
+    def difference(self) -> list[str]:
+        """The lines that change, "- loss = …" and "+ loss = …", without what is around them."""
+        before, after = (one.visit.program.source.splitlines() for one in (self.broken, self.fixed))
+        lines = difflib.unified_diff(before, after, n=0, lineterm="")
+        return [f"{line[0]} {line[1:].strip()}" for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+
+    def text(self) -> str:
+        """For a terminal."""
+        broken, fixed = self.broken, self.fixed
+        code = "\n".join(f"  {i:>3}  {line}" for i, line in enumerate(broken.visit.program.source.splitlines(), 1))
+        return "\n\n".join(
+            [
+                f"A network is to learn a sine ({NAME}):",
+                code.rstrip(),
+                f"It runs without an error, and learns nothing: {broken.said}\n    {curve(broken)}",
+                f"gradlab doctor {NAME} says why:",
+                text(broken.visit, unseen=False),
+                "With that line changed",
+                "\n".join(f"    {line}" for line in self.difference),
+                f"it learns: {fixed.said}\n    {curve(fixed)}",
+            ]
+        )
+
+
+def told(library: str) -> Story:
+    """Run both programs on a library, "torch" or "gradlab"."""
+    source = BROKEN.format(library="torch" if library == "torch" else "gradlab as torch").replace(
+        "from gradlab as torch import", "from gradlab import"
+    )
+    return Story(_run(source), _run(source.replace(WRONG, RIGHT)))
+
+
+def _run(source: str) -> Told:
+    here = os.getcwd()
+    program = Program(NAME, os.path.join(here, "gradlab demo", NAME), source, (), here)
+    said = io.StringIO()
+    kept: dict[str, tuple[float, ...]] = {}
+
+    def keep(names: Mapping[str, Any]) -> None:
+        kept.update(inputs=_numbers(names["x"]), targets=_numbers(names["y"]), answers=_numbers(names["model"](names["x"])))
+        kept["losses"] = tuple(names["losses"])
+
+    with contextlib.redirect_stdout(said):
+        seen = visit(program, after=keep)
+    return Told(seen, said.getvalue().strip(), **kept)
+
+
+def _numbers(tensor: Any) -> tuple[float, ...]:
+    library = library_of(tensor)
+    assert library is not None
+    return tuple(float(number) for number in library.array(tensor.detach()).reshape(-1))
+
+
+def curve(one: Told, wide: int = 60) -> str:
+    """The network's answers as blocks, one for each stretch of inputs; the scale is that of the targets."""
+    return _blocks(one.answers, min(one.targets), max(one.targets), wide)
+
+
+def _blocks(numbers: tuple[float, ...], low: float, high: float, wide: int) -> str:
+    columns = [
+        numbers[i * len(numbers) // wide : max((i + 1) * len(numbers) // wide, i * len(numbers) // wide + 1)] for i in range(wide)
+    ]
+    heights = [(math.fsum(column) / len(column) - low) / (high - low) for column in columns]
+    return "".join(BLOCKS[1 + round(min(max(height, 0.0), 1.0) * 7)] for height in heights)

@@ -1,0 +1,85 @@
+"""`gradlab demo`: the finding is the planted one, the printed fix is what runs, and the page needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from gradlab import cli
+from gradlab.explore.demo import told
+
+LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request):
+    pytest.importorskip(request.param)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def story(library):
+    return told(library)
+
+
+def source(one):
+    return one.visit.program.source
+
+
+def test_the_finding_is_in_the_line_of_the_loss(story):
+    (finding,) = story.broken.visit.diagnosis.findings
+    line = source(story.broken).splitlines().index("    loss = ((out - y) ** 2).mean()") + 1
+    assert finding.line == line and "(96, 96)" in finding.message
+    assert not story.fixed.visit.diagnosis.findings and story.fixed.visit.status == 0
+
+
+def test_the_fix_that_is_shown_is_the_one_that_runs_and_the_one_that_is_advised(story):
+    removed, added = story.difference
+    assert removed[:2] == "- " and added[:2] == "+ "
+    assert source(story.broken).replace(removed[2:], added[2:]) == source(story.fixed)
+    (piece,) = re.findall(r"out\.\w+\(\d\)", added)
+    assert piece in story.broken.visit.diagnosis.findings[0].fix
+
+
+def test_one_program_learns_nothing_and_the_other_the_sine(story):
+    """The mean square of a sine over whole periods is a half: what a network that answers 0 is left with."""
+    assert story.broken.losses[-1] == pytest.approx(0.5, abs=0.05)
+    assert max(map(abs, story.broken.answers)) < 0.1
+    assert story.fixed.losses[-1] < 0.02
+    assert all(abs(a - b) < 0.4 for a, b in zip(story.fixed.answers, story.fixed.targets, strict=True))
+
+
+class Page(HTMLParser):
+    """Its text, and what it would fetch."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.words, self.fetched, self.tags = [], [], set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.fetched += [value for name, value in attrs if name in ("src", "href") and not value.startswith("data:")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_command_prints_it_and_writes_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)  # as if torch were not installed
+    assert cli.main(["demo"]) == 0
+    shown = capsys.readouterr().out
+    assert "import gradlab as torch" in shown and "+ loss = ((out.squeeze(1) - y) ** 2).mean()" in shown
+    assert "■ Problem" in shown and str(tmp_path / "gradlab-demo.html") in shown
+    text = (tmp_path / "gradlab-demo.html").read_text()
+    page = Page(text)
+    assert not page.fetched and "script" not in page.tags and "default-src 'none'" in text
+    assert "prefers-color-scheme:dark" in text
+    words = "".join(page.words)
+    assert "they broadcast to (96, 96)" in words and "− loss = ((out - y) ** 2).mean()" in words
+    assert [path.name for path in tmp_path.iterdir()] == ["gradlab-demo.html"]
+    assert cli.main(["demo"]) == 1 and "--force replaces it" in capsys.readouterr().err
+    assert cli.main(["demo", "-o", "none/there.html"]) == 1 and "no folder" in capsys.readouterr().err
