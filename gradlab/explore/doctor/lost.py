@@ -84,6 +84,8 @@ def _read(scene: Scene, node: Any) -> list[tuple[str, Any]]:
     longer: set[int] = set()
     for child in ast.walk(node):
         if isinstance(child, (ast.Name, ast.Attribute)) and id(child) not in longer and isinstance(child.ctx, ast.Load):
+            if isinstance(child, ast.Attribute) and library_of(scene.value(child.value)) is not None:
+                continue  # of a tensor: that one counts
             value = scene.value(child)
             if library_of(value) is not None or carries(value) or callable(getattr(type(value), "named_parameters", None)):
                 found.setdefault(source_of(child), value)
@@ -93,7 +95,8 @@ def _read(scene: Scene, node: Any) -> list[tuple[str, Any]]:
 
 def _cut(scene: Scene, name: str, node: Any, given: list[tuple[str, Any]]) -> Finding:
     """A statement read what has a history, and what it made has none."""
-    what = listed([text for text, _ in given])
+    what = listed([text for text, value in given if library_of(value) is not None])
+    what = what or f"the result of {listed([text for text, _ in given])}"
     at = f" on line {node.lineno}"
     how = _way(scene, node, [text for text, _ in given])
     own = scene.place.filename == scene.file
@@ -168,19 +171,20 @@ def _frozen(scene: Scene, name: str, start: Any) -> Finding:
     """Nothing that the loss was computed from requires a gradient."""
     models: dict[str, Any] = {}
     leaves: dict[str, Any] = {}
-    first = start
+    readers: dict[str, Any] = {}
     for node in _back(scene, start):
-        first = node
         for text, value in _read(scene, node):
+            if text not in readers or node.lineno < readers[text].lineno:
+                readers[text] = node
             if library_of(value) is None:
                 models.setdefault(text, value)
             elif value.is_leaf and str(value.dtype).rpartition(".")[2].startswith(("float", "bfloat")):
                 leaves.setdefault(text, value)
     still = [text for text, model in models.items() if any(True for _ in model.named_parameters())]
-    own = scene.place.filename == scene.file
-    line = first.lineno if first is not None and own else None
-    before = f" before line {first.lineno}" if first is not None else ""
     computed = [text for text in leaves if not any(text in bound(node) and _read(scene, node) for node in scene.scope)]
+    first = next((readers[text] for text in [*still, *computed]), start)
+    line = first.lineno if first is not None and scene.place.filename == scene.file else None
+    before = f" before line {first.lineno}" if first is not None else ""
     if still:
         count = sum(1 for text in still for _ in models[text].named_parameters())
         why = f"all {count} parameters of {listed(still)} have requires_grad=False"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, STEPPED, UNRECORDED, instead, retained
+from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, STEPPED, UNRECORDED, retained
 from gradlab.diagnose.places import as_update, before_a_dot, receiver, source_of
 from gradlab.diagnose.requests import EARLY, asked_last, asks_inside
 from gradlab.explore.doctor.case import Case, is_optimizer, listed
@@ -38,7 +38,9 @@ def mishaps(case: Case) -> Iterable[Finding]:
         return
     said = str(scene.error)
     for pattern, tell in RULES:
-        if (match := re.search(pattern, said)) is not None:
+        if (match := re.search(pattern, said, re.IGNORECASE)) is not None:
+            if tell is lost and case.trace is not None:
+                return  # what was seen tells more
             found = tell(scene, match)
             if found is not None:
                 yield replace(found, line=found.line or scene.line, worth=WORTH)
@@ -183,7 +185,7 @@ def _writers(scene: Scene, shape: tuple[int, ...]) -> list[Writer]:
                 sure.append((node, text, STEPPED.format(at=at)))
         elif library_of(value) is not None:
             leaf = value.is_leaf and value.requires_grad
-            fix = f"run backward() before the write{at}, or compute the loss again after it" if leaf else instead(scene.at(node))
+            fix = f"run backward() before the write{at}, or compute the loss again after it" if leaf else scene.instead(node)
             (sure if tuple(value.shape) in (shape, shape[::-1]) else others).append((node, text, fix))
     return sure or others or [*_elsewhere(scene), *_modules(scene)]
 
@@ -217,7 +219,7 @@ def _elsewhere(scene: Scene) -> Iterator[Writer]:
                 continue
             counts = isinstance(node, ast.AugAssign) and not {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
             if not counts and not isinstance(scene.value(target), (int, float, str, list)) and "step" not in source_of(node):
-                yield node, scene.quoted(node), instead(scene.at(node))
+                yield node, scene.quoted(node), scene.instead(node)
 
 
 def _modules(scene: Scene) -> Iterator[Writer]:
@@ -311,7 +313,7 @@ def _twice(scene: Scene, name: str) -> Finding | None:
     if not calls:
         return None
     call = _call(calls[-1], "backward") or _call(calls[-1], "grad")
-    fix = RETAINED.format(way=retained(scene.at(call)))
+    fix = scene.here(RETAINED.format(way=retained(scene.at(call))), call)
     return Finding(
         "freed",
         f"{scene.quoted(calls[-1])} frees the graph, and {scene.said} goes through a part of it again.",

@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gradlab.diagnose.autopsy import instead
 from gradlab.diagnose.places import CELL, Place, cells, clipped, place_of, source_of
 from gradlab.diagnose.sites import is_ours
 from gradlab.diagnose.speaking import USUAL
@@ -99,6 +100,15 @@ class Scene:
         text = ast.get_source_segment("".join(self.place.lines), statement) or source_of(statement)
         where = f" on line {statement.lineno}" if self.place.filename == self.file else f" at {self.at(statement).where}"
         return f"`{clipped(' '.join(text.split()))}`{where}"
+
+    def instead(self, statement: ast.stmt) -> str:
+        """What to write in place of a statement that writes to a saved tensor."""
+        return self.here(instead(self.at(statement)), statement)
+
+    def here(self, advice: str, statement: Any) -> str:
+        """Advice that names the line of a statement of the failing file, in which lines are counted here."""
+        place = self.at(statement)
+        return advice.replace(f" on {place.short}", self.on(place)).replace(f" before {place.short}", f" before{self.on(place).removeprefix(' on')}")
 
     def at(self, statement: Any) -> Place:
         """The place of a statement of the failing file."""
