@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from leavings import HEALTHY, NET, SICK
 from row_runs import Run
 from wrecks import WRECKS
 
@@ -52,6 +53,39 @@ def test_the_advice_cures(run, shell, name, library):
     for code in re.findall(r"`([^`]+)`", spelled(first.fix)):
         if "(" in code or " = " in code:
             assert any(squeezed(code) in one for one in cells), (code, first.fix)
+
+
+def ran_through(run, shell, library, row):
+    """The cells of a row, of which all but the last may fail."""
+    run(library, (NET,))
+    for text in row.texts[:-1]:
+        shell.run(text)
+    last = shell.run(row.texts[-1])
+    assert last.success, last.stdout + last.stderr
+
+
+@pytest.mark.parametrize(("name", "library"), each(HEALTHY))
+def test_the_healthy_are_left_alone(run, shell, name, library):
+    ran_through(run, shell, library, HEALTHY[name])
+    found = asked(shell)
+    assert not found.findings, found
+    assert "could not be looked at" not in str(found)
+    assert "%%doctor" in found.unseen[-1]
+
+
+@pytest.mark.parametrize(("name", "library"), each(SICK))
+def test_what_is_left_tells(run, shell, name, library):
+    row = SICK[name]
+    ran_through(run, shell, library, row)
+    found = asked(shell)
+    assert [one.kind for one in found.findings] == [row.kind], found
+    for word in row.says:
+        assert word in str(found.findings[0]), found
+
+
+def test_tables_are_broad():
+    assert len(HEALTHY) >= 30
+    assert len(WRECKS) >= 45
 
 
 def spelled(text):

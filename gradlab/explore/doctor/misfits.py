@@ -345,7 +345,7 @@ MISFITS: list[Rule] = [
     (r"Sizes of tensors must match except|is invalid for input of size|invalid gradient at index", _of_layer_or_line),
     (r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'", _target_of_integers),
     (r"class probabilities, got", _probabilities),
-    (r"Only Tensors of floating point and complex dtype can require", _integers_cannot),
+    (r"only Tensors of floating point.* can require", _integers_cannot),
     (r"could not infer output dtype|can't be cast to the desired output type|Found dtype Long but|not implemented for 'Long'", _wants_floats),
     (r"to have the same dtype|must have the same dtype|should be the same|scalar type \w+ but found|Found dtype \w+ but expected", _kinds_differ),
     (r"same device|is not on the expected device|two devices", _devices),

@@ -183,6 +183,7 @@ def _without(case: Case, name: str, group: list[Held]) -> Iterator[Finding]:
         root = next((loss for loss, _ in _losses(case)), "")
         how = f"`{root}` was computed from the other {{n}} of {name}"
     idle = [one for one in group if one.learner.key not in touched | kept and one.writes <= WRITES]
+    idle = [one for one in idle if "param_groups" not in one.learner.name]  # what nobody else holds was replaced
     others = [one for one in group if one.learner.key in touched]
     if not idle or not others:
         return
