@@ -14,10 +14,44 @@ from typing import Any
 from gradlab.explore.doctor.scene import Scene
 
 LOOKS = frozenset(
-    ["print", "display", "len", "type", "repr", "str", "list", "dict", "dir", "vars", "help", "sorted", "isinstance", "run_line_magic",
-     "get_ipython", "float", "int", "sum", "min", "max", "any", "all", "zip", "enumerate", "range", "parameters", "named_parameters",
-     "size", "item", "norm", "doctor", "numel", "tolist", "mean", "std"]
-)  # fmt: skip
+    [
+        "print",
+        "display",
+        "len",
+        "type",
+        "repr",
+        "str",
+        "list",
+        "dict",
+        "dir",
+        "vars",
+        "help",
+        "sorted",
+        "isinstance",
+        "float",
+        "int",
+        "sum",
+        "min",
+        "max",
+        "any",
+        "all",
+        "zip",
+        "enumerate",
+        "range",
+        "run_line_magic",
+        "get_ipython",
+        "doctor",
+        "parameters",
+        "named_parameters",
+        "size",
+        "numel",
+        "item",
+        "tolist",
+        "norm",
+        "mean",
+        "std",
+    ]
+)  # what may be called for that
 
 
 def last_failure(shell: Any) -> tuple[BaseException | None, str]:

@@ -1,4 +1,5 @@
-"""How a `%%grad` or `%%doctor` cell is run as itself: its first line becomes a marker, and its last value passes through our hands.
+"""How a `%%grad` or `%%doctor` cell is run as itself: its first line becomes a marker, and its last value passes
+through our hands.
 
     %%grad x -v w                 __gradlab_cell__('x -v w')
     y = x ** 2                    y = x ** 2

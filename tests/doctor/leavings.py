@@ -304,9 +304,15 @@ UNUSED = """
 """
 sick("a layer that is not used", "no-gradient", UNUSED + "    opt = optim.SGD(net.parameters(), lr=0.1)" + STEPS.format(n=9),
      "`net.extra.weight`")  # fmt: skip
-sick("a layer that is not used, no optimizer", "no-gradient", UNUSED + "    F.mse_loss(net(X), Y).backward();\n", "`net.extra.weight`")
+sick(
+    "a layer that is not used, no optimizer",
+    "no-gradient",
+    UNUSED + "    F.mse_loss(net(X), Y).backward();\n",
+    "`net.extra.weight`",
+)
 sick("a layer that is not used, all cleared, Adam", "no-gradient",
-     UNUSED + "    opt = optim.Adam(net.parameters())" + STEPS.format(n=3) + "    opt.zero_grad()\n", "`net.extra.weight`", "steps")  # fmt: skip
+     UNUSED + "    opt = optim.Adam(net.parameters())" + STEPS.format(n=3) + "    opt.zero_grad()\n",
+     "`net.extra.weight`", "steps")  # fmt: skip
 sick("a layer that is not used, all cleared, plain descent", "no-gradient",
      UNUSED + "    opt = optim.SGD(net.parameters(), lr=0.1)" + STEPS.format(n=9) + "    opt.zero_grad()\n", "`net.extra.weight`",
      "`loss`")  # fmt: skip

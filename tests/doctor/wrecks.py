@@ -146,7 +146,8 @@ wreck("features before the loop", "freed", """
         loss = head(feats).pow(2).mean()
         loss.backward()
         opt.step()
-""", {"    for step in range(3):\n": "    feats = feats.detach()\n    for step in range(3):\n"}, "before the loop", "feats.detach()")  # fmt: skip
+""", {"    for step in range(3):\n":
+      "    feats = feats.detach()\n    for step in range(3):\n"}, "before the loop", "feats.detach()")  # fmt: skip
 wreck("a state that is carried", "freed", """
     cell = nn.RNNCell(2, 3)
     opt = optim.SGD(cell.parameters(), lr=0.1)
@@ -255,13 +256,15 @@ wreck("no scalar", "not-scalar", """
     w = torch.ones(3, requires_grad=True)
     y = w * 2
     y.backward()  #!
-""", {"y.backward()": "y.sum().backward()"}, "y.sum().backward()", "[3]", also={"y.backward()": "y.backward(torch.ones_like(y))"})  # fmt: skip
+""", {"y.backward()": "y.sum().backward()"}, "y.sum().backward()", "[3]",
+    also={"y.backward()": "y.backward(torch.ones_like(y))"})  # fmt: skip
 wreck("a loss by element", "not-scalar", """
     net = nn.Linear(3, 1)
     # %%
     loss = F.mse_loss(net(torch.randn(4, 3)), torch.zeros(4, 1), reduction="none")
     loss.backward()  #!
-""", {"loss.backward()": "loss.backward(torch.ones_like(loss))"}, "[4, 1]", also={"loss.backward()": "loss.sum().backward()"})  # fmt: skip
+""", {"loss.backward()": "loss.backward(torch.ones_like(loss))"}, "[4, 1]",
+    also={"loss.backward()": "loss.sum().backward()"})  # fmt: skip
 wreck("weights of another shape", "shape", """
     w = torch.ones(3, requires_grad=True)
     y = w * 2
@@ -414,7 +417,8 @@ wreck("cleared before the update", "no-gradient", """
     loss.backward()
     opt.zero_grad()  #!
     step = 0.1 * w.grad
-""", {"    opt.zero_grad()  #!\n    step = 0.1 * w.grad": "    step = 0.1 * w.grad\n    opt.zero_grad()"}, "opt.zero_grad()")  # fmt: skip
+""", {"    opt.zero_grad()  #!\n    step = 0.1 * w.grad":
+      "    step = 0.1 * w.grad\n    opt.zero_grad()"}, "opt.zero_grad()")  # fmt: skip
 wreck("before any backward", "no-gradient", """
     w = torch.ones(3, requires_grad=True)
     loss = (w ** 2).sum()

@@ -40,13 +40,11 @@ def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, 
     older : str, optional
         A sentence on an error that is left out.
     """
-    interrupted = isinstance(error, KeyboardInterrupt)
-    case = Case(None, namespace, None if interrupted else error)
+    case = Case(None, namespace, error)
     found = examine(case, FAMILIES)
     unseen = [*found.unseen, *([older] if older else [])]
-    if error is not None:
-        if interrupted or not (found.findings and examine(case, FAMILIES[:2]).findings):
-            unseen.append(_ended(case, error))
+    if error is not None and not (found.findings and examine(case, FAMILIES[:2]).findings):
+        unseen.append(_ended(case, error))
     try:
         empty = cleared(case)
     except Exception:  # noqa: BLE001  (what failed is in `unseen` already)
@@ -79,8 +77,8 @@ def last_error() -> tuple[BaseException | None, str]:
 
 
 class Marks:
-    """What shows whether anything has happened to the tensors of a namespace: how many operations were recorded, which leaves have
-    a `.grad`, and how often these were written to."""
+    """What shows whether anything has happened to the tensors of a namespace: how many operations were recorded, which leaves
+    have a `.grad`, and how often these were written to."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.moments = _moments()

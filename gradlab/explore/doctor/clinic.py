@@ -157,7 +157,9 @@ def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: 
     if loss is not None and library_of(loss) is None:
         raise TypeError(f"doctor(loss=…) takes a tensor, and got {type(loss).__name__}: {loss!r:.80}.")
     if loss is not None and out is not None and model is None:
-        raise TypeError("doctor(out, loss=…): out is a tensor, and so is loss. Give one of them, or a model: doctor(model, loss=loss).")
+        raise TypeError(
+            "doctor(out, loss=…): out is a tensor, and so is loss. Give one of them, or a model: doctor(model, loss=loss)."
+        )
     optimizers = _optimizers(optimizer)
     meant = None if params is None else frozenset(_keys(params))
     if meant is None and optimizers:
@@ -217,8 +219,8 @@ def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: froz
     if not out.requires_grad:
         recorder.meet_libraries()
         recorder.close()
-        trace, root = _seen(recorder, out)
-        return Case(trace, space, meant=meant, root=root)
+        severed, root = _seen(recorder, out)
+        return Case(severed, space, meant=meant, root=root)
     subject = Subject(library, library.node(out), tuple(out.shape), "", out)
     trace = differentiate(subject, sources_of(library, [subject.root], names), None, names, recorder)
     return Case(trace, space, meant=meant)
@@ -234,7 +236,9 @@ def _optimizers(given: Any) -> list[Any]:
     for one in found:
         if not is_optimizer(one):
             hint = " Give the optimizer, not its class." if isinstance(one, type) else ""
-            raise TypeError(f"doctor(optimizer=…) takes an optimizer, or a list of them, and got {type(one).__name__}: {one!r:.80}.{hint}")
+            raise TypeError(
+                f"doctor(optimizer=…) takes an optimizer, or a list of them, and got {type(one).__name__}: {one!r:.80}.{hint}"
+            )
     return found
 
 

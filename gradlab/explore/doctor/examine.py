@@ -43,7 +43,7 @@ FAMILIES: list[Family] = [
 
 
 def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
-    """What is found in a case, by all families unless some are given. One that fails is named in `unseen`, the others are heard."""
+    """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
     found: list[Finding] = []
     unseen: list[str] = []
     for family in FAMILIES if families is None else families:

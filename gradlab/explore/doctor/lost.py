@@ -67,7 +67,8 @@ def _made(scene: Scene, name: str, before: int) -> Any:
 
 def _back(scene: Scene, start: Any) -> Iterator[Any]:
     """A statement, and those that made what it read, nearest first."""
-    waiting, seen = [start], set()
+    waiting: list[Any] = [start]
+    seen: set[int] = set()
     while waiting and len(seen) < STEPS:
         node = waiting.pop(0)
         if node is None or id(node) in seen:

@@ -1,4 +1,4 @@
-"""What an error about shapes, dtypes and devices tells: which of the user's tensors, or which layer, does not fit, and what to write."""
+"""What an error about shapes, dtypes and devices tells: which tensor or layer does not fit, and what to write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
 
 SHOWN = 4
-CASTS = {"float32": "float()", "float64": "double()", "int64": "long()", "float16": "half()", "bfloat16": "bfloat16()", "int32": "int()"}
+CASTS = {
+    "float32": "float()",
+    "float64": "double()",
+    "int64": "long()",
+    "float16": "half()",
+    "bfloat16": "bfloat16()",
+    "int32": "int()",
+}
 TRANSPOSED = "The columns of the first must be as many as the rows of the second."
 SMALL = ("float16", "bfloat16")
 
@@ -38,9 +45,7 @@ def _multiplied(scene: Scene, node: ast.BinOp, a: Any, b: Any) -> Finding:
     fix = TRANSPOSED
     if len(second) >= 2 and first[-1:] == second[-1:]:
         fix += f" Transpose it: `{left} @ {before_a_dot(node.right)}.mT`."
-    elif len(first) >= 2 and len(second) >= 2 and first[-2] == second[-2]:
-        fix += f" Transpose it: `{before_a_dot(node.left)}.mT @ {right}`."
-    elif len(second) == 1 and len(first) >= 2 and first[-2] == second[0]:
+    elif len(first) >= 2 and second and first[-2] == (second[-2] if len(second) >= 2 else second[0]):
         fix += f" Transpose it: `{before_a_dot(node.left)}.mT @ {right}`."
     return Finding(
         "shape",
@@ -64,7 +69,7 @@ def _layer(scene: Scene) -> Finding | None:
         return None
     return Finding(
         "shape",
-        f"{scene.said}: `{path}` ({kind}) was made for {wanted} {made}, and was given a tensor of shape {shape}, which has {width}.",
+        f"{scene.said}: `{path}` ({kind}) was made for {wanted} {made}, and was given a tensor of shape {shape}: {width}.",
         fix=f"Make it for {width}: {_remade(path, module, kind, width)}; or have what comes before it give {wanted}.",
         evidence={"layer": path, "wanted": wanted, "given": width},
     )
@@ -103,8 +108,8 @@ def _broadcast(scene: Scene, match: re.Match[str]) -> Finding:
             if not _goes(list(a.shape), list(b.shape)):
                 return Finding(
                     "shape",
-                    f"{scene.said}: `{first}` has shape {list(a.shape)} and `{second}` {list(b.shape)}. From the last axis on, sizes "
-                    "must be equal, or one of them 1.",
+                    f"{scene.said}: `{first}` has shape {list(a.shape)} and `{second}` {list(b.shape)}. From the last axis on, "
+                    "sizes must be equal, or one of them 1.",
                     fix=_axis(first, list(a.shape), second, list(b.shape)),
                     evidence={first: list(a.shape), second: list(b.shape)},
                 )
@@ -128,7 +133,7 @@ def _goes(a: Sequence[int], b: Sequence[int]) -> bool:
 def _misfit(scene: Scene, rule: str) -> Finding:
     return Finding(
         "shape",
-        f"{scene.said}: shapes do not fit{_given(scene, lambda one: str(list(one.shape)))}.",
+        f"{scene.said}: shapes do not fit{_shapes(scene)}.",
         fix=rule,
         evidence={name: list(one.shape) for name, one in _operands(scene)[:SHOWN]},
     )
@@ -141,7 +146,7 @@ def _of_layer_or_line(scene: Scene, match: re.Match[str]) -> Finding:
 def _batches(scene: Scene, match: re.Match[str]) -> Finding:
     return Finding(
         "shape",
-        f"{scene.said}: the input has {match[1]} rows and the target {match[2]}{_given(scene, lambda one: str(list(one.shape)))}.",
+        f"{scene.said}: the input has {match[1]} rows and the target {match[2]}{_shapes(scene)}.",
         fix="Each row needs its target: take both from the same batch, and keep the batch as the first axis.",
         evidence={"rows": int(match[1]), "targets": int(match[2])},
     )
@@ -160,11 +165,15 @@ def _kinds_differ(scene: Scene, match: re.Match[str]) -> Finding:
         odd = next(((name, d) for name, d in dtypes if d == got and d != dtype), ("its input", got))
         small = {dtype, got} & set(SMALL)
         more = " Under autocast both are converted for you." if small else ""
-        fix = f"Convert it: `{before(odd[0])}.{_cast(dtype)}`.{more}" if odd[0] != "its input" else f"Convert its input to {dtype}.{more}"
+        fix = (
+            f"Convert it: `{before(odd[0])}.{_cast(dtype)}`.{more}"
+            if odd[0] != "its input"
+            else f"Convert its input to {dtype}.{more}"
+        )
         return Finding(
             "dtype",
-            f"{scene.said}: the weights of `{path}` are {dtype}, and it was given {f'`{odd[0]}`' if odd[0] != 'its input' else odd[0]}, "
-            f"which is {odd[1]}.",
+            f"{scene.said}: the weights of `{path}` are {dtype}, and {f'`{odd[0]}`' if odd[0] != 'its input' else odd[0]}, "
+            f"which it was given, is {odd[1]}.",
             fix=fix,
             evidence={"weights": dtype, "input": odd[1]},
         )
@@ -232,7 +241,11 @@ def _devices(scene: Scene, match: re.Match[str]) -> Finding:
     if models:
         path, home = models[0]
         odd = next((name for name, device in named if device != home), "")
-        fix = f"Send it where `{path}` is: `{before(odd)}.to({home!r})`." if odd else f"Send the input where `{path}` is, on {home}."
+        fix = (
+            f"Send it where `{path}` is: `{before(odd)}.to({home!r})`."
+            if odd
+            else f"Send the input where `{path}` is, on {home}."
+        )
     elif len(places) == 2:
         most = max(places, key=lambda place: (place != "cpu", [d for _, d in named].count(place)))
         odd = next((name for name, device in named if device != most), "")
@@ -273,7 +286,11 @@ def _class_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _index_out_of_range(scene: Scene, match: re.Match[str]) -> Finding:
     rows = getattr(scene.call[1], "num_embeddings", None) if scene.call is not None else None
-    what = f"`{scene.call[0]}` has {rows} rows: indices are 0 to {rows - 1}" if scene.call is not None and rows else "an index is too large"
+    what = (
+        f"`{scene.call[0]}` has {rows} rows: indices are 0 to {rows - 1}"
+        if scene.call is not None and rows
+        else "an index is too large"
+    )
     largest = None
     if scene.call is not None and scene.call[2]:
         library = library_of(scene.call[2][0])
@@ -319,6 +336,10 @@ def _given(scene: Scene, say: Callable[[Any], str]) -> str:
     return f" ({', '.join(named)})" if named else ""
 
 
+def _shapes(scene: Scene) -> str:
+    return _given(scene, lambda one: str(list(one.shape)))
+
+
 def _dtype(tensor: Any) -> str:
     return str(tensor.dtype).rpartition(".")[2]
 
@@ -341,13 +362,25 @@ MISFITS: list[Rule] = [
     (r"shapes cannot be multiplied|^size mismatch, got|inconsistent tensor size|Expected size for first two dim", _product),
     (r"must match the size of tensor b|doesn't match the broadcast shape|Shape mismatch|not broadcastable", _broadcast),
     (r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)", _batches),
-    (r"Given groups=|Given transposed=|must be equal to input_size|normalized_shape=|running_mean should contain|Expected \d+-?D", _of_layer_or_line),
+    (
+        r"Given groups=|Given transposed=|must be equal to input_size|normalized_shape=|running_mean should contain",
+        _of_layer_or_line,
+    ),
     (r"Sizes of tensors must match except|is invalid for input of size|invalid gradient at index", _of_layer_or_line),
-    (r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'", _target_of_integers),
+    (
+        r"dtype to be Long|scalar type Long but found|scalar types: Long, Int|not implemented for '(?:Float|Int|Double)'",
+        _target_of_integers,
+    ),
     (r"class probabilities, got", _probabilities),
     (r"only Tensors of floating point.* can require", _integers_cannot),
-    (r"could not infer output dtype|can't be cast to the desired output type|Found dtype Long but|not implemented for 'Long'", _wants_floats),
-    (r"to have the same dtype|must have the same dtype|should be the same|scalar type \w+ but found|Found dtype \w+ but expected", _kinds_differ),
+    (
+        r"could not infer output dtype|can't be cast to the desired output type|Found dtype Long but|not implemented for 'Long'",
+        _wants_floats,
+    ),
+    (
+        r"(to|must) have the same dtype|should be the same|scalar type \w+ but found|Found dtype \w+ but expected",
+        _kinds_differ,
+    ),
     (r"same device|is not on the expected device|two devices", _devices),
     (r"Target (-?\d+) is out of bounds", _class_out_of_range),
     (r"index out of range in self", _index_out_of_range),

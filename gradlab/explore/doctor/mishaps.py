@@ -1,7 +1,7 @@
 """What an error about a graph tells: gradlab's and PyTorch's sentences, with the user's line, and what in the source led there.
 
-The sentence says what happened, the traceback where, and the frames what each name stood for. What cannot be told from these is not
-claimed: who wrote to a saved tensor is said where one statement alone can have done it, and else which statements can.
+The sentence says what happened, the traceback where, and the frames what each name stood for. What cannot be told from these is
+not claimed: who wrote to a saved tensor is said where one statement alone can have done it, and else which statements can.
 The advice is that of gradlab's own errors (`diagnose.autopsy`, `diagnose.ways`).
 """
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, STEPPED, UNRECORDED, retained
 from gradlab.diagnose.places import as_update, before_a_dot, receiver, source_of
 from gradlab.diagnose.requests import EARLY, asked_last, asks_inside
-from gradlab.explore.doctor.case import Case, is_optimizer, listed
+from gradlab.explore.doctor.case import Case, is_optimizer
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.lost import lost
 from gradlab.explore.doctor.misfits import MISFITS
@@ -25,7 +24,7 @@ from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
 
-WORTH = 9.0
+WORTH, SEEN = 9.0, 8.0  # of the error; and where the cell was seen, and its cause may be known
 WALKED = 20_000  # nodes that are looked at
 SHOWN = 4  # statements that are named where it may have been any of them
 KEEPS = ("requires_grad_", "zero_grad_", "share_memory_")  # methods that end in _ and write no values
@@ -43,7 +42,7 @@ def mishaps(case: Case) -> Iterable[Finding]:
                 return  # what was seen tells more
             found = tell(scene, match)
             if found is not None:
-                yield replace(found, line=found.line or scene.line, worth=WORTH)
+                yield replace(found, line=found.line or scene.line, worth=WORTH if case.trace is None else SEEN)
             return
     yield from _without_gradient(scene)
 
@@ -54,7 +53,11 @@ def _not_scalar(scene: Scene, match: re.Match[str]) -> Finding:
     shape = _shape(scene, name)
     what = f"`{name}`" if name else "what is differentiated"
     size = f" has shape {shape}, and" if shape else ""
-    fix = sentence(scene.spelled(REDUCED.format(x=name, ones=scene.ones(name)))) if name else "Give it `grad_outputs=`, or reduce it first."
+    fix = (
+        sentence(scene.spelled(REDUCED.format(x=name, ones=scene.ones(name))))
+        if name
+        else "Give it `grad_outputs=`, or reduce it first."
+    )
     return Finding(
         "not-scalar",
         f"{scene.said}: {what}{size} is no single number, and backward() differentiates one.",
@@ -81,8 +84,10 @@ def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     value = source_of(statement.value) if name else ""
     given, wanted = _sizes(match[1]), _sizes(match[2])
     spread = _spreads(given, wanted)
-    fix = f"Give it the shape of its tensor: `{name}.grad = {before_a_dot(statement.value)}.expand_as({name}).clone()`." if name and spread else (
-        f"A `.grad` has the shape of its tensor: reduce or reshape `{value}` to {wanted}." if name else ""
+    fix = (
+        f"Give it the shape of its tensor: `{name}.grad = {before_a_dot(statement.value)}.expand_as({name}).clone()`."
+        if name and spread
+        else (f"A `.grad` has the shape of its tensor: reduce or reshape `{value}` to {wanted}." if name else "")
     )
     return Finding(
         "shape",
@@ -264,23 +269,33 @@ def _carried(scene: Scene, name: str) -> Finding | None:
         older = [node for node in before if one in bound(node)]
         if one not in made:
             where = scene.quoted(older[-1]) if older else f"`{one}`"
-            return _held(scene, one, older[-1] if older else None, f"{where} is computed once, before the loop", _again(scene, one, older))
+            return _held(
+                scene, one, older[-1] if older else None, f"{where} is computed once, before the loop", _again(scene, one, older)
+            )
         first = made[one]
         early = any(one in read(node) and node.lineno <= first.lineno for node in inside)
         if early:
             fix = sentence(CARRIED.replace("h = h.detach()", f"{one} = {one}.detach()"))
             if type(scene.names.get(one)) in (tuple, list):
-                fix = f"Detach what one step hands to the next: `{one} = tuple(one.detach() for one in {one})`, or compute it again in each step."
+                detached = f"{one} = tuple(part.detach() for part in {one})"
+                fix = sentence(CARRIED.replace("h = h.detach()", detached))
             return _held(scene, one, first, f"{scene.quoted(first)} hands `{one}` from one pass of the loop to the next", fix)
     for owner, one in _kept_in_modules(scene, graph):
-        return _held(scene, one, None, f"`{owner}` keeps `{one}` from one call to the next", f"Detach it where it is kept: `{one} = {one}.detach()`.")
+        return _held(
+            scene,
+            one,
+            None,
+            f"`{owner}` keeps `{one}` from one call to the next",
+            f"Detach it where it is kept: `{one} = {one}.detach()`.",
+        )
     return None
 
 
 def _held(scene: Scene, name: str, node: Any, how: str, fix: str) -> Finding:
     return Finding(
         "freed",
-        f"{how}, with its history: the graph behind it was freed by the backward() of an earlier pass, and {scene.said} needs it again.",
+        f"{how}, with its history: the graph behind it was freed by the backward() of an earlier pass, and {scene.said} "
+        "needs it again.",
         node.lineno if node is not None and scene.place.filename == scene.file else None,
         fix=fix,
         evidence={"name": name},
@@ -411,8 +426,10 @@ def _listed_tensors(scene: Scene) -> list[tuple[str, Any]]:
         held = scene.value(node) if isinstance(node, ast.Name) else None
         if type(held) in (list, tuple):
             named += [(f"{source_of(node)}[{i}]", one) for i, one in enumerate(held[:100]) if library_of(one) is not None]
-    if isinstance(scene.statement, ast.Assign) and isinstance(scene.statement.targets[0], ast.Attribute):
-        target = scene.statement.targets[0].value
+    statement = scene.statement
+    target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(target, ast.Attribute):
+        target = target.value
         named += [(source_of(target), scene.value(target))] * (library_of(scene.value(target)) is not None)
     return named
 
@@ -461,9 +478,17 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
     earlier = [node for node in scene.scope if node.lineno < scene.place.line or scene.loop is not None]
     own = scene.place.filename == scene.file
     if not tensor.requires_grad:
-        return "frozen", f"`{name}` does not require a gradient", None, f"Ask for it before the loss is computed: `{name}.requires_grad_()`."
+        return (
+            "frozen",
+            f"`{name}` does not require a gradient",
+            None,
+            f"Ask for it before the loss is computed: `{name}.requires_grad_()`.",
+        )
     if not tensor.is_leaf:
-        made = next((node for node in reversed(earlier) if name in bound(node)), scene.statement if name in bound(scene.statement) else None)
+        made = next(
+            (node for node in reversed(earlier) if name in bound(node)),
+            scene.statement if name in bound(scene.statement) else None,
+        )
         update = as_update(made, name) if isinstance(made, ast.Assign) else ""
         fix = "Keep the name for the leaf, and give the result another one."
         if update:
@@ -478,7 +503,8 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
     cleared = [
         node
         for node in earlier
-        if sweeps[0].lineno < node.lineno < scene.place.line and ("zero_grad(" in source_of(node) or source_of(node) == f"{name}.grad = None")
+        if sweeps[0].lineno < node.lineno < scene.place.line
+        and ("zero_grad(" in source_of(node) or source_of(node) == f"{name}.grad = None")
     ]
     if cleared:
         line = cleared[-1].lineno
@@ -491,7 +517,7 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
 # ---------------------------------------------------------------------------------------------------------------- pieces
 def _shape(scene: Scene, name: str) -> list[int] | None:
     value = scene.value(name) if name else None
-    if library_of(value) is not None:
+    if value is not None and library_of(value) is not None:
         return list(value.shape)
     found = re.search(r"This one has shape (\[[\d, ]*\])", str(scene.error))
     return _sizes(found[1]) if found else None
@@ -508,14 +534,21 @@ def _spreads(given: list[int], wanted: list[int]) -> bool:
 
 
 SIZE = r"(?:torch\.Size\(|\w+\.Size\()?(\[[\d, ]*\])\)?"
+WHICH = r"\[\S+ (?P<shape>\[[\d, ]*\])\](?:, which is output \d+ of (?P<made>\w+?)(?:Backward\d*)?,)?"
 RULES: list[tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]] = [
-    (r"modified by an inplace operation: \[\S+ (?P<shape>\[[\d, ]*\])\](?:, which is output \d+ of (?P<made>\w+?)(?:Backward\d*)?,)? is at", _in_place),
+    (
+        rf"modified by an inplace operation: {WHICH} is at",
+        _in_place,
+    ),
     (r"through the graph a second time|have already been freed", _freed),
     (r"does not require grad and does not have a grad_fn", lost),
     (r"implicitly created only for scalar outputs", _not_scalar),
     (rf"Mismatch in shape: grad_output\[\d+\] has a shape of {SIZE} and output\[\d+\] has a shape of {SIZE}", _weights),
     (r"assign a gradient of size '(\[[\d, ]*\])' to a tensor of size '(\[[\d, ]*\])'", _grad_shape),
-    (r"(?:differentiated Tensor at index (?P<index>\d+)|One of the differentiated Tensors) appears to not have been used", _unused),
+    (
+        r"(?:differentiated Tensor at index (?P<index>\d+)|One of the differentiated Tensors) appears to not have been used",
+        _unused,
+    ),
     (r"One of the differentiated Tensors does not require grad", _unrecorded),
     (r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation", _leaf_in_place),
     (r"can't optimize a non-leaf Tensor|you can only change requires_grad flags of leaf", _not_a_leaf),

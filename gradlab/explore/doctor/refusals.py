@@ -40,7 +40,8 @@ def refusals(case: Case) -> Iterable[Finding]:
         text = case.scene.place.text if case.scene is not None else ""
         yield Finding(
             "numpy",
-            f"{f'`{text}`{_at(line)}' if text else 'It'} hands a tensor that requires a gradient to NumPy, which cannot differentiate it.",
+            f"{f'`{text}`{_at(line)}' if text else 'It'} hands a tensor that requires a gradient to NumPy, which cannot "
+            "differentiate it.",
             line,
             fix="Use the library's own functions in place of NumPy's: `.detach().numpy()` is for plots, and cuts the history.",
             worth=9.0,

@@ -28,7 +28,10 @@ from gradlab.explore.libraries import Library, adapters, library_of
 
 INSTALLED = tuple(
     str(Path(path)) + "/"
-    for path in {*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")), site.getusersitepackages()}
+    for path in {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        site.getusersitepackages(),
+    }
 )
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
 
@@ -108,7 +111,9 @@ class Scene:
     def here(self, advice: str, statement: Any) -> str:
         """Advice that names the line of a statement of the failing file, in which lines are counted here."""
         place = self.at(statement)
-        return advice.replace(f" on {place.short}", self.on(place)).replace(f" before {place.short}", f" before{self.on(place).removeprefix(' on')}")
+        return advice.replace(f" on {place.short}", self.on(place)).replace(
+            f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
+        )
 
     def at(self, statement: Any) -> Place:
         """The place of a statement of the failing file."""
@@ -221,7 +226,7 @@ class Scene:
 
     @cached_property
     def call(self) -> tuple[str, Any, list[Any]] | None:
-        """The innermost module that was being called: its name, itself, and the tensors that it was given. None outside of one."""
+        """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
         found, traceback = None, self.error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame

@@ -69,10 +69,10 @@ def standing(case: Case) -> Iterable[Finding]:
 
 
 def held_in(case: Case) -> dict[int, Held]:
-    """The parameters of models and those that optimizers hold, by what tells them from other tensors. They are read once a case."""
-    if case.held is None:
-        case.held = _read(case)
-    return case.held
+    """The parameters of models and those that optimizers hold, by what tells them from others. They are read once a case."""
+    found: dict[int, Held] = _read(case) if case.held is None else case.held
+    case.held = found
+    return found
 
 
 def _read(case: Case) -> dict[int, Held]:
@@ -106,8 +106,8 @@ def _broken(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         what = _what(one.value for one in weights)
         yield Finding(
             "nan-weights",
-            f"{called([one.learner for one in weights])} {'holds' if len(weights) == 1 else 'hold'} {what}: whatever is computed from "
-            "them is no number either.",
+            f"{called([one.learner for one in weights])} {'holds' if len(weights) == 1 else 'hold'} {what}: what is computed "
+            "from them is no number either.",
             fix=f"Make the model anew, or load it; the first {what} came about earlier. {SEEN}",
             evidence=_counts("weights", weights, [one.value for one in weights]),
             worth=8.5,
@@ -116,8 +116,8 @@ def _broken(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         what = _what(one.gradient for one in gradients)
         yield Finding(
             "nan-gradient",
-            f"`.grad` of {called([one.learner for one in gradients])} holds {what}, and the weights are numbers still: a step writes "
-            f"it into them.{' (A GradScaler leaves such steps out.)' if scaled else ''}",
+            f"`.grad` of {called([one.learner for one in gradients])} holds {what}, and the weights are numbers still: a step "
+            f"writes it into them.{' (A GradScaler leaves such steps out.)' if scaled else ''}",
             fix=f"Clear the gradients before a step. {SEEN}",
             evidence=_counts("gradients", gradients, [one.gradient for one in gradients]),
             remark=scaled,
@@ -148,9 +148,10 @@ def _counts(what: str, found: Sequence[Held], values: Sequence[Value | None]) ->
 def _losses(case: Case) -> Iterator[tuple[str, Any]]:
     """The scalars of the namespace that were computed and have a history."""
     for name, value in case.namespace.items():
-        if library_of(value) is not None and not name.startswith("_") and value.requires_grad and not value.is_leaf:
-            if math.prod(tuple(value.shape)) == 1:
-                yield name, value
+        if library_of(value) is None or name.startswith("_"):
+            continue
+        if value.requires_grad and not value.is_leaf and math.prod(tuple(value.shape)) == 1:
+            yield name, value
 
 
 def _number(value: Any) -> float | None:
@@ -210,7 +211,7 @@ def _kept(case: Case, group: list[Held]) -> set[int]:
 
 
 def _reached(case: Case, group: list[Held]) -> set[int]:
-    """The parameters of a group that a scalar of the namespace was computed from; none if there is no graph, or not all was read."""
+    """The parameters of a group that a scalar of the namespace was computed from; none if the graph is gone or too large."""
     found: set[int] = set()
     seen: set[Any] = set()
     for _, value in _losses(case):
@@ -279,8 +280,8 @@ def _strangers(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         models = list(dict.fromkeys(one.learner.model for one in replaced))
         yield _stale(
             replaced,
-            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} {len(orphans)} tensors of such shapes that the program has no "
-            "other name for: what they belonged to was replaced",
+            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} {len(orphans)} tensors of such shapes that the program "
+            "has no other name for: what they belonged to was replaced",
             f"Make the optimizer anew after the change{f', from `{models[0]}.parameters()`' if models and models[0] else ''}.",
         )
     elif in_lists:
@@ -294,8 +295,8 @@ def _strangers(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         first = free[0].learner
         yield Finding(
             "stale-optimizer",
-            f"{called([one.learner for one in free])} {'has a gradient' if len(free) == 1 else 'have gradients'}, and no optimizer "
-            f"({listed([one.name for one in case.optimizers])}) holds {'it' if len(free) == 1 else 'them'}.",
+            f"{called([one.learner for one in free])} {'has a gradient' if len(free) == 1 else 'have gradients'}, and no "
+            f"optimizer ({listed([one.name for one in case.optimizers])}) holds {'it' if len(free) == 1 else 'them'}.",
             fix=f"If it is not to learn, `{first.model or first.name}.requires_grad_(False)` saves the work; else give it to an "
             "optimizer."
             if len({one.learner.model for one in free}) == 1 and not _partly(case, first.model)
@@ -310,8 +311,8 @@ def _stale(found: list[Held], why: str, fix: str) -> Finding:
     norm = math.hypot(*(one.gradient.norm for one in found if one.gradient is not None))
     return Finding(
         "stale-optimizer",
-        f"No step moves {called([one.learner for one in found])}: {'it is' if len(found) == 1 else 'they are'} in no optimizer, with "
-        f"a gradient of norm {norm:.3g}. {why[:1].upper() if why[:1] != '`' else why[:1]}{why[1:]}.",
+        f"No step moves {called([one.learner for one in found])}: {'it is' if len(found) == 1 else 'they are'} in no optimizer, "
+        f"with a gradient of norm {norm:.3g}. {why[:1].upper() if why[:1] != '`' else why[:1]}{why[1:]}.",
         fix=fix,
         evidence={"leaves": [one.learner.name for one in found], "gradient norm": norm},
         worth=8.0,
@@ -334,8 +335,8 @@ def _nothing_learns(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
     models = list(dict.fromkeys(one.learner.model for one in every if one.learner.model))
     yield Finding(
         "frozen",
-        f"None of the {len(every)} parameters that {names} {'holds' if len(case.optimizers) == 1 else 'hold'} requires a gradient: "
-        "a step moves nothing.",
+        f"None of the {len(every)} parameters that {names} {'holds' if len(case.optimizers) == 1 else 'hold'} requires a "
+        "gradient: a step moves nothing.",
         fix=f"Switch on what is to learn: `{models[0]}.requires_grad_()`, or that of its last layer alone." if models else "",
         evidence={"parameters": len(every)},
         worth=7.5,
@@ -351,7 +352,7 @@ def cleared(case: Case) -> str:
         return "No parameter has a `.grad` now: zero_grad() has cleared them, or backward() has not run."
     graded = [one.gradient for one in held if one.gradient is not None]
     if graded and all(gradient.all_zero for gradient in graded):
-        return "Every `.grad` is exactly 0: zero_grad(set_to_none=False) leaves them so, and so does a loss that depends on nothing."
+        return (
+            "Every `.grad` is exactly 0: zero_grad(set_to_none=False) leaves them so, and so does a loss that depends on nothing."
+        )
     return ""
-
-

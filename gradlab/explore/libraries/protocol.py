@@ -155,8 +155,8 @@ class Library:
         return not np.asarray(self.array(tensor)).any()
 
     def moment(self) -> int:
-        """How many operations this thread has recorded so far, as far as the library counts them: two that are alike say that none
-        was in between."""
+        """How many operations this thread has recorded so far, as far as the library counts them: two that are alike say that
+        none was in between."""
         return 0
 
     def is_parameter(self, tensor: Any) -> bool:
