@@ -43,10 +43,16 @@ class View:
 
 
 FRESH = Storage()  # stands for "never written, no view": a tensor gets its own storage when it first matters
-tick = itertools.count(0, -1).__next__  # atomic under the GIL, so thread-safe
+ticks = itertools.count(0, -1)
+tick = ticks.__next__  # atomic under the GIL, so thread-safe
 NUMBER = Storage()  # the same, of a Python number that an operation was given
 clock = SimpleNamespace(last_write=1)
 _noting = threading.RLock()
+
+
+def now() -> int:
+    """The tick that will be taken next, which is not taken by that."""
+    return int(repr(ticks).removeprefix("count(").partition(",")[0])
 
 
 def own_storage(tensor: Any) -> Storage:

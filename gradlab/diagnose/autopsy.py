@@ -144,11 +144,14 @@ def operation(write: Write, place: Place) -> str:
     return write.function if write.function not in ("", "method", "set") else "in place"
 
 
+STEPPED = "run every backward() before step(){at}, or compute the loss again after it"
+
+
 def remedy(write: Write, place: Place | None) -> str:
     """The shortest way out of a write to a saved tensor, chosen from what it was."""
     at = "" if place is None else f" on {place.short}"
     if write.entry == "step":
-        return f"run every backward() before step(){at}, or compute the loss again after it"
+        return STEPPED.format(at=at)
     if write.leaf or not write.graded:
         alias = next((loss for loss in write.lost if loss.how == "detach"), None)
         if alias is None or write.leaf:
@@ -158,7 +161,12 @@ def remedy(write: Write, place: Place | None) -> str:
         return f"detach() shares the memory: write detach().clone(){'' if where is None else f' on {where.short}'}"
     if place is None:
         return "write to a copy (x = x + 1 rather than x += 1), or after backward()"
-    statement, call = place.statement, place.node
+    return instead(place, write.function)
+
+
+def instead(place: Place, function_name: str = "") -> str:
+    """What to write in place of a statement that writes to a saved tensor, by a function of the library's if that is known."""
+    statement, call, at = place.statement, place.node, f" on {place.short}"
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
         target = source_of(statement.target)
         value: Any = ast.BinOp(statement.target, statement.op, statement.value)
@@ -175,8 +183,8 @@ def remedy(write: Write, place: Place | None) -> str:
         ):
             out = ast.Call(ast.Attribute(function.value, function.attr[:-1]), call.args, call.keywords)
             return f"write `{function.value.id} = {source_of(out)}` instead of `{source_of(call)}`{at}"
-        if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")) and write.function not in ("", "method"):
-            return f"{write.function} wrote in place{at}: leave inplace=True out where it was asked for, or give it a clone()"
+        if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")) and function_name not in ("", "method"):
+            return f"{function_name} wrote in place{at}: leave inplace=True out where it was asked for, or give it a clone()"
     written = (
         statement.targets[0]
         if isinstance(statement, ast.Assign)
@@ -206,10 +214,14 @@ def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> R
     if carried is not None:
         older = "this result is older than that call, and what is differentiated here was computed from it afterwards"
         facts.append(("carried", f"{made_at(carried)}: {older}"))
-        facts.append(("fix", "detach() what one step hands to the next (h = h.detach()), or compute it again in each step"))
+        facts.append(("fix", CARRIED))
     else:
-        facts.append(("fix", f"{retained(by)}, or add the losses and call backward() once"))
+        facts.append(("fix", RETAINED.format(way=retained(by))))
     return RuntimeError(told(f"{first}.", *facts))
+
+
+CARRIED = "detach() what one step hands to the next (h = h.detach()), or compute it again in each step"
+RETAINED = "{way}, or add the losses and call backward() once"
 
 
 def carried_over(freed: Freed, roots: list[Any]) -> Any:
@@ -484,19 +496,24 @@ def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
 
 
 # --------------------------------------------------------------------------------------------------------- what is registered
+REDUCED = "write `{x}.sum().backward()`, or `{x}.backward({ones})`"
+ALIKE = "`{ones}` has the right shape: it weighs every element alike"
+UNRECORDED = "`with gradlab.no_grad(): {x}`"
+
+
 def weights(plain: RuntimeError, index: int, weight: Any, output: Any, batched: bool = False) -> RuntimeError:
     """Weights of another shape than their output."""
-    return plain if batched else this_line(plain, ("backward", "`{ones}` has the right shape: it weighs every element alike"))
+    return plain if batched else this_line(plain, ("backward", ALIKE))
 
 
 def in_place(plain: RuntimeError) -> RuntimeError:
     """A leaf, or a view of one, is written to."""
-    return this_line(plain, ("", "`with gradlab.no_grad(): {x}`"))
+    return this_line(plain, ("", UNRECORDED))
 
 
 EXPLAINED: dict[str, Callable[..., Any]] = {
     "advice": lambda text, _: in_users_spelling(text),
-    "not_scalar": lambda plain, shape: this_line(plain, ("backward", "write `{x}.sum().backward()`, or `{x}.backward({ones})`")),
+    "not_scalar": lambda plain, shape: this_line(plain, ("backward", REDUCED)),
     "no_graph": without_history,
     "graph_freed": second_sweep,
     "overwritten": written_to,

@@ -11,7 +11,7 @@ import ast
 import linecache
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -27,8 +27,8 @@ LARGEST = 2_000_000  # characters of a file that is still parsed
 
 class Cells:
     """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
-    the `%%grad` cell that runs, what it is called and its first line, and the names that the cells share. A script that is
-    looked at is a cell, too."""
+    the `%%grad` cell that runs, what it is called and its first line, the names that the cells share, and with which error a cell
+    ended last, or a sentence on one that is no longer the last word. A script that is looked at is a cell, too."""
 
     def __init__(self) -> None:
         self.current: str | None = None
@@ -36,6 +36,7 @@ class Cells:
         self.header = ""  # its first line, as the user wrote it
         self.numbers: Mapping[str, Any] = {}
         self.namespace: Mapping[str, Any] = {}
+        self.failed: Callable[[], tuple[BaseException | None, str]] | None = None
 
 
 cells = Cells()

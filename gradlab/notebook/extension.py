@@ -9,7 +9,7 @@ from gradlab.notebook.check_magic import CheckMagics
 from gradlab.notebook.gradcheck_magic import GradcheckMagics
 from gradlab.notebook.jacobian_magic import JacobianMagics
 from gradlab.notebook.magics import GradMagics
-from gradlab.notebook.options import CELL, LINE, MATRIX, complete
+from gradlab.notebook.options import CELL, DOCTOR, LINE, MATRIX, complete
 from gradlab.notebook.transform import CELL_MARK, IMPORT_MARK, VALUE_MARK, Instrument, rewrite
 
 LINE_MAGICS: tuple[Any, ...] = (CheckMagics, GradcheckMagics, JacobianMagics)  # those that need nothing but to be registered
@@ -31,7 +31,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
-    for magic in (CELL, LINE, MATRIX):
+    for magic in (CELL, LINE, MATRIX, DOCTOR):
         shell.set_hook("complete_command", _completer, str_key=magic)
     shell.display_formatter.ipython_display_formatter.for_type_by_name(*REPORT, _show)
 
@@ -54,7 +54,7 @@ def unload_ipython_extension(shell: Any) -> None:
                 shell.magics_manager.magics[where].pop(name, None)
         gone = shell.magics_manager.registry.pop(kind.__name__, None)
         shell.configurables[:] = [one for one in shell.configurables if one is not gone]
-    for magic in (CELL, LINE, MATRIX):
+    for magic in (CELL, LINE, MATRIX, DOCTOR):
         shell.strdispatchers["complete_command"].strs.pop(magic, None)
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.deferred_printers.pop(REPORT, None)

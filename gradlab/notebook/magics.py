@@ -1,4 +1,4 @@
-"""`%%grad` and `%grad`.
+"""`%%grad` and `%grad`, `%%doctor` and `%doctor`.
 
 A `%%grad` cell runs as an ordinary cell (see `transform`). Its first line calls `begin`, which reads the options and starts to
 watch the cell's own calls of `backward`; its last value passes through `value`; and when IPython says that the cell has ended,
@@ -13,18 +13,20 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 from traitlets import Bool, Integer
 
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import recording
-from gradlab.notebook.options import CELL, LINE, OptionError, Request, parse_cell, parse_line, usage
+from gradlab.notebook.failed import last_failure
+from gradlab.notebook.options import CELL, DOCTOR, LINE, OptionError, Request, parse_cell, parse_doctor, parse_line, usage
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
 
 
@@ -84,6 +86,7 @@ class GradMagics(Magics):
         self._running = Running()
         self._widgets: dict[str, list[Any]] = {}  # those that are shown, by cell
         cells.numbers, cells.namespace = getattr(shell.compile, "_filename_map", {}), shell.user_ns
+        cells.failed = partial(last_failure, shell)
 
     # --------------------------------------------------------------------------------------------------- the magics
     @no_var_expand
@@ -95,23 +98,39 @@ class GradMagics(Magics):
             self.line(line, local_ns)
             return
         self._parsed(parse_cell, line)
+        raise self._refused(CELL, cell)
+
+    @no_var_expand
+    @line_cell_magic
+    def doctor(self, line: str, cell: str | None = None) -> Any:
+        """Say what is wrong with gradients, and on which line.
+
+            %doctor              of the last run, watched or not: what was found in a %%grad or %%doctor cell, else what its error
+                                 tells and what it left in the namespace
+            %%doctor [-o NAME]   runs the cell, watched, and says what is found in it; an error is shown as always
+
+        `%%doctor` calls no backward(), and writes no .grad: a result that the cell does not differentiate is looked at by a sweep
+        that leaves no trace. `gl.doctor()` returns the same.
+        """
+        if cell is None:
+            return self._clinic.tell(self._users())
+        self._parsed(parse_doctor, line)
+        raise self._refused(DOCTOR, cell)
+
+    def _refused(self, magic: str, cell: str) -> UsageError:
+        """Why a cell that came to the magic itself was not run as one of ours."""
         below = cell.lstrip().split(None, 1)[:1]
         if below and below[0].startswith("%%"):
             works = " and ".join(sorted(RUNS_THE_CELL))
-            raise UsageError(
-                f"{CELL} cannot see the value of a {below[0]} cell: put {below[0]} on the line above {CELL}. "
+            return UsageError(
+                f"{magic} cannot see the value of a {below[0]} cell: put {below[0]} on the line above {magic}. "
                 f"({works} may stand above or below.)"
             )
-        raise UsageError(
-            f"{CELL} needs a cell below its line."
+        return UsageError(
+            f"{magic} needs a cell below its line."
             if not cell.strip()
-            else f"{CELL} must be the first line of a cell, or stand below {' or '.join(sorted(RUNS_THE_CELL))}."
+            else f"{magic} must be the first line of a cell, or stand below {' or '.join(sorted(RUNS_THE_CELL))}."
         )
-
-    @line_magic
-    def doctor(self, line: str) -> Any:
-        """`%doctor`: what was found in the last `%%grad` cell, a failed one too; `gl.doctor()` returns the same."""
-        return self._clinic.last
 
     def line(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """`%grad [options] EXPR`: report without writing any `.grad`."""
@@ -137,14 +156,21 @@ class GradMagics(Magics):
         self._close_widgets(_key(info))
 
     def begin(
-        self, line: str, kind: str | None = None, text: str = "", mentions: tuple[str, ...] = (), assigned: tuple[str, ...] = ()
+        self,
+        line: str,
+        kind: str | None = None,
+        text: str = "",
+        mentions: tuple[str, ...] = (),
+        assigned: tuple[str, ...] = (),
+        *,
+        magic: str = CELL,
     ) -> None:
-        """What the first line of a `%%grad` cell calls. A wrong option fails here, before the cell runs."""
+        """What the first line of a `%%grad` or `%%doctor` cell calls. A wrong option fails here, before the cell runs."""
         __tracebackhide__ = True
-        request = self._parsed(parse_cell, line)
+        request = self._parsed(parse_doctor if magic == DOCTOR else parse_cell, line)
         if kind is None:
             raise UsageError(
-                f"{CELL} cannot see the value of a cell that another magic runs in its own way: put {CELL} on the first "
+                f"{magic} cannot see the value of a cell that another magic runs in its own way: put {magic} on the first "
                 f"line. ({' and '.join(sorted(RUNS_THE_CELL))} may stand above or below.)"
             )
         if not self._running.infos:
@@ -152,7 +178,7 @@ class GradMagics(Magics):
         running = self._running
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
-        cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{CELL} {line}".rstrip()
+        cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{magic} {line}".rstrip()
         ending = Ending(kind, text, mentions, assigned)
         recorder = recorder_of(self.shell, mentions, self.heat_maps)
         running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
@@ -182,11 +208,16 @@ class GradMagics(Magics):
         cell = ended[0]
         failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
         if not result.success or failed is not None:  # %%time of old shows an exception and goes on
-            self._clinic.look(cell.recorder, self._users(), error=failed)
+            found = self._clinic.look(cell.recorder, self._users(), error=failed)
             cell.recorder.forget()
+            if cell.request.findings_only:
+                self._say(cell.request, found)
             return
         try:
             cell.recorder.settle_journal()
+            if cell.request.findings_only:
+                self._say(cell.request, self._clinic.look(cell.recorder, self._users(), value=self._wanted(cell)))
+                return
             report, matrix = self._after(cell)
             self._finish(cell.request, self._diagnosed(cell, report), matrix, info)
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
@@ -201,7 +232,7 @@ class GradMagics(Magics):
 
     def unload(self) -> None:
         """Leave nothing behind."""
-        cells.current, cells.numbers, cells.namespace = None, {}, {}
+        cells.current, cells.numbers, cells.namespace, cells.failed = None, {}, {}, None
         self.forget()
         if (doctor := sys.modules.get("gradlab.explore.doctor.clinic")) is not None:
             doctor.HOUSE.forget()
@@ -241,6 +272,17 @@ class GradMagics(Magics):
         found = self._clinic.look(cell.recorder, self._users(), value=self._undifferentiated(cell))
         return report.followed_by(found.findings)
 
+    def _wanted(self, cell: Cell) -> Any:
+        """What a cell that called no backward() is looked at for: its value, or the last number that it computed, with history if
+        there is one."""
+        from gradlab.explore.libraries import library_of
+
+        last = [cell.value] if cell.ending.kind == "value" else []
+        for value in [*last, *(self.shell.user_ns.get(name) for name in reversed(cell.ending.assigned))]:
+            if library_of(value) is not None and value.requires_grad and not value.is_leaf and value.numel() == 1:
+                return value
+        return self._undifferentiated(cell)
+
     def _undifferentiated(self, cell: Cell) -> Any:
         """What a cell with nothing to differentiate seems to want the gradient of: its value, or the last number that it
         computed; None where there is no tensor without history."""
@@ -275,6 +317,13 @@ class GradMagics(Magics):
                 if live is not None and getattr(part, "drawing", None) is report.jacobian_picture:
                     part = self.keep(live.widget(), info)  # it shows the picture too
                 display(part)
+
+    def _say(self, request: Request, found: Any) -> None:
+        """Keep what was found where it was asked for, and show it."""
+        if request.out is not None:
+            self.shell.user_ns[request.out] = found
+        if not request.quiet:
+            display(found)
 
     def keep(self, widget: Any, info: Any = None) -> Any:
         """Hold a widget until its cell runs again; the cell that runs is the default."""

@@ -1,4 +1,4 @@
-"""The options of `%%grad`, `%grad` and `%jacobian`: what they are, how a line of them is read, how they complete.
+"""The options of `%%grad`, `%grad`, `%jacobian` and `%%doctor`: what they are, how a line of them is read, how they complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
 blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
@@ -13,7 +13,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CELL, LINE, MATRIX = "%%grad", "%grad", "%jacobian"
+CELL, LINE, MATRIX, DOCTOR = "%%grad", "%grad", "%jacobian", "%%doctor"
 
 
 class OptionError(ValueError):
@@ -58,9 +58,15 @@ OPTIONS = (
     ),
     Option(("--chunk",), "chunk", "N", (MATRIX,), "how many rows, columns or colours are swept at once"),
     Option(("-i", "--interactive"), "live", "", (MATRIX,), "show it live, to step through (in a notebook)"),
-    Option(("-o", "--out"), "out", "NAME", (CELL, LINE, MATRIX), "keep the report, or the Jacobian, under this name"),
+    Option(
+        ("-o", "--out"),
+        "out",
+        "NAME",
+        (CELL, LINE, MATRIX, DOCTOR),
+        "keep the report, the Jacobian, or what the doctor found, under this name",
+    ),
     Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
-    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX), "show nothing"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR), "show nothing"),
 )
 
 
@@ -82,6 +88,7 @@ class Request:
     method: str = "auto"
     chunk: str | None = None
     live: bool = False
+    findings_only: bool = False
     expression: str = ""
     expressions: tuple[str, ...] = ()
 
@@ -96,6 +103,15 @@ def parse_cell(line: str) -> Request:
     """
     request, rest = _options(line, CELL, stop_at_first_word=False)
     request.names = tuple(_check_name(line[start:end], "what is differentiated with respect to") for start, end in rest)
+    return request
+
+
+def parse_doctor(line: str) -> Request:
+    """Read the line of a `%%doctor` cell: options alone. Raises OptionError."""
+    request, rest = _options(line, DOCTOR, stop_at_first_word=False)
+    if rest:
+        raise OptionError(f"{DOCTOR} takes no names, and got {line.strip()!r}: it looks at all that the cell does.")
+    request.findings_only = True
     return request
 
 
@@ -305,7 +321,7 @@ def usage(magic: str) -> str:
 
 def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
-    magic = next((one for one in (CELL, MATRIX) if line.lstrip().startswith(one)), LINE)
+    magic = next((one for one in (CELL, MATRIX, DOCTOR) if line.lstrip().startswith(one)), LINE)
     words = line.split()
     given = set(words)
     before = words[-2:-1] if word else words[-1:]

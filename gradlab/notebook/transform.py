@@ -1,4 +1,5 @@
-"""How a `%%grad` cell is run as itself: its first line becomes a marker, and its last value passes through our hands.
+"""How a `%%grad` or `%%doctor` cell is run as itself: its first line becomes a marker, and its last value passes
+through our hands.
 
     %%grad x -v w                 __gradlab_cell__('x -v w')
     y = x ** 2                    y = x ** 2
@@ -23,15 +24,20 @@ CELL_MARK, VALUE_MARK, IMPORT_MARK = (
     "__gradlab_value__",
     "__gradlab_imported__",
 )  # builtins while the extension is loaded
+OURS = {  # the magics that are run so, and what their help is
+    "%%grad": "get_ipython().run_line_magic('grad', '--help')\n",
+    "%%doctor": "get_ipython().run_line_magic('pinfo', '%%doctor')\n",
+}
 RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a cell runs
 
 
 def rewrite(lines: list[str]) -> list[str]:
     """Input transformer (`input_transformers_cleanup`): the line of options becomes the marker. Pure."""
-    if not lines or lines[0].split()[:1] != ["%%grad"]:
+    magic = next(iter(lines[0].split()), "") if lines else ""
+    if magic not in OURS:
         return lines
     if {"-h", "--help"} & set(lines[0].split()):
-        return ["get_ipython().run_line_magic('grad', '--help')\n"]
+        return [OURS[magic]]
     if len(lines) < 2:
         return lines
     below = lines[1].split()[:1]
@@ -39,7 +45,8 @@ def rewrite(lines: list[str]) -> list[str]:
         return [lines[1], lines[0], *lines[2:]]
     if lines[1].startswith("%%"):
         return lines  # the magic itself refuses it
-    return [f"{CELL_MARK}({lines[0].strip()[len('%%grad') :].strip()!r})\n", *lines[1:]]
+    said = "" if magic == "%%grad" else f", magic={magic!r}"
+    return [f"{CELL_MARK}({lines[0].strip()[len(magic) :].strip()!r}{said})\n", *lines[1:]]
 
 
 rewrite.has_side_effects = True  # type: ignore[attr-defined]  # so the terminal goes on asking for lines, as in any cell magic

@@ -57,7 +57,7 @@ def test_before_any_cell(shell):
     HOUSE.forget()
     found = gl.doctor()
     assert not found.findings
-    assert "%%grad" in str(found)
+    assert "%%doctor" in str(found)
 
 
 def test_of_a_tensor():

@@ -179,3 +179,30 @@ def test_an_interrupted_jacobian_says_so_and_goes_on(kernel):
     reply, outputs = kernel.run("K.runner.values = inner\nprint(K.rows_known, np.asarray(K).sum(), K.sweeps)")
     printed = next(content["text"] for kind, content in outputs if kind == "stream")
     assert printed.split()[:2] == [known[1], "20000.0"] and int(printed.split()[2]) in (100, 101)
+
+
+def test_the_doctor_after_an_exception_and_after_its_cure(kernel):
+    """Nobody watched the failing cell; the extension may be loaded after it."""
+    kernel.run("%unload_ext gradlab")
+    reply, _ = kernel.run("v = gl.ones(3, requires_grad=True)\ny = v.exp()\ny += 1\ny.sum().backward()")
+    assert reply["status"] == "error"
+    assert kernel.run("%load_ext gradlab")[0]["status"] == "ok"
+    reply, outputs = kernel.run("%doctor")
+    told = next(content["data"]["text/plain"] for kind, content in outputs if kind == "execute_result")
+    assert told.startswith("Problem: `y += 1` on line 3 writes to") and "`y = y + 1`" in told and "%%doctor" in told
+    assert kernel.run("y = v.exp()\ny = y + 1\ny.sum().backward()")[0]["status"] == "ok"
+    reply, outputs = kernel.run("%doctor")
+    told = next(content["data"]["text/plain"] for kind, content in outputs if kind == "execute_result")
+    assert told.startswith("Nothing was found.") and "1 cell ran since" in told
+
+
+def test_a_doctor_cell_fails_as_itself_with_findings_below(kernel):
+    reply, outputs = kernel.run("%%doctor -o d\nh = (x * 2).detach()\nloss = h.sum()\nloss.backward()")
+    assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
+    assert [kind for kind, _ in outputs] == ["error", "display_data"]
+    told = text(outputs)
+    assert told.startswith("Problem: ") and "on line 2" in told
+    trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(next(content for kind, content in outputs if kind == "error")["traceback"]))
+    assert "gradlab/notebook" not in trace and re.search("line 4|-> 4 ", trace)
+    assert kernel.run("print([f.kind for f in d.findings])")[1][0][1]["text"].strip() == "['detached']"
+    assert clean(kernel) == "() True False"

@@ -11,6 +11,7 @@ from typing import Any
 from gradlab.diagnose.speaking import library_name
 from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
+from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 from gradlab.explore.trace.data import Event, GraphNode, Line, Trace
@@ -91,6 +92,8 @@ class Case:
     past: Past = field(default_factory=Past)
     meant: frozenset[int] | None = None
     root: str = ""
+    tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, once these are known
+    held: Any = field(default=None, init=False, repr=False)  # what `state` has read of them
 
     # ------------------------------------------------------------------------------------------------------- the graph
     @cached_property
@@ -131,6 +134,12 @@ class Case:
         return frozenset(found | {one.key for one in self.learners.values() if one.name in drawn})
 
     @cached_property
+    def scene(self) -> Scene | None:
+        """Where the error came from; None where there is none, or no code of the user's led to it."""
+        scene = None if self.error is None else Scene(self.error, self.namespace)
+        return scene if scene is not None and scene.steps else None
+
+    @cached_property
     def program(self) -> Program:
         """The source of the cell."""
         return Program(self.trace.source if self.trace is not None else ())
@@ -141,7 +150,7 @@ class Case:
         """The optimizers of the namespace, and those that stepped in the cell."""
         found: dict[int, Optimizer] = {}
         for name, value in self.namespace.items():
-            groups = getattr(value, "param_groups", None) if _is_optimizer(value) else None
+            groups = getattr(value, "param_groups", None) if is_optimizer(value) else None
             if name.startswith("_") or not isinstance(groups, list):
                 continue
             keys = tuple(id(p) for group in groups for p in group["params"])
@@ -198,6 +207,7 @@ class Case:
             if library is None:
                 continue
             model, module = homes.get(id(tensor), ("", ""))
+            self.tensors[id(tensor)] = tensor
             found[id(tensor)] = Learner(
                 name,
                 id(tensor),
@@ -224,7 +234,8 @@ class Case:
         return bool(learner.optimizers) or not self.optimizers
 
 
-def _is_optimizer(value: Any) -> bool:
+def is_optimizer(value: Any) -> bool:
+    """Whether a value is an optimizer of a library that goes by torch's names."""
     return any(kind.__name__ == "Optimizer" for kind in type(value).__mro__)
 
 

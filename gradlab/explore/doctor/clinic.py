@@ -1,4 +1,4 @@
-"""`doctor`: what was found in the last `%%grad` cell, or is found in the graph of a tensor."""
+"""`doctor`: what was found in the last `%%grad` cell, or is found in the graph of a tensor, in a model, or in what a run left."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.aftermath import FAMILIES, LEFT, Marks, aftermath, last_error
+from gradlab.explore.doctor.case import Case, is_optimizer
 from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
+from gradlab.explore.doctor.state import cleared, standing
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 from gradlab.explore.report import Subject, differentiate
@@ -27,6 +29,8 @@ class Clinic:
 
     past: Past = field(default_factory=Past)
     last: Diagnosis = field(default_factory=lambda: Diagnosis(unseen=(NOTHING,)))
+    marks: Marks | None = None  # of when that was said
+    ended: int = 0  # what tells the error of that cell from others
 
     def look(
         self,
@@ -60,13 +64,25 @@ class Clinic:
             case = Case(trace, namespace, error, self.past, root=root)
             self.last = examine(case)
             remembered(self.past, case)
+            self.marks, self.ended = Marks(namespace), id(error)
         except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
             self.last = Diagnosis(unseen=(f"The cell could not be looked at: {type(failed).__name__}: {failed}.",))
         return self.last
 
+    def tell(self, namespace: Mapping[str, Any]) -> Diagnosis:
+        """What was found in the last cell that was seen, or, if anything has happened since, in what is left of it."""
+        try:
+            error, older = last_error()
+            ours = error is None or id(error) == self.ended
+            if self.marks is not None and ours and self.marks.still(namespace):
+                return self.last
+            return aftermath(namespace, error, older)
+        except Exception as failed:  # noqa: BLE001  (it never raises for what it looks at)
+            return Diagnosis(unseen=(f"This could not be looked at: {type(failed).__name__}: {failed}.",))
+
     def forget(self) -> None:
         """Begin anew."""
-        self.past, self.last = Past(), Diagnosis(unseen=(NOTHING,))
+        self.past, self.last, self.marks = Past(), Diagnosis(unseen=(NOTHING,)), None
 
 
 HOUSE = Clinic()  # of the notebook
@@ -91,17 +107,24 @@ def _seen(recorder: Recorder, value: Any) -> tuple[Trace, str]:
     return trace, ""
 
 
-def doctor(out: Any = None, *, params: Any = None) -> Diagnosis:
-    """Say what is wrong with the gradients of the last `%%grad` cell, or of a tensor, and where it comes from.
+def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: Any = None) -> Diagnosis:
+    """Say what is wrong with gradients, and where it comes from: those of the last run, of a tensor, or of a model.
 
     Parameters
     ----------
-    out : Tensor, optional
-        What is differentiated, of any shape: a tensor of gradlab's or PyTorch's. It is looked at by a sweep of our own, which
+    out : Tensor or module, optional
+        A tensor of gradlab's or PyTorch's, of any shape: what is differentiated. It is looked at by a sweep of our own, which
         writes no `.grad`. Lines are known of graphs that were recorded under `record_sites()` or in a `%%grad` cell.
-        Default: what was found in the last `%%grad` cell, one that failed among them.
+        Or a model: then `loss` is what is differentiated; without it, or once `backward()` has been called on it, what is there
+        is looked at, the gradients and weights by parameter.
+        Default: what was found in the last `%%grad` or `%%doctor` cell, one that failed among them. If anything was computed
+        since, or none has run: the error with which the last run ended, and what it left in the namespace.
     params : iterable of Tensor, or a module, optional
         What is meant to learn. Default: what the optimizers of the namespace hold; without an optimizer every leaf.
+    optimizer : Optimizer, or several, optional
+        What moves the parameters. What it holds is meant to learn.
+    loss : Tensor, optional
+        What is differentiated.
 
     Returns
     -------
@@ -112,39 +135,111 @@ def doctor(out: Any = None, *, params: Any = None) -> Diagnosis:
     Raises
     ------
     TypeError
-        If `out` is no tensor, or `params` neither tensors nor a module.
+        If `out` is neither a tensor nor a module, `params` neither tensors nor a module, `optimizer` no optimizer, `loss` no
+        tensor, or two things are given to be differentiated.
 
     Examples
     --------
-    >>> gl.doctor()                               # after a %%grad cell
+    >>> gl.doctor()                               # after a run
     >>> gl.doctor(loss, params=model).findings
+    >>> gl.doctor(model, optimizer=opt, loss=loss)
     """
-    if out is None and params is None:
-        return HOUSE.last
-    library = library_of(out)
-    if library is None:
-        raise TypeError(
-            f"doctor(out) takes a tensor that was computed from others, and got {type(out).__name__}: {out!r:.80}. "
-            "doctor() alone tells of the last %%grad cell."
-        )
-    meant = None if params is None else frozenset(_keys(params))
     frame = sys._getframe(1)
     space = {**frame.f_globals, **frame.f_locals}
-    trace: Trace | None
+    if all(one is None for one in (out, params, optimizer, loss)):
+        return HOUSE.tell(space)
+    model = out if _is_module(out) else None
+    if model is None and library_of(out) is None and (out is not None or (optimizer is None and loss is None)):
+        raise TypeError(
+            f"doctor(out) takes a tensor that was computed from others, or a model, and got {type(out).__name__}: {out!r:.80}. "
+            "doctor() alone tells of the last run."
+        )
+    if loss is not None and library_of(loss) is None:
+        raise TypeError(f"doctor(loss=…) takes a tensor, and got {type(loss).__name__}: {loss!r:.80}.")
+    if loss is not None and out is not None and model is None:
+        raise TypeError(
+            "doctor(out, loss=…): out is a tensor, and so is loss. Give one of them, or a model: doctor(model, loss=loss)."
+        )
+    optimizers = _optimizers(optimizer)
+    meant = None if params is None else frozenset(_keys(params))
+    if meant is None and optimizers:
+        meant = frozenset(id(p) for one in optimizers for group in one.param_groups for p in group["params"])
+    elif meant is None and model is not None and loss is not None:
+        meant = frozenset(_keys(model))
+    for given, usual in ((model, "model"), *((one, "optimizer") for one in optimizers), (loss, "loss")):
+        if given is not None and not any(value is given for value in space.values()):
+            space[usual if usual not in space else f"the_{usual}"] = given
+    root = loss if loss is not None else out if model is None else None
+    first = frame.f_locals
     try:
-        names = names_in(space, first=frame.f_locals)
-        recorder = Recorder(lambda: space)
-        if not out.requires_grad:
-            recorder.meet_libraries()
-            recorder.close()
-            trace, root = _seen(recorder, out)
-        else:
-            root = ""
-            subject = Subject(library, library.node(out), tuple(out.shape), "", out)
-            trace = differentiate(subject, sources_of(library, [subject.root], names), None, names, recorder)
-        return examine(Case(trace, space, meant=meant, root=root))
+        if model is None and not optimizers:
+            return examine(_case(root, space, first, meant))
+        return _whole(model, optimizers, root, space, first, meant)
     except Exception as failed:  # noqa: BLE001  (it never raises for what it looks at)
         return Diagnosis(unseen=(f"This could not be looked at: {type(failed).__name__}: {failed}.",))
+
+
+def _whole(
+    model: Any, optimizers: list[Any], root: Any, space: dict[str, Any], first: Mapping[str, Any], meant: frozenset[int] | None
+) -> Diagnosis:
+    """What is found of a model and its optimizers as they are now, and of a tensor's graph where that is still whole."""
+    swept, unseen = Diagnosis(), []
+    families = [*FAMILIES]
+    if root is not None:
+        try:
+            swept = examine(_case(root, space, first, meant))
+            families[-1] = standing
+        except RuntimeError as failed:
+            if "second time" not in str(failed) and "freed" not in str(failed):
+                raise
+            unseen.append("The graph of the loss was freed by its backward(): what each operation handed on was not seen.")
+    kept = {
+        name: value
+        for name, value in space.items()
+        if not (_is_module(value) and model is not None and value is not model)
+        and not (is_optimizer(value) and optimizers and not any(value is one for one in optimizers))
+    }
+    case = Case(None, kept, sys.exc_info()[1], meant=meant)
+    left = examine(case, families)
+    known = {finding.kind for finding in swept.findings}
+    unseen += [*swept.unseen, *left.unseen]
+    if root is None:
+        empty = cleared(case)
+        unseen += [*([empty] if empty else []), LEFT]
+    findings = [*swept.findings, *swept.remarks, *(one for one in (*left.findings, *left.remarks) if one.kind not in known)]
+    return Diagnosis.of(findings, unseen)
+
+
+def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: frozenset[int] | None) -> Case:
+    """A tensor's graph, by a sweep of our own, and the namespace."""
+    library = library_of(out)
+    assert library is not None
+    names = names_in(space, first=first)
+    recorder = Recorder(lambda: space)
+    if not out.requires_grad:
+        recorder.meet_libraries()
+        recorder.close()
+        severed, root = _seen(recorder, out)
+        return Case(severed, space, meant=meant, root=root)
+    subject = Subject(library, library.node(out), tuple(out.shape), "", out)
+    trace = differentiate(subject, sources_of(library, [subject.root], names), None, names, recorder)
+    return Case(trace, space, meant=meant)
+
+
+def _is_module(value: Any) -> bool:
+    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
+
+
+def _optimizers(given: Any) -> list[Any]:
+    """One optimizer, or several, as a list."""
+    found = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+    for one in found:
+        if not is_optimizer(one):
+            hint = " Give the optimizer, not its class." if isinstance(one, type) else ""
+            raise TypeError(
+                f"doctor(optimizer=…) takes an optimizer, or a list of them, and got {type(one).__name__}: {one!r:.80}.{hint}"
+            )
+    return found
 
 
 def _keys(params: Any) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.cuts import cuts, flat
@@ -10,6 +10,7 @@ from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
+from gradlab.explore.doctor.mishaps import mishaps
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
@@ -18,8 +19,11 @@ from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
 from gradlab.explore.doctor.zeros import zeros
 
-FAMILIES: list[Callable[[Case], Iterable[Finding]]] = [
+Family = Callable[[Case], Iterable[Finding]]
+
+FAMILIES: list[Family] = [
     refusals,
+    mishaps,
     cuts,
     flat,
     rebound,
@@ -38,11 +42,11 @@ FAMILIES: list[Callable[[Case], Iterable[Finding]]] = [
 ]
 
 
-def examine(case: Case) -> Diagnosis:
-    """What is found in a case. A family that fails is named in `unseen`, and the others are heard."""
+def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
+    """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
     found: list[Finding] = []
     unseen: list[str] = []
-    for family in FAMILIES:
+    for family in FAMILIES if families is None else families:
         try:
             found += family(case)
         except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)

@@ -3,12 +3,10 @@ have, inference tensors that a gradient needs."""
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable
 
 import numpy as np
 
-from gradlab.diagnose.places import cells
 from gradlab.explore.doctor.case import Case, cell_line
 from gradlab.explore.doctor.cuts import kind_of, on
 from gradlab.explore.doctor.findings import Finding
@@ -20,7 +18,7 @@ def refusals(case: Case) -> Iterable[Finding]:
     error = case.error
     if error is None:
         return
-    line = line_of(error)
+    line = case.scene.line if case.scene is not None else None
     said = str(error)
     if isinstance(error, AttributeError) and error.name == "backward":
         number = isinstance(error.obj, (int, float, complex)) and not isinstance(error.obj, np.generic)
@@ -39,10 +37,11 @@ def refusals(case: Case) -> Iterable[Finding]:
                 lines=() if line is None else (line,),
             )
     elif "Can't call numpy() on Tensor that requires grad" in said:
-        text = _text(line)
+        text = case.scene.place.text if case.scene is not None else ""
         yield Finding(
             "numpy",
-            f"`{text}`{_at(line)} hands a tensor that requires a gradient to NumPy, which cannot differentiate it.",
+            f"{f'`{text}`{_at(line)}' if text else 'It'} hands a tensor that requires a gradient to NumPy, which cannot "
+            "differentiate it.",
             line,
             fix="Use the library's own functions in place of NumPy's: `.detach().numpy()` is for plots, and cuts the history.",
             worth=9.0,
@@ -61,23 +60,9 @@ def refusals(case: Case) -> Iterable[Finding]:
         )
 
 
-def line_of(error: BaseException) -> int | None:
-    """The line of the cell that an error comes from: the innermost of its frames there."""
-    found, traceback = None, error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == cells.current:
-            found = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return found
-
-
 def _left(case: Case, kind: str) -> Cut | None:
     return next((cut for cut in reversed(case.trace.cuts if case.trace else ()) if kind_of(cut.how) == kind and cut.keys), None)
 
 
 def _at(line: int | None) -> str:
     return "" if line is None else f" on line {line}"
-
-
-def _text(line: int | None) -> str:
-    return "" if line is None or cells.current is None else linecache.getline(cells.current, line).strip()

@@ -12,6 +12,7 @@ from gradlab.autograd import grad
 from gradlab.backend.namespaces import host, read
 from gradlab.core.forward import jvp_sweep
 from gradlab.core.ports import Bundle
+from gradlab.core.storage import now
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
 from gradlab.creation.data import tensor
@@ -116,6 +117,9 @@ class Gradlab(Library):
 
     def version(self, tensor: Any) -> int:
         return int(tensor.storage.version)
+
+    def moment(self) -> int:
+        return -now()
 
     def is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, Parameter)

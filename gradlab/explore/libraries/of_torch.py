@@ -96,6 +96,9 @@ class Torch(Library):
     def version(self, tensor: Any) -> int:
         return int(tensor._version)
 
+    def moment(self) -> int:
+        return int(sys.modules["torch"].autograd._get_sequence_nr())
+
     def is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, sys.modules["torch"].nn.Parameter)
 

@@ -154,6 +154,11 @@ class Library:
         """Whether every element is zero."""
         return not np.asarray(self.array(tensor)).any()
 
+    def moment(self) -> int:
+        """How many operations this thread has recorded so far, as far as the library counts them: two that are alike say that
+        none was in between."""
+        return 0
+
     def is_parameter(self, tensor: Any) -> bool:
         """Whether a leaf is a `Parameter`."""
         return False

@@ -1,0 +1,301 @@
+"""Where an error came from in the user's own code, and what the names there stood for: read off its traceback, after the event.
+
+Of all frames those are the user's whose file is neither gradlab's nor installed, nor Python's own. A traceback holds the frames,
+and these the names as they were, so a reader sees what an operation was given without having been there. Nothing of the user's
+is run: names are looked up, attributes only of modules, tensors and plain containers.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gradlab.diagnose.autopsy import instead
+from gradlab.diagnose.places import CELL, Place, cells, clipped, place_of, source_of
+from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.speaking import USUAL
+from gradlab.explore.doctor.program import Program
+from gradlab.explore.libraries import Library, adapters, library_of
+
+INSTALLED = tuple(
+    str(Path(path)) + "/"
+    for path in {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        site.getusersitepackages(),
+    }
+)
+OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
+
+
+@dataclass(frozen=True)
+class Step:
+    """One frame of the user's: its place, and the names that it saw."""
+
+    place: Place
+    names: Mapping[str, Any]
+
+
+class Scene:
+    """What the traceback of an error tells.
+
+    Parameters
+    ----------
+    error : BaseException
+    namespace : mapping of str to object, optional
+        Further names, of models above all.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The user's frames, outermost first; none of an error that no code of the user's led to.
+    """
+
+    def __init__(self, error: BaseException, namespace: Mapping[str, Any] | None = None) -> None:
+        self.error, self.namespace = error, namespace or {}
+        steps, traceback = [], error.__traceback__
+        while traceback is not None:
+            frame = traceback.tb_frame
+            place = place_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
+            if place is not None:
+                steps.append(Step(place, {**frame.f_globals, **frame.f_locals}))
+            traceback = traceback.tb_next
+        self.steps = tuple(steps)
+
+    # ------------------------------------------------------------------------------------------------------------ where
+    @property
+    def place(self) -> Place:
+        """The innermost place of the user's."""
+        return self.steps[-1].place
+
+    @cached_property
+    def file(self) -> str:
+        """The file whose lines are counted: the cell that ran, else where the error came from."""
+        named = [step.place.filename for step in self.steps]
+        return next((name for name in named if name == cells.current or CELL.match(name)), named[-1])
+
+    @cached_property
+    def line(self) -> int | None:
+        """The line of the cell that led there."""
+        return next((step.place.line for step in reversed(self.steps) if step.place.filename == self.file), None)
+
+    def on(self, place: Place | None = None) -> str:
+        """ " on line 3", or where else a place is."""
+        place = place or self.place
+        return f" on line {place.line}" if place.filename == self.file else f" at {place.where}"
+
+    @cached_property
+    def said(self) -> str:
+        """The statement that failed, with its line; and the line of the cell that led there, if it is another one."""
+        led = f" (called on line {self.line})" if self.place.filename != self.file and self.line is not None else ""
+        return f"`{clipped(self.place.text)}`{self.on()}{led}"
+
+    def quoted(self, statement: ast.stmt) -> str:
+        """A statement of the failing file in a sentence, with its line."""
+        text = ast.get_source_segment("".join(self.place.lines), statement) or source_of(statement)
+        where = f" on line {statement.lineno}" if self.place.filename == self.file else f" at {self.at(statement).where}"
+        return f"`{clipped(' '.join(text.split()))}`{where}"
+
+    def instead(self, statement: ast.stmt) -> str:
+        """What to write in place of a statement that writes to a saved tensor."""
+        return self.here(instead(self.at(statement)), statement)
+
+    def here(self, advice: str, statement: Any) -> str:
+        """Advice that names the line of a statement of the failing file, in which lines are counted here."""
+        place = self.at(statement)
+        return advice.replace(f" on {place.short}", self.on(place)).replace(
+            f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
+        )
+
+    def at(self, statement: Any) -> Place:
+        """The place of a statement of the failing file."""
+        end = statement.end_lineno or statement.lineno
+        columns = statement.col_offset, statement.end_col_offset or 0
+        return Place(self.place.filename, self.place.function, statement.lineno, end, *columns)
+
+    # ---------------------------------------------------------------------------------------------------------- program
+    @cached_property
+    def program(self) -> Program:
+        """The failing file."""
+        return Program([line.rstrip("\n") for line in linecache.getlines(self.place.filename)])
+
+    @cached_property
+    def statement(self) -> Any:
+        """The innermost statement that failed; None if its source is not known."""
+        return self.program.at(self.place.line)
+
+    @cached_property
+    def scope(self) -> list[ast.stmt]:
+        """The statements of the function that failed, or of the file outside of functions, in the order of the text."""
+        functions = [
+            node
+            for node in ast.walk(self.program.tree)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.lineno <= self.place.line <= (node.end_lineno or 0)
+            and node.name == self.place.function
+        ]
+        body: list[Any] = list(functions[-1].body) if functions else list(self.program.tree.body)
+        return sorted(_within(body), key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def loop(self) -> Any:
+        """The outermost loop of that scope which the failing line stands in; None outside of loops."""
+        line = self.place.line
+        loops = (node for node in self.scope if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
+        return next((node for node in loops if node.lineno <= line <= (node.end_lineno or 0)), None)
+
+    # ----------------------------------------------------------------------------------------------------------- library
+    @cached_property
+    def library(self) -> Library:
+        """Whose tensors the failing statement was given, else the one that raised."""
+        for _, tensor in self.tensors(self.statement):
+            found = library_of(tensor)
+            if found is not None:
+                return found
+        traceback, raised = self.error.__traceback__, ""
+        while traceback is not None:
+            raised = traceback.tb_frame.f_globals.get("__name__", "") or raised
+            traceback = traceback.tb_next
+        known = {library.name: library for library in adapters()}
+        named = [library for name, library in known.items() if any(one is sys.modules[name] for one in self.names.values())]
+        return known.get(raised.partition(".")[0]) or (named[-1] if named else adapters()[0])
+
+    @cached_property
+    def alias(self) -> str:
+        """What the user's code calls that library."""
+        wanted = sys.modules.get(self.library.name)
+        found = [name for name, value in self.names.items() if value is wanted and not name.startswith("_")]
+        return next((name for name in found if name in USUAL), found[0] if found else self.library.usual)
+
+    @property
+    def graded(self) -> bool:
+        """Whether operations are being recorded now."""
+        return bool(sys.modules[self.library.name].is_grad_enabled())
+
+    def spelled(self, text: str) -> str:
+        """Advice that says gradlab, in the user's spelling."""
+        return text.replace("gradlab.", f"{self.alias}.")
+
+    def ones(self, name: str) -> str:
+        """Code for weights of the shape of a tensor."""
+        return f"{self.alias}.ones_like({name})"
+
+    # ------------------------------------------------------------------------------------------------------------ values
+    @cached_property
+    def names(self) -> Mapping[str, Any]:
+        """What the innermost frame could name."""
+        return self.steps[-1].names
+
+    def value(self, node: Any) -> Any:
+        """What an expression stood for: a name, an attribute or an item of one; None where that is not known."""
+        if isinstance(node, str):
+            with suppress(SyntaxError, ValueError):
+                return self.value(ast.parse(node, mode="eval").body)
+            return None
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return _attribute(self.value(node.value), node.attr)
+        if isinstance(node, ast.Subscript):
+            held, key = self.value(node.value), self._key(node.slice)
+            if callable(getattr(type(held), "named_modules", None)):
+                return held._modules.get(str(key))
+            with suppress(Exception):
+                return held[key] if type(held) in (list, tuple, dict) else None
+        return None
+
+    def _key(self, node: Any) -> Any:
+        return node.value if isinstance(node, ast.Constant) else self.names.get(node.id) if isinstance(node, ast.Name) else None
+
+    def tensors(self, node: Any) -> list[tuple[str, Any]]:
+        """The tensors that an expression names, as they are written, in the order of the text; what is called is left out."""
+        found: dict[str, Any] = {}
+        for child in _outermost(node):
+            value = self.value(child)
+            if library_of(value) is not None:
+                found.setdefault(source_of(child), value)
+        return list(found.items())
+
+    @cached_property
+    def call(self) -> tuple[str, Any, list[Any]] | None:
+        """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
+        found, traceback = None, self.error.__traceback__
+        while traceback is not None:
+            frame = traceback.tb_frame
+            seen = frame.f_locals.get("self")
+            if frame.f_code.co_name in ("forward", "_conv_forward") and callable(getattr(type(seen), "named_modules", None)):
+                given = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
+                if found is None or found[1] is not seen:
+                    found = (self.path(seen), seen, [one for one in given if library_of(one) is not None])
+            traceback = traceback.tb_next
+        return found
+
+    def path(self, module: Any) -> str:
+        """What the user calls a module: "model.layers[0]"; its class where it has no name."""
+        named: dict[str, Any] = {}
+        for space in (self.namespace, *(step.names for step in self.steps)):
+            named |= {name: value for name, value in space.items() if callable(getattr(type(value), "named_modules", None))}
+        for name, value in sorted(named.items(), key=lambda item: item[0] == "self"):
+            if isinstance(value, type) or name.startswith("_"):
+                continue
+            with suppress(Exception):
+                for path, inner in value.named_modules():
+                    if inner is module:
+                        return name + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split(".") if part)
+        return type(module).__name__
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file is neither gradlab's nor installed nor Python's own."""
+    if is_ours(filename) or filename.startswith(INSTALLED) or "/site-packages/" in filename:
+        return False
+    return not filename.startswith("<") or bool(CELL.match(filename)) or bool(linecache.getlines(filename))
+
+
+def _within(body: list[Any]) -> Iterator[Any]:
+    """Statements and those inside them, but for functions and classes."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _within(getattr(statement, name, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _within(handler.body)
+
+
+def _outermost(node: Any) -> Iterator[Any]:
+    """The names, attributes and items in an expression that are not part of a longer one."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield from _outermost(node.func.value)
+        for part in (*node.args, *(keyword.value for keyword in node.keywords)):
+            yield from _outermost(part)
+    elif isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        yield node
+    elif node is not None:
+        for child in ast.iter_child_nodes(node):
+            yield from _outermost(child)
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute that is read without running code: of a module its parts, of a tensor a few, else what the object holds."""
+    if library_of(value) is not None:
+        with suppress(Exception):
+            return getattr(value, name) if name in OF_TENSORS else None
+        return None
+    held = getattr(value, "__dict__", None)
+    if not isinstance(held, dict):
+        return None
+    for kind in ("_parameters", "_buffers", "_modules"):
+        kept = held.get(kind)
+        if isinstance(kept, dict) and name in kept:
+            return kept[name]
+    return held.get(name)
