@@ -34,6 +34,6 @@ for epoch in range(40):
     loss = loss_function(reconstructed, clean)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
+    optimizer.step()  # cause
     losses.append(loss.item())
 print(losses[0], "->", losses[-1])

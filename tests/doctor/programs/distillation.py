@@ -1,6 +1,6 @@
 """Knowledge distillation: a small student learns from a frozen teacher's soft targets.
 
-Fault (frozen): the loop that freezes the teacher freezes the student's body.
+Fault (frozen): the loop that freezes the teacher freezes the student.
 """
 
 import torch
@@ -24,7 +24,7 @@ teacher = nn.Sequential(nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU
 student = Student()
 
 teacher.eval()
-# faulty: for param in student.body.parameters():
+# faulty: for param in student.parameters():
 for param in teacher.parameters():  # healthy
     param.requires_grad = False
 

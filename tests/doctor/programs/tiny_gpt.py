@@ -98,6 +98,6 @@ for it in range(15):
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+    optimizer.step()  # cause
     if it % 5 == 0:
         print(f"iter {it}: loss {loss.item():.4f}")

@@ -53,7 +53,7 @@ def train_model(model, criterion, optimizer, scheduler, num_epochs=3):
                 _, preds = torch.max(outputs, 1)
                 loss = criterion(outputs, labels)
                 loss.backward()
-                optimizer.step()
+                optimizer.step()  # cause
             running_corrects += torch.sum(preds == labels.data)
         scheduler.step()
         epoch_acc = running_corrects.double() / 64

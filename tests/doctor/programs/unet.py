@@ -58,7 +58,7 @@ def train(epochs=6):
         # faulty: predicted = logits.argmax(dim=1).float()
         loss = dice_loss(predicted, masks)
         optimizer.zero_grad()
-        loss.backward()  # cause
+        loss.backward()
         optimizer.step()
         print("epoch", epoch, "dice", 1 - loss.item())
     return net

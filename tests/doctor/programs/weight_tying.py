@@ -37,5 +37,5 @@ for epoch in range(3):
         loss = F.cross_entropy(logits.transpose(1, 2), seq[:, 1:])
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        optimizer.step()  # cause
     print(f"| epoch {epoch} | loss {loss.item():5.2f} | ppl {loss.exp().item():8.2f}")
