@@ -259,8 +259,8 @@ class CellReporter:
         """The report on the last backward of the cell that was looked at."""
         recorder, magics = self.recorder, self.magics
         assert recorder is not None
-        assert recorder.last is not None
-        sweep = recorder.last
+        sweep = recorder.shown
+        assert sweep is not None
         library = sweep.library
         trace = recorder.trace()
         root, out = sweep.roots[0], sweep.outputs[0]() if sweep.outputs else None
@@ -281,6 +281,8 @@ class CellReporter:
                 notes[source.name] = [Note(say("accumulated"))]
         times = "once" if recorder.sweeps == 1 else "twice" if recorder.sweeps == 2 else f"{recorder.sweeps} times"
         which = "; this is the last call" if recorder.sweeps == sweep.number else f"; this is call {sweep.number}"
+        if sweep is recorder.spoilt:
+            which += ", the first with a NaN or an infinity"
         deed = say(
             "The cell called ",
             code("backward()"),

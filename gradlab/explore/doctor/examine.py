@@ -13,6 +13,7 @@ from gradlab.explore.doctor.losses import losses
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
+from gradlab.explore.doctor.renewed import replaced
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
@@ -26,6 +27,7 @@ FAMILIES: list[Callable[[Case], Iterable[Finding]]] = [
     unused,
     frozen,
     stale,
+    replaced,
     accumulated,
     empty,
     progress,

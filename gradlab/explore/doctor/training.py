@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.renewed import renewed
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -77,9 +78,9 @@ def stale(case: Case) -> Iterable[Finding]:
     left: dict[int, tuple[Entry, Event]] = {}
     for key, line in timelines(case).items():
         learner = case.learners.get(key)
-        if key in held or learner is None or not (learner.model or learner.parameter):
+        if key in held or learner is None or not (learner.model or learner.parameter) or key in renewed(case):
             continue
-        if any(entry.moved is None or entry.moved > 0 or entry.written for _, entry in line):
+        if any(entry.moved for _, entry in line) or all(entry.written or entry.moved is None for _, entry in line):
             continue
         for swept, entry in line:
             step = next((event for event in after(case, swept) if event.kind == "step"), None)

@@ -4,6 +4,10 @@ A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tr
 what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
 Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
 
+Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no finite gradient again, the first such sweep is kept
+and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
+goes back: then there are finite ones again.)
+
 It may take half of the time that the program took so far, and 0.15 s: beyond that whole sweeps go by unseen, together with the
 operations before them, until the program has gone on for long enough. A report says which sweep of how many it shows.
 """
@@ -51,6 +55,8 @@ class Recorder:
         How many reverse sweeps that wrote `.grad` have run.
     last : Sweep or None
         The last that was looked at.
+    spoilt : Sweep or None
+        The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
     on : bool
         Whether operations are being noted.
     call : Called or None
@@ -70,6 +76,7 @@ class Recorder:
         self.sweeps = 0
         self.on = True
         self.last: Sweep | None = None
+        self.spoilt: Sweep | None = None
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
@@ -132,7 +139,7 @@ class Recorder:
         self.close()
         self._held.clear()
         self._bytes = 0
-        self.last = None
+        self.last = self.spoilt = None
         self._running.clear()
         for kept in (self.calls, self.cuts, self.events, self.refused, self.journal, self.reborn):
             kept.clear()
@@ -374,6 +381,15 @@ class Recorder:
             if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
+        if not sweep.private:
+            self._judge(sweep)
+
+    def _judge(self, sweep: Sweep) -> None:
+        """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
+        if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
+            self.spoilt = None
+        if self.spoilt is None and sweep.error is None and (sweep.odd or any(root.value.odd for root in sweep.roots if root.value)):
+            self.spoilt = sweep
 
     def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
         """Enter the sweep into the journal."""
@@ -426,8 +442,13 @@ class Recorder:
         """A model of the user's and the modules in it; of anything else nothing."""
         return [module for _, module in _modules("", value)]
 
+    @property
+    def shown(self) -> Sweep | None:
+        """The sweep that is told of where none is named."""
+        return self.last if self.spoilt is None or self.last is None or self.last.private else self.spoilt
+
     def trace(self, sweep: Sweep | None = None) -> Trace:
-        """The trace of the last sweep that was looked at.
+        """The trace of the last sweep that was looked at, or of the one that was spoilt.
 
         Raises
         ------
@@ -435,7 +456,7 @@ class Recorder:
             If no sweep was seen.
         """
         self.settle()
-        sweep = sweep or self.last
+        sweep = sweep or self.shown
         if sweep is None:
             raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
         reader = Reader(sweep.library, sweep.names, sweep.seen)

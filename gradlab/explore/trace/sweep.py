@@ -52,6 +52,16 @@ class Sweep:
     parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
 
+    @property
+    def reached(self) -> set[int]:
+        """The identities of the leaves that got a gradient."""
+        return {leaf.key for node, leaf in self.leaves.items() if node in self.seen.gradients}
+
+    @property
+    def odd(self) -> set[int]:
+        """Those of them at which a NaN or an infinity arrived."""
+        return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
+
     def reduce(self) -> None:
         """Read what lies on a device, in one transfer."""
         seen = self.seen

@@ -1,6 +1,6 @@
 """A Wasserstein critic with a gradient penalty, and its generator.
 
-Fault (nan-born): the penalty takes the bare root of a sum of squares, which is 0 as long as the critic's last layer is.
+Fault (inf-born, nan-born): the penalty takes the bare root of a sum of squares, which is 0 as long as the critic's last layer is.
 """
 
 import torch
