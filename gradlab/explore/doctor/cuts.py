@@ -62,7 +62,7 @@ def cuts(case: Case) -> Iterable[Finding]:
         behind = case.known(torn.keys)
         blocked = [one for one in behind if one.key not in case.reached]
         meant = [one for one in blocked if case.is_meant(one)]
-        if torn.final or (meant and not _is_target(case, torn, meant)):
+        if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
             yield _alarm(case, torn, meant or blocked)
         elif torn.kind in WRITTEN and behind and not torn.cut.old:
             yield _note(case, torn, blocked, [one for one in behind if one.key in case.reached])

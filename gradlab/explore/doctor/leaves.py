@@ -220,7 +220,11 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
 def frozen(case: Case) -> Iterable[Finding]:
     """Nothing that the result was computed from requires a gradient."""
     trace = case.trace
-    if trace is None or trace.nodes or not case.root or any(trace.cuts[i].how != "born" for i in trace.losses):
+    if trace is None or trace.nodes or not case.root:
+        return
+    optimized = [one for one in case.learners.values() if one.optimizers]
+    off = optimized and not any(one.requires for one in optimized)  # then a cut that lies elsewhere is not the cause
+    if not off and any(trace.cuts[i].how != "born" for i in trace.losses):
         return
     if any(trace.cuts[i].how == "born" for i in trace.losses) and any(cut.keys for cut in trace.cuts):
         return
@@ -229,6 +233,7 @@ def frozen(case: Case) -> Iterable[Finding]:
     statement = made if made is not None else case.program.at(line) if line is not None else None
     modules = list(dict.fromkeys(call.path for call in trace.calls if call.depth == 0))
     still = [path for path in modules if _is_frozen(case, path)]
+    switched = next((at for path in still if (at := _switched_off(case, path)) is not None), None)
     if still:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
@@ -240,12 +245,22 @@ def frozen(case: Case) -> Iterable[Finding]:
         fix = f"Make {what} that is to learn with requires_grad=True, before line {line}." if names else ""
     yield Finding(
         "frozen",
-        f"`{case.root}` has no history: {why}.",
-        line,
+        f"`{case.root}` has no history: {why}{f' (line {switched})' if switched else ''}.",
+        switched or line,
         fix=fix,
         evidence={"modules": still},
         worth=9.0,
     )
+
+
+def _switched_off(case: Case, path: str) -> int | None:
+    """The line that freezes a model: a loop over its parameters, or `requires_grad_(False)`."""
+    for node in case.program.statements:
+        text = ast.unparse(node)
+        loop = isinstance(node, ast.For) and ast.unparse(node.iter).startswith((f"{path}.parameters(", f"{path}.named_parameters("))
+        if (loop and ".requires_grad" in text) or text == f"{path}.requires_grad_(False)":
+            return node.lineno
+    return None
 
 
 def _is_frozen(case: Case, path: str) -> bool:

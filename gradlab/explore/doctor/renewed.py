@@ -14,7 +14,7 @@ def renewed(case: Case) -> dict[int, str]:
     trace = case.trace
     if trace is None or not case.steps:
         return {}
-    held = {key for one in case.optimizers for key in one.keys}
+    held = {key for one in case.optimizers for key in one.keys} | {key for event in case.steps for key in event.held}
     bearers: dict[str, dict[int, bool]] = {}
     for swept in trace.journal:
         for entry in swept.entries:

@@ -98,8 +98,8 @@ def stale(case: Case) -> Iterable[Finding]:
     old = list(dict.fromkeys(old))
     why = ""
     if old:
-        why = f" It holds {len(old)} tensor{'s' * (len(old) > 1)} that the program has no other name for: what they "
-        "belonged to was replaced."
+        many = f"{len(old)} tensor{'s' * (len(old) > 1)}"
+        why = f" It holds {many} that the program has no other name for: what they belonged to was replaced."
     homes = list(dict.fromkeys(one.listed for one in learners if one.listed))
     if homes:
         why = f" {listed(homes)} is a plain list, in which parameters() does not look."
