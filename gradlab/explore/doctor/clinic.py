@@ -12,7 +12,7 @@ from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import names_in
+from gradlab.explore.names import names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
@@ -57,7 +57,7 @@ class Clinic:
             root = ""
             if trace is None:
                 trace, root = _seen(recorder, value)
-            case = Case(trace, namespace, error, self.past, root=root)
+            case = Case(trace, with_held(namespace), error, self.past, root=root)
             self.last = examine(case)
             remembered(self.past, case)
         except Exception as failed:  # noqa: BLE001  (the user's cell must not fail by what is said about it)

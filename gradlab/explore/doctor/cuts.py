@@ -185,19 +185,29 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
     """The numbers that left a tensor and came back as an operand: (cut, node, number)."""
     trace = case.trace
     assert trace is not None
-    left = {}
+    left, written = {}, {}
     for i, cut in enumerate(trace.cuts):
         number = _single(cut.value)
         if number is not None and kind_of(cut.how) == "item" and cut.keys:
             left[number] = i
+            if cut.place is not None and cut.place.source:
+                written[cut.place.where, cut.place.line, cut.place.source] = i
     if not left:
         return []
     found = []
     for at, node in enumerate(trace.nodes):
         for operand in node.operands:
             number = _single(operand.value) if operand.kind == "constant" else None
-            if number is not None and number in left and telling(number):
-                found.append((left[number], at, number))
+            if number is None or not telling(number):
+                continue
+            place = node.place
+            within = [  # Python has reckoned with it on the way: `0.5 * loss.item()`
+                i
+                for (where, line, source), i in written.items()
+                if place is not None and (where, line) == (place.where, place.line) and source in place.source
+            ]
+            if number in left or within:
+                found.append((left[number] if number in left else within[-1], at, number))
     return found
 
 

@@ -189,7 +189,7 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
     calls: dict[str, Any] = {}
     for one_call in trace.calls:
         calls.setdefault(one_call.path, one_call)
-    began = {path.partition(".")[0].partition("[")[0] for path in calls}
+    began = {model for model in case.models if any(path == model or path.startswith((f"{model}.", f"{model}[")) for path in calls)}
     groups: dict[str, list[Learner]] = {}
     for one in idle:
         if one.model in began:
