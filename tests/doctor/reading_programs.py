@@ -2,7 +2,7 @@
 
 A file runs alone (`python gan.py`) and is healthy. The faulty form differs in one to three lines: it lacks the lines that end in
 `# healthy`, and has those that stand as `# faulty: …` in comments. The docstring ends with the fault: its kinds, any of which is
-right, and what it is. The lines at fault are those with the mark `# cause`, or else the faulty ones.
+right, and what it is; it begins with "Note" where others write the same on purpose, so that no more than a Note is due. The lines at fault are those with the mark `# cause`, or else the faulty ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "programs"
-FAULT = re.compile(r"^Fault \(([^)]+)\): ", re.MULTILINE)
+FAULT = re.compile(r"^(Fault|Note) \(([^)]+)\): ", re.MULTILINE)
 LINE = re.compile(r"^(\s*)# faulty: (.*)$")
 
 
@@ -28,11 +28,14 @@ class Program:
         The kinds of finding that would be right; none for the healthy form.
     lines : frozenset of int
         The lines at fault, the first line of the text being 1.
+    remark : bool
+        Whether a Note is what is due.
     """
 
     text: str
     kinds: tuple[str, ...] = ()
     lines: frozenset[int] = frozenset()
+    remark: bool = False
 
 
 def read(name: str, faulty: bool) -> Program:
@@ -57,7 +60,7 @@ def read(name: str, faulty: bool) -> Program:
     if not faulty:
         return Program(form)
     assert marked or put, f"{name}: no line is at fault"
-    return Program(form, tuple(declared[1].split(", ")), frozenset(marked or put))
+    return Program(form, tuple(declared[2].split(", ")), frozenset(marked or put), declared[1] == "Note")
 
 
 NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.py")))

@@ -133,8 +133,10 @@ def accumulated(case: Case) -> Iterable[Finding]:
         return
     within: dict[int, list[tuple[Swept, Entry]]] = {}
     for key, line in timelines(case).items():
+        used = False  # a step has been made of what is in `.grad`
         for (_, earlier), (swept, entry) in pairwise(line):
-            if entry.before and (earlier.moved or 0) > 0 and (entry.moved or 0) > 0:
+            used = bool(entry.before) and (used or (earlier.moved or 0) > 0)
+            if used and (entry.moved or 0) > 0:
                 within.setdefault(key, []).append((swept, entry))
     if within:
         yield _in_a_loop(case, within)

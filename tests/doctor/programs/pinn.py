@@ -1,6 +1,6 @@
 """A physics-informed network for u'' = -u, u(0) = 0, u'(0) = 1.
 
-Fault (detached, no_grad, non-differentiable): the second derivative is taken without its graph, so the equation teaches nothing.
+Note (detached): the second derivative is taken without its graph, so the equation teaches nothing.
 """
 
 import torch
