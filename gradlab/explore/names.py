@@ -57,8 +57,8 @@ def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a list, tuple or dictionary, or the attributes of an object of the user's, as one writes them; None of anything
-    else."""
+    """The items of a list, tuple or dictionary, or the attributes of an object of the program's own class, as one writes them;
+    None of anything else."""
     if type(value) in (list, tuple):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if type(value) is dict:

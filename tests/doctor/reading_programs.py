@@ -2,7 +2,8 @@
 
 A file runs alone (`python gan.py`) and is healthy. The faulty form differs in one to three lines: it lacks the lines that end in
 `# healthy`, and has those that stand as `# faulty: …` in comments. The docstring ends with the fault: its kinds, any of which is
-right, and what it is; it begins with "Note" where others write the same on purpose, so that no more than a Note is due. The lines at fault are those with the mark `# cause`, or else the faulty ones.
+right, and what it is; it begins with "Note" where others write the same on purpose, so that no more than a Note is due. The lines
+at fault are those with the mark `# cause`, or else the faulty ones.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def read(name: str, faulty: bool) -> Program:
     kept, marked, put = [], set(), set()
     for line in text:
         swapped = LINE.match(line)
-        if swapped and not faulty or line.endswith("# healthy") and faulty:
+        if (swapped and not faulty) or (line.endswith("# healthy") and faulty):
             continue
         if swapped:
             line = swapped[1] + swapped[2]

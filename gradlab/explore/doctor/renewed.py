@@ -39,8 +39,8 @@ def replaced(case: Case) -> Iterable[Finding]:
         holder = next((one.name for one in case.optimizers if one.name), "") or case.steps[-1].optimizer
         yield Finding(
             "stale-optimizer",
-            f"{text} the name `{name}` to a new tensor{f', {times} times' * (times > 1)}: `{holder}` holds the one before, and its "
-            f"step() does not move what the gradient is of.",
+            f"{text} the name `{name}` to a new tensor{f', {times} times' * (times > 1)}: `{holder}` holds the one before, and "
+            "its step() does not move what the gradient is of.",
             statement.lineno if statement is not None else None,
             fix=f"Write into the tensor that the optimizer holds: `{name}.copy_(…)` under no_grad().",
             evidence={"name": name, "times": times},

@@ -2,7 +2,7 @@
 
 A `TorchFunctionMode` sees each call of a function or method on tensors: where the user wrote it, what it was given, what it
 made. Nodes that it made on its way, between its `_sequence_nr` before and after, belong to it. Global hooks on modules say which
-module is being called, and one on optimizers when they step. A call of `backward`, the tensors' or that of `torch.autograd` where torch
+module is being called, and one on optimizers when they step. A call of `backward`, the tensors' or `torch.autograd`'s where torch
 tells of it (2.13 does), is swept with a hook on every node. All of it belongs to one thread, and is taken away at the end.
 """
 

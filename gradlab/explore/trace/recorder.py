@@ -388,7 +388,11 @@ class Recorder:
         """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
         if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
             self.spoilt = None
-        if self.spoilt is None and sweep.error is None and (sweep.odd or any(root.value.odd for root in sweep.roots if root.value)):
+        if (
+            self.spoilt is None
+            and sweep.error is None
+            and (sweep.odd or any(root.value.odd for root in sweep.roots if root.value))
+        ):
             self.spoilt = sweep
 
     def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:

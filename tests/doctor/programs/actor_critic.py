@@ -5,7 +5,6 @@ Fault (detached): the advantage is detached before the critic's loss is made of 
 
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 
 torch.manual_seed(21)
 

@@ -9,7 +9,9 @@ import torch.nn.functional as F
 
 torch.manual_seed(36)
 
-cnn = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()).eval().requires_grad_(False)
+cnn = (
+    nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1), nn.ReLU()).eval().requires_grad_(False)
+)
 
 
 def gram_matrix(x):

@@ -12,9 +12,7 @@ torch.manual_seed(123)
 class PINN(nn.Module):
     def __init__(self, hidden=20):
         super().__init__()
-        self.net = nn.Sequential(
-            nn.Linear(1, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1)
-        )
+        self.net = nn.Sequential(nn.Linear(1, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 1))
 
     def forward(self, t):
         return self.net(t)
