@@ -1,5 +1,5 @@
-"""The command `gradlab`: `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and
-homework.
+"""The command `gradlab`: `doctor` runs a script and says what is wrong with its gradients, `demo` shows that on a model of its
+own, `quickstart` shows what the library does, `lab` opens its notebooks, `course` hands out lessons and homework.
 
 `quickstart` runs a copy of the notebook in a kernel of this very Python, in an empty temporary folder and with IPython's
 settings left aside, and writes one HTML file that needs no network and no kernel: every script that nbconvert would
@@ -52,11 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         (Arguments that make no sense exit with 2.)
     """
     parser = _parser()
-    arguments, further = parser.parse_known_args(argv)
+    words, kept = _apart(list(sys.argv[1:] if argv is None else argv))
+    arguments, further = parser.parse_known_args(words)
     if further and arguments.run is not _lab:
         parser.error(f"unrecognized arguments: {' '.join(further)}")
     try:
-        status = int(arguments.run(arguments, [argument for argument in further if argument != "--"]))
+        status = int(arguments.run(arguments, kept or [argument for argument in further if argument != "--"]))
         sys.stdout.flush()  # so that a reader who has gone is noticed here
         return status
     except CommandError as failure:
@@ -71,10 +72,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
 
 
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """Of `gradlab doctor … -- …` what follows the first `--` apart: it is the script's as it stands."""
+    at = words.index("--") if words[:1] == ["doctor"] and "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gradlab", description="See a derivative: gradients in Jupyter notebooks.")
     parser.add_argument("--version", action="version", version=f"gradlab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    doctor = commands.add_parser(
+        "doctor",
+        help="run a script, and say what is wrong with its gradients",
+        usage="gradlab doctor [--html FILE] [--every] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        description="Run a Python script of PyTorch's or gradlab's, with its arguments, as python would, and print what is wrong "
+        "with its gradients to standard error when it ends, also by an error or Ctrl-C.",
+        epilog="The exit status is the script's own if that is not 0; else 1 if a Problem was found, and 0 if none was. "
+        "--html may stand behind the script's arguments, too; what follows a first -- is the script's.",
+        allow_abbrev=False,
+    )
+    doctor.add_argument(
+        "--html", metavar="FILE", type=Path, help="write what was found, and the report of the last backward, as a page"
+    )
+    doctor.add_argument("--every", action="store_true", help="look at every backward, however long that takes")
+    doctor.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as of python -m")
+    doctor.add_argument("script", metavar="SCRIPT", help="a Python file")
+    doctor.add_argument("given", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the script")
+    doctor.set_defaults(run=_doctor)
     quickstart = commands.add_parser(
         "quickstart",
         help="run the tour and write it as one HTML file",
@@ -128,6 +153,45 @@ def notebooks() -> Path:
         if (folder / "quickstart.ipynb").is_file():
             return folder
     raise CommandError(f"the notebooks are missing: the installation in {package} is incomplete. Install it again.")
+
+
+# ------------------------------------------------------------------------------------------------------------- doctor
+def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
+    from gradlab.explore import script
+
+    given, page = _page_asked_for(arguments.given)
+    page = page or arguments.html
+    if page is not None:
+        page = page.absolute()  # the script may go elsewhere
+        if page.is_dir() or not page.parent.is_dir():
+            raise CommandError(f"--html {page} is a folder." if page.is_dir() else f"--html: there is no folder {page.parent}.")
+    try:
+        asked = (script.module if arguments.module else script.script)(arguments.script, [*given, *kept])
+    except script.NotAScriptError as error:
+        raise CommandError(str(error)) from None
+    found = script.visit(asked, every=arguments.every)
+    with suppress(OSError, ValueError):  # what the script printed comes first
+        sys.stdout.flush()
+    print(script.text(found), file=sys.stderr)
+    if page is not None:
+        try:
+            page.write_text(script.page_of(found), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{page} could not be written: {error.strerror}.") from error
+        print(f"\nThe page: {page}", file=sys.stderr)
+    return found.status
+
+
+def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
+    """What the script is given, and what `--html` among it names."""
+    for at, word in enumerate(given):
+        if word.startswith("--html="):
+            return [*given[:at], *given[at + 1 :]], Path(word.removeprefix("--html="))
+        if word == "--html":
+            if at + 1 == len(given):
+                raise CommandError("--html needs the name of a file.")
+            return [*given[:at], *given[at + 2 :]], Path(given[at + 1])
+    return given, None
 
 
 # --------------------------------------------------------------------------------------------------------- quickstart

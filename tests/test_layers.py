@@ -189,7 +189,7 @@ def test_code_is_generated_in_one_module_only():
     for path in MODULES:
         called = [n.func for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
         calls = [function.id for function in called if isinstance(function, ast.Name)]
-        allowed = {"generate.py": {"exec"}, **{f"{name}.py": {"eval"} for name in MAGICS}}
+        allowed = {"generate.py": {"exec"}, "visiting.py": {"exec"}, **{f"{name}.py": {"eval"} for name in MAGICS}}
         assert not {"exec", "eval"} & set(calls) - allowed.get(path.name, set()), f"{path.name} calls exec or eval"
 
 

@@ -27,10 +27,12 @@ LARGEST = 2_000_000  # characters of a file that is still parsed
 
 class Cells:
     """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
-    the `%%grad` cell that runs and its first line, and the names that the cells share."""
+    the `%%grad` cell that runs, what it is called and its first line, and the names that the cells share. A script that is
+    looked at is a cell, too."""
 
     def __init__(self) -> None:
         self.current: str | None = None
+        self.called = "the cell"  # "train.py" of a script
         self.header = ""  # its first line, as the user wrote it
         self.numbers: Mapping[str, Any] = {}
         self.namespace: Mapping[str, Any] = {}

@@ -26,7 +26,7 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
     with an underscore (IPython keeps results under such) are not the user's.
     """
     order = list(dict.fromkeys([*(name for name in first if name in namespace), *namespace]))
-    order = [name for name in order if isinstance(name, str) and name.isidentifier()]
+    order = [name for name in order if isinstance(name, str) and name.replace(".", "_").isidentifier()]
     order = [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
     found: dict[str, Any] = {}
     seen: set[int] = set()
@@ -104,6 +104,27 @@ def _attribute(name: str, path: str) -> str:
     for part in path.split("."):
         name += f"[{part}]" if part.isdecimal() else f".{part}"
     return name
+
+
+def held_by_self(value: Any) -> list[tuple[str, Any]]:
+    """What the attributes of `self` hold in a class of the user's, "self.model"; nothing of a model's own."""
+    held = getattr(value, "__dict__", None) if not callable(getattr(type(value), "named_parameters", None)) else None
+    return [(f"self.{name}", item) for name, item in held.items()] if type(held) is dict else []
+
+
+def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:
+    """Of some names those that may hold what learns: models, optimizers, leaves that require grad, and containers of them."""
+    return {name: value for name, value in space.items() if not name.startswith("_") and _owns(name, value)}
+
+
+def _owns(name: str, value: Any, deeper: bool = True) -> bool:
+    if issubclass(type(value), (type, ModuleType)):
+        return False
+    if library_of(value) is not None:
+        return bool(value.is_leaf and value.requires_grad)
+    if callable(getattr(type(value), "named_parameters", None)) or any(x.__name__ == "Optimizer" for x in type(value).__mro__):
+        return True
+    return deeper and any(_owns(label, item, False) for label, item in items_of(name, value) or ())
 
 
 def caller_names(depth: int = 1) -> dict[str, Any]:

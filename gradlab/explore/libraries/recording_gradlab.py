@@ -16,7 +16,7 @@ from gradlab.core.watching import Sweep, times, unwatch, watch
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, Kept, Note, Severed, locals_of
+from gradlab.explore.trace.notes import Given, Kept, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -155,7 +155,7 @@ class OfGradlab(Sites, Recording):
             if not (name in OURS or is_ours(name)):
                 site = site or (frame.f_code, frame.f_lasti)
                 frames.append(locals_of(frame))
-                if name == cells.current or len(frames) > 20 or frame.f_code.co_name == "<module>":
+                if len(frames) > 20 or is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
         self._sweeps.append(

@@ -4,6 +4,10 @@ A `TorchFunctionMode` sees each call of a function or method on tensors: where t
 made. Nodes that it made on its way, between its `_sequence_nr` before and after, belong to it. Global hooks on modules say which
 module is being called, and one on optimizers when they step. A call of `backward`, the tensors' or `torch.autograd`'s where torch
 tells of it (2.13 does), is swept with a hook on every node. All of it belongs to one thread, and is taken away at the end.
+
+A mode costs every call a microsecond or more, also where nothing is noted. So it is taken away while an optimizer steps, whose
+operations say nothing, and while the recorder wants to see nothing (`sleep`): then `Tensor.backward` alone is ours, to count the
+sweeps and to wake up.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from sys import _getframe
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -25,7 +31,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack,
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import Loss, is_ours
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, locals_of
+from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -93,17 +99,63 @@ class OfTorch(TorchFunctionMode, Recording):
         self._swept = 0  # the number of the next operation when the last sweep ended
         self._away = False  # whether numbers have left tensors that have a history
         self._handles: list[Any] = []
+        self._calls: list[Any] = []  # the hooks on modules
+        self._backward_of_torch: Any = None  # while we are asleep
+        self._sweeping = False
 
     def open(self) -> None:
         if not self._handles:
-            self._handles.append(register_module_forward_pre_hook(self.entered))
-            self._handles.append(register_module_forward_hook(self.exited, always_call=True))
             self._handles.append(register_optimizer_step_pre_hook(self.steps))
             self._handles.append(register_optimizer_step_post_hook(self.stepped))
+        self.wake()
+
+    def close(self) -> None:
+        self._leave_backward()
+        self._leave_mode()
+        for handles in (self._calls, self._handles):
+            _remove(handles)
+        self._lost.clear()
+
+    def wake(self) -> None:
+        """See operations and modules."""
+        if not self._calls:
+            self._calls.append(register_module_forward_pre_hook(self.entered))
+            self._calls.append(register_module_forward_hook(self.exited, always_call=True))
+        self._enter_mode()
+        self._leave_backward()
+
+    def sleep(self) -> None:
+        """See nothing but sweeps."""
+        if self._backward_of_torch is None:
+            self._backward_of_torch = torch.Tensor.backward
+            torch.Tensor.backward = self._counting(self._backward_of_torch)  # type: ignore[method-assign]
+        self._leave_mode()
+        _remove(self._calls)
+
+    def _rest(self) -> None:
+        """Sleep if the recorder wants to see nothing. (Not while a call goes through us: a mode is off its stack then.)"""
+        if not self.recorder.on and self.recorder.call is None:
+            self.sleep()
+
+    def _counting(self, original: Any) -> Any:
+        """`Tensor.backward` while we are asleep."""
+
+        def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._sweeping or threading.get_ident() != self.thread:
+                return original(tensor, *args, **kwargs)
+            try:
+                return self._backward(original, (tensor, *args), kwargs)
+            finally:
+                if self.recorder.on and self._backward_of_torch is not None:
+                    self.wake()
+
+        return wraps(original)(backward)
+
+    def _enter_mode(self) -> None:
         if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
             _push_mode(self)  # type: ignore[no-untyped-call]
 
-    def close(self) -> None:
+    def _leave_mode(self) -> None:
         modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
         if self in modes:  # others may have come since, and stay
             for _ in modes:
@@ -111,10 +163,11 @@ class OfTorch(TorchFunctionMode, Recording):
             for mode in modes:
                 if mode is not self:
                     _push_mode(mode)  # type: ignore[no-untyped-call]
-        while self._handles:
-            self._handles[-1].remove()
-            self._handles.pop()
-        self._lost.clear()
+
+    def _leave_backward(self) -> None:
+        if self._backward_of_torch is not None:
+            torch.Tensor.backward = self._backward_of_torch  # type: ignore[method-assign]
+            self._backward_of_torch = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -125,8 +178,10 @@ class OfTorch(TorchFunctionMode, Recording):
             return func(*args, **kwargs)
         before = sequence_number()
         result = func(*args, **kwargs)
+        started = perf_counter()
         with suppress(Exception):  # kinds of tensors that tell less, say: then there is no note, and never an error of ours
             self._called(func, args, kwargs, result, before)
+        recorder.took(perf_counter() - started)
         return result
 
     # ------------------------------------------------------------------------------------------------------- operations
@@ -331,7 +386,7 @@ class OfTorch(TorchFunctionMode, Recording):
         while frame is not None and len(frames) < 20:
             if not theirs(frame.f_code.co_filename):
                 frames.append(locals_of(frame))
-                if frame.f_code.co_filename == cells.current or frame.f_code.co_name == "<module>":
+                if is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
         roots = [
@@ -346,16 +401,24 @@ class OfTorch(TorchFunctionMode, Recording):
             frames,
             retains=bool(given.get("retain_graph") or given.get("create_graph")),
         ):
+            outer = self._sweeping
             try:
+                self._sweeping = True
                 return func(*args, **kwargs)
             finally:
+                self._sweeping = outer
                 self._swept = sequence_number()
 
     # --------------------------------------------------------------------------------------------- modules, optimizers
     def entered(self, module: Any, args: Any) -> None:
         """A module is about to be called."""
         if threading.get_ident() == self.thread:
-            self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
+            if self._stepping:  # a step that failed has told nobody that it is over
+                self._stepping = False
+                self._enter_mode()
+            self._rest()
+            if self._calls:
+                self.recorder.entered(module, site_of(user_frame()), torch.is_grad_enabled())
 
     def exited(self, module: Any, args: Any, result: Any) -> None:
         """The call is over, however it ended."""
@@ -366,11 +429,16 @@ class OfTorch(TorchFunctionMode, Recording):
         """An optimizer is about to make a step: what it writes is no write of the user's."""
         if threading.get_ident() == self.thread:
             self._stepping = True
+            if len(args) < 2 and not kwargs:  # a closure would be the user's own program
+                self._leave_mode()
 
     def stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer has made a step."""
         if threading.get_ident() == self.thread:
             self._stepping = False
+            if self._backward_of_torch is None:
+                self._enter_mode()
+                self._rest()
             self.recorder.stepped(self.library, optimizer, site_of(user_frame()))
 
 
@@ -381,6 +449,12 @@ OTHERS = ("grad_variables", "inputs")
 def _listed(given: Any) -> list[Any]:
     """What was given alone or in a sequence."""
     return [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _remove(handles: list[Any]) -> None:
+    while handles:
+        handles[-1].remove()
+        handles.pop()
 
 
 def leaves_behind(node: Any) -> list[Any]:

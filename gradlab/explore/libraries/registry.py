@@ -41,6 +41,11 @@ def register(module: str, adapter: Callable[[], Library]) -> None:
     _ADAPTERS.pop(module, None)
 
 
+def awaited() -> frozenset[str]:
+    """The modules of libraries that have not been imported yet."""
+    return frozenset(module for module in _MAKERS if module not in sys.modules)
+
+
 def library_of(value: Any) -> Library | None:
     """The library whose tensor `value` is, or None."""
     if GRADLAB.is_tensor(value):

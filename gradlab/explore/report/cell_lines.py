@@ -10,13 +10,10 @@ from typing import Any
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import TABULAR, tabular
 from gradlab.explore.trace.data import Cut, Line, Trace
-from gradlab.explore.words import MONO, Span, escape_html, number, say, style, to_html, to_latex
+from gradlab.explore.words import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
 
 MOST = 16  # lines that are shown
 BAR = 64  # pixels
-HEADING = say(
-    Span("the cell, and the largest ", "dim"), Span("‖gradient‖", "gradient"), Span(" that arrived at each line", "dim")
-)
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,13 @@ def shortened(lines: tuple[CellLine, ...], most: int = MOST) -> list[CellLine]:
     return shown
 
 
-def html(lines: tuple[CellLine, ...]) -> str:
+def _heading(program: str) -> Sentence:
+    return say(
+        Span(f"{program}, and the largest ", "dim"), Span("‖gradient‖", "gradient"), Span(" that arrived at each line", "dim")
+    )
+
+
+def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
     """Rows of a table: long lines are broken, so that the numbers stay in sight."""
     shown = shortened(lines)
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
@@ -151,24 +154,25 @@ def html(lines: tuple[CellLine, ...]) -> str:
         "color:inherit"
     )
     return (
-        f'<div style="padding:8px 0"><div style="padding:0 12px;font-size:12px">{to_html(HEADING)}</div>'
+        f'<div style="padding:8px 0"><div style="padding:0 12px;font-size:12px">{to_html(_heading(program))}</div>'
         f'<table style="{look}"><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
 
-def text(lines: tuple[CellLine, ...]) -> str:
+def text(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
     """The same for a terminal."""
     shown = shortened(lines)
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
     wide = min(72, max(len(line.text) for line in shown))
-    out = ["The cell, and the largest ‖gradient‖ that arrived at each line:"]
+    first = program[:1].upper() + program[1:] if program == "the cell" else program
+    out = [f"{first}, and the largest ‖gradient‖ that arrived at each line:"]
     for line in shown:
         bar = scale.text(line.norm, 8) if scale is not None and line.norm is not None else ""
         out.append(f"  {line.number or '':>3}  {line.text.ljust(wide)}  {line.said:>10}  {bar}".rstrip())
     return "\n".join(out)
 
 
-def latex(lines: tuple[CellLine, ...]) -> str:
+def latex(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
     """The same for LaTeX: the code in a column that breaks its lines."""
     out = []
     for line in shortened(lines):
@@ -176,4 +180,4 @@ def latex(lines: tuple[CellLine, ...]) -> str:
         source = "~" * (len(line.text) - len(bare))
         code = (rf"\texttt{{{source}}}" if source else "") + to_latex(say(Span(bare, "code"))) if bare else ""
         out.append(rf"{line.number or ''} & {{\raggedright {code}\par}} & {to_latex(say(line.said))} \\")
-    return rf"\noindent {to_latex(HEADING)}:\par" + "\n" + tabular(r"rp{0.72\linewidth}r", "", out)
+    return rf"\noindent {to_latex(_heading(program))}:\par" + "\n" + tabular(r"rp{0.72\linewidth}r", "", out)

@@ -203,7 +203,7 @@ class Report:
         if rows:
             left.append(self._table(rows, (), None if not self._values else self.bounds.leaf_rows).body())
         if self._lines:
-            left.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines)}</div>')
+            left.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
         if self.map_drawings:
             maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
             left.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
@@ -225,7 +225,7 @@ class Report:
         said = [found.text(self.findings, self.remarks)]
         tables = [tree_view.text(trees) if trees else "", self._table(rows, (), self.bounds.leaf_rows).text() if rows else ""]
         first = "\n".join(filter(None, [head, *said, *tables]))
-        return "\n\n".join(filter(None, [first, cell_lines.text(self._lines) if self._lines else ""]))
+        return "\n\n".join(filter(None, [first, cell_lines.text(self._lines, self.trace.program) if self._lines else ""]))
 
     def _latex(self) -> str:
         """The card for LaTeX, and the code: the picture is a bitmap of its own."""
@@ -238,7 +238,7 @@ class Report:
                     found.latex(self.findings, self.remarks),
                     tree_view.latex(trees) if trees else "",
                     self._table(rows, (), self.bounds.leaf_rows).latex() if rows else "",
-                    cell_lines.latex(self._lines) if self._lines else "",
+                    cell_lines.latex(self._lines, self.trace.program) if self._lines else "",
                     code_latex(self.by_hand) if self.by_hand else "",
                 ],
             )
@@ -295,7 +295,7 @@ class Report:
         if kind not in (".html", ".svg", ".png"):
             raise ValueError(f"a report is saved as .html, .svg or .png, and {path.name!r} ends in none of them.")
         if kind == ".html":
-            path.write_text(page(self.head[0], self.html(), self._contents()), encoding="utf-8")
+            path.write_text(page(self.head[0], self.html(), self.contains()), encoding="utf-8")
         elif kind == ".svg":
             path.write_text(self._sheet().svg(), encoding="utf-8")
         else:
@@ -307,7 +307,7 @@ class Report:
             path.write_bytes(data)
         return path
 
-    def _contents(self) -> Sentence:
+    def contains(self) -> Sentence:
         """Which values and which source a page of this report contains."""
         if not self._values:
             graph = f" and {count(len(self.trace.nodes), 'node')} of the graph" if self.graph_drawing is not None else ""
@@ -318,7 +318,7 @@ class Report:
         names = [say("the parameters of ", code(tree.name)) for tree in trees] + [say(code(row.name)) for row in rows]
         parts: list[Any] = ["This page contains "]
         parts += ["values and gradients of ", listed(names)] if names else ["no values of tensors"]
-        source = [count(len(self.trace.source), "line") + " of the cell's source"] if self._lines else []
+        source = [f"{count(len(self.trace.source), 'line')} of {self.trace.program}'s source"] if self._lines else []
         source += ["the equivalent code"] if self.by_hand else []
         parts += [", ", listed(source)] if source else []
         return say(*parts, "; ", code("save(…, values=False)"), " leaves them out.")

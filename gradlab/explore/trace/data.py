@@ -365,6 +365,8 @@ class Trace:
         Where there is no graph, since a sweep was asked of a tensor without history: the cuts at which it lost it.
     asked : Line or None
         And where it was asked.
+    program : str
+        What ran: "the cell", or the name of a script.
     """
 
     library: str
@@ -385,6 +387,7 @@ class Trace:
     journal: tuple[Swept, ...] = ()
     losses: tuple[int, ...] = ()
     asked: Line | None = None
+    program: str = "the cell"
 
     @property
     def outputs(self) -> tuple[int, ...]:

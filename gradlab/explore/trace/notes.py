@@ -117,6 +117,12 @@ class Happening:
     whose: int = 0  # the optimizer's identity
 
 
+def is_outermost(frame: Any, current: str | None) -> bool:
+    """Whether a frame is a module's, or that of the running cell's own lines."""
+    code = frame.f_code
+    return code.co_name == "<module>" or (code.co_filename == current and not code.co_flags & inspect.CO_OPTIMIZED)
+
+
 def locals_of(frame: Any) -> dict[str, Any]:
     """The names of a running function, or of a cell. Before Python 3.13 a function's frame keeps what it was last asked for, and
     would keep the user's tensors alive: it is emptied again, unless somebody traces the program and may write it back."""

@@ -8,8 +8,9 @@ Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no fini
 and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
 goes back: then there are finite ones again.)
 
-It may take half of the time that the program took so far, and 0.15 s: beyond that whole sweeps go by unseen, together with the
-operations before them, until the program has gone on for long enough. A report says which sweep of how many it shows.
+It may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s: beyond that whole sweeps go by
+unseen, together with the operations before them, until the program has gone on for long enough. A report says which sweep of how
+many it shows.
 """
 
 from __future__ import annotations
@@ -29,16 +30,18 @@ import numpy as np
 from gradlab.diagnose.places import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.names import items_of, names_in
+from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
 from gradlab.explore.reduced import reduced
-from gradlab.explore.trace.data import Event, Leaf, ModuleCall, Trace
+from gradlab.explore.trace.data import Event, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
 from gradlab.explore.trace.notes import Called, Happening, Severed
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, Sweep, uses_of
+from gradlab.explore.trace.sweep import LeafSeen, Sweep, leaves_of, uses_of
 
 SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
+LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
+ALIKE = 100  # tuples of identities that are kept once
 HELD = 64 * 2**20  # bytes that are kept alive until the next sweep has been seen
 EVENTS, CALLS, CUTS = 10_000, 20_000, 1_000
 SHARED = 16 * 2**20  # bytes of cotangents that wait for the rest of a sum
@@ -77,6 +80,7 @@ class Recorder:
         self.on = True
         self.last: Sweep | None = None
         self.spoilt: Sweep | None = None
+        self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
         self.cuts: deque[Severed] = deque(maxlen=CUTS)
@@ -88,6 +92,7 @@ class Recorder:
         self._running: list[Sweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
+        self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._began = perf_counter()
         self._spent = 0.0
         self._recordings: dict[str, Recording] = {}
@@ -165,12 +170,23 @@ class Recorder:
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
         """Something happened to leaves."""
         self.happened_before += len(self.events) == EVENTS
-        self.events.append(Happening(kind, site, tuple(id(tensor) for tensor in tensors), **more))
+        self.events.append(Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), **more))
+
+    def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
+        """Equal identities as one object: thousands of steps name the same hundreds of parameters."""
+        if len(self._alike) >= ALIKE:
+            self._alike.clear()
+        return self._alike.setdefault(keys, keys)
+
+    def took(self, seconds: float) -> None:
+        """Seconds that went into seeing."""
+        self._spent += seconds
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
+        started = perf_counter()
         held = [p for group in optimizer.param_groups for p in group["params"]]
-        moved = [p for p in held if p.grad is not None and not library.is_zero(p.grad)]
+        moved = [p for p in held if p.grad is not None and not (self.on and library.is_zero(p.grad))]
         rates = {float(group["lr"]) for group in optimizer.param_groups if "lr" in group}
         self.happened(
             "step",
@@ -179,9 +195,10 @@ class Recorder:
             optimizer=type(optimizer).__name__,
             rates=tuple(sorted(rates)),
             maximizes=any(group.get("maximize") for group in optimizer.param_groups),
-            held=tuple(map(id, held)),
+            held=self._once(tuple(map(id, held))),
             whose=id(optimizer),
         )
+        self.took(perf_counter() - started)
 
     def refuse(self, library: Library, output: Any, severed: Sequence[Severed], site: Any) -> None:
         """A sweep was asked of a tensor without history, which lost it at some cuts."""
@@ -237,8 +254,9 @@ class Recorder:
                 sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
                 if library.variable(whole) is not None:
                     self.leaf(sweep, whole)
+            sweep.owners = owners_in(self._space(frames, with_namespace=False))
             sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
-            sweep.events = len(self.events)
+            sweep.events = self.happened_before + len(self.events)
         self._running.append(sweep)
         self._spent += perf_counter() - started
         return sweep
@@ -353,7 +371,7 @@ class Recorder:
         self._bytes = 0
         now = perf_counter()
         self._spent += now - started
-        self.on = self._spent <= SHARE * (now - self._began - self._spent) + FREE
+        self.on = self.unhurried or self._spent <= allowance(now - self._began - self._spent)
 
     def settle(self) -> None:
         """Read the gradients of a sweep that wrote them when it was over."""
@@ -400,9 +418,7 @@ class Recorder:
         library, root = sweep.library, sweep.roots[0]
         numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
         loss = None if not numbers else float(numbers[0].real)
-        swept = Swept(
-            sweep.number, sweep.events + self.happened_before, root.name, loss, library.name_of(library.whole(root.node))
-        )
+        swept = Swept(sweep.number, sweep.events, root.name, loss, library.name_of(library.whole(root.node)))
         after = iter(library.values([g for g in held if g is not None]))
         for leaf, g in zip(leaves, held, strict=True):
             norm = next(after).norm if g is not None else None
@@ -428,18 +444,25 @@ class Recorder:
 
     def _names(self, library: Library, frames: Sequence[Mapping[str, Any]]) -> Names:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
-        space: dict[str, Any] = {}
-        for frame in frames:
-            for name, value in frame.items():
-                space.setdefault(name, value)
-        for name, value in self.namespace().items():
-            space.setdefault(name, value)
+        space = self._space(frames)
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
         own = [(name, value) for name, value in space.items() if isinstance(name, str) and not name.startswith("_")]
         for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
             for path, module in _modules(label, model):
                 names.models.setdefault(id(module), path)
         return names
+
+    def _space(self, frames: Sequence[Mapping[str, Any]], *, with_namespace: bool = True) -> dict[str, Any]:
+        """The names of the running functions, what `self` of a trainer holds among them, innermost first; then the notebook's."""
+        space: dict[str, Any] = {}
+        for frame in frames:
+            for name, value in frame.items():
+                space.setdefault(name, value)
+            for name, value in held_by_self(frame.get("self")):
+                space.setdefault(name, value)
+        for name, value in self.namespace().items() if with_namespace else ():
+            space.setdefault(name, value)
+        return space
 
     # ------------------------------------------------------------------------------------------------------ what was seen
     def models(self, value: Any) -> list[Any]:
@@ -473,16 +496,23 @@ class Recorder:
                 reader.reached(cuts, reader.index[node])
         return replace(
             trace,
-            leaves=self._leaves(sweep, trace),
+            leaves=leaves_of(sweep, trace),
             calls=self._calls(reader, trace),
             cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
             events=tuple(self._event(happening, reader, sweep.names) for happening in self.events),
-            journal=tuple(self.journal.sweeps),
+            journal=tuple(self._journal()),
             sweep=sweep.number,
             sweeps=self.sweeps,
             source=cell_source(),
+            program=cells.called,
             freed=not sweep.retains,
         )
+
+    def _journal(self) -> Iterator[Swept]:
+        """The sweeps in the journal whose events are still known, with the places of these among them."""
+        for swept in self.journal.sweeps:
+            if swept.event > self.happened_before:
+                yield replace(swept, event=swept.event - self.happened_before)
 
     def _cuts(self, reader: Reader) -> list[Severed]:
         """The cuts in their order, then those at which a tensor was made of numbers and reached the graph."""
@@ -506,6 +536,7 @@ class Recorder:
             cuts=tuple(reader.severed(cut) for cut in cuts),
             events=tuple(self._event(happening, reader, names) for happening in self.events),
             source=cell_source(),
+            program=cells.called,
             recorded=True,
             losses=tuple(i for i, cut in enumerate(cuts) if any(cut is loss for loss in losses or ())),
             asked=reader.lines.line(site),
@@ -529,32 +560,6 @@ class Recorder:
             happening.whose,
         )
 
-    def _leaves(self, sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
-        numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
-        order = {node: i for i, node in enumerate(sweep.names.by_node)}
-        found = []
-        for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
-            name = next(iter(sweep.names.by_node.get(node, ())), "")
-            if leaf.value is not None:
-                value, arrived = leaf.value, sweep.seen.gradients.get(node)
-                if sweep.private:
-                    leaf.gradient, leaf.before = arrived, None
-                found.append(
-                    Leaf(
-                        name,
-                        numbers.get(name),
-                        value.shape,
-                        value.dtype,
-                        leaf.device,
-                        value,
-                        leaf.gradient,
-                        leaf.before,
-                        arrived,
-                        leaf.key,
-                    )
-                )
-        return tuple(found)
-
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
         made: Counter[str] = Counter()
         for node in trace.nodes:
@@ -565,6 +570,11 @@ class Recorder:
             for call in self.calls
             for path in (reader.path(call),)
         )
+
+
+def allowance(own: float) -> float:
+    """Seconds that may go into seeing a program that took so many itself."""
+    return FREE + SHARE * min(own, LONG) + LATER * max(own - LONG, 0.0)
 
 
 def _modules(name: str, model: Any) -> list[tuple[str, Any]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from gradlab.explore.libraries import Library
 from gradlab.explore.reduced import Reduced
+from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.values import Value
@@ -51,6 +53,11 @@ class Sweep:
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
     parts: dict[Any, list[tuple[Any, int, Any]]] = field(default_factory=dict)  # waiting for the rest of a sum
     waiting: int = 0  # bytes of them
+    owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
+
+    def spoilt(self) -> list[LeafSeen]:
+        """The leaves that were not finite themselves."""
+        return [leaf for leaf in self.leaves.values() if leaf.value is not None and not isfinite(leaf.value.norm)]
 
     @property
     def reached(self) -> set[int]:
@@ -87,3 +94,31 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
                     seen.add(source)
                     waiting.append(source)
     return seen, uses
+
+
+def leaves_of(sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
+    """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
+    numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
+    order = {node: i for i, node in enumerate(sweep.names.by_node)}
+    found = []
+    for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
+        name = next(iter(sweep.names.by_node.get(node, ())), "")
+        if leaf.value is not None:
+            value, arrived = leaf.value, sweep.seen.gradients.get(node)
+            if sweep.private:
+                leaf.gradient, leaf.before = arrived, None
+            found.append(
+                Leaf(
+                    name,
+                    numbers.get(name),
+                    value.shape,
+                    value.dtype,
+                    leaf.device,
+                    value,
+                    leaf.gradient,
+                    leaf.before,
+                    arrived,
+                    leaf.key,
+                )
+            )
+    return tuple(found)
