@@ -117,6 +117,8 @@ class CellReporter:
         assert ending is not None
         hint = say("End the cell in a tensor that was computed from one with ", code("requires_grad=True"), ", or write ")
         hint = say(hint, code("%%grad --of NAME"), ".")
+        if self.recorder is not None and self.recorder.asked:
+            hint = say("The cell called ", code("torch.autograd.grad()"), ", whose sweeps are not looked at. ", hint)
         if ending.kind == "none":
             why = f"the cell ends in {ending.text}" if ending.text else "there is no statement in the cell"
             if ending.assigned:

@@ -174,8 +174,10 @@ class OfTorch(TorchFunctionMode, Recording):
         if func is torch.Tensor.backward or func is torch.autograd.backward:
             return self._backward(func, args, kwargs)
         recorder = self.recorder
-        if not recorder.on:
+        if not recorder.on or torch._C._get_tracing_state() is not None:  # into a traced graph nothing of ours may come
             return func(*args, **kwargs)
+        if func is torch.autograd.grad:
+            recorder.asked += 1
         before = sequence_number()
         result = func(*args, **kwargs)
         started = perf_counter()

@@ -77,6 +77,7 @@ class Recorder:
         self.namespace, self.first, self.maps = namespace, tuple(first), maps
         self.called = dict(called or {})  # names as they are, `params[0]` too; they come before those of the namespace
         self.sweeps = 0
+        self.asked = 0  # calls of torch.autograd.grad
         self.on = True
         self.last: Sweep | None = None
         self.spoilt: Sweep | None = None
