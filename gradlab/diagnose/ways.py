@@ -27,6 +27,10 @@ WAYS = {
         "go on with the tensor itself{at} (`gradlab.stack` puts several together)",
     ),
     "numpy()": ("it made a NumPy array of {what}, which has no history", "stay with gradlab's functions{at}"),
+    "grad()": (
+        "the derivative of {what} is a number like any other without create_graph=True, and has no history",
+        "pass create_graph=True{at}, if it is to be differentiated in its turn",
+    ),
     "no derivative": (
         "{how} of {what} has no derivative",
         "differentiate what comes before it{at}, or use a smooth function in its place",
@@ -54,5 +58,6 @@ FAMILIES = {
     "__int__()": "item",
     "__index__()": "item",
     "numpy()": "numpy",
+    "grad()": "detached",
     "__array__()": "numpy",
 }

@@ -1,8 +1,9 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
 
-A namespace is searched three steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
-what `named_parameters()` of a model says, of one that has a name before one in a list. Nothing else is looked into: reading
-attributes of unknown objects may run code, and so does `isinstance`. What an object is, is asked of its type.
+A namespace is searched three steps deep: what is bound to a name, what lists, tuples, dictionaries and objects of the user's own
+classes bound to a name hold, and what `named_parameters()` of a model says, of one that has a name before one in a list. Nothing
+else is looked into: reading attributes of unknown objects may run code, and so does `isinstance`. What an object is, is asked of
+its type.
 """
 
 from __future__ import annotations
@@ -56,12 +57,33 @@ def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
-    """The items of a list, tuple or dictionary as one writes them; None of anything else."""
+    """The items of a list, tuple or dictionary, or the attributes of an object of the program's own class, as one writes them;
+    None of anything else."""
     if type(value) in (list, tuple):
         return [(f"{name}[{i}]", item) for i, item in enumerate(value[:HELD])]
     if type(value) is dict:
         return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if type(key) in (str, int, bool)]
+    if name != "self" and is_users(value):
+        return [(f"{name}.{key}", item) for key, item in islice(vars(value).items(), HELD) if not key.startswith("_")]
     return None
+
+
+def is_users(value: Any) -> bool:
+    """Whether it is an object of a plain class that the program defines, a trainer that holds a model, say."""
+    kind = type(value)
+    own = kind.__module__ == "__main__" and type(kind) is type and not hasattr(kind, "named_parameters")
+    return own and type(getattr(value, "__dict__", None)) is dict
+
+
+def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The namespace, and what objects of the program's own classes in it hold, as `trainer.model`."""
+    held = {
+        label: item
+        for name, value in namespace.items()
+        if isinstance(name, str) and not name.startswith("_") and is_users(value)
+        for label, item in items_of(name, value) or ()
+    }
+    return {**namespace, **held}
 
 
 def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:

@@ -117,6 +117,8 @@ class CellReporter:
         assert ending is not None
         hint = say("End the cell in a tensor that was computed from one with ", code("requires_grad=True"), ", or write ")
         hint = say(hint, code("%%grad --of NAME"), ".")
+        if self.recorder is not None and self.recorder.asked:
+            hint = say("The cell called ", code("torch.autograd.grad()"), ", whose sweeps are not looked at. ", hint)
         if ending.kind == "none":
             why = f"the cell ends in {ending.text}" if ending.text else "there is no statement in the cell"
             if ending.assigned:
@@ -259,8 +261,8 @@ class CellReporter:
         """The report on the last backward of the cell that was looked at."""
         recorder, magics = self.recorder, self.magics
         assert recorder is not None
-        assert recorder.last is not None
-        sweep = recorder.last
+        sweep = recorder.shown
+        assert sweep is not None
         library = sweep.library
         trace = recorder.trace()
         root, out = sweep.roots[0], sweep.outputs[0]() if sweep.outputs else None
@@ -281,6 +283,8 @@ class CellReporter:
                 notes[source.name] = [Note(say("accumulated"))]
         times = "once" if recorder.sweeps == 1 else "twice" if recorder.sweeps == 2 else f"{recorder.sweeps} times"
         which = "; this is the last call" if recorder.sweeps == sweep.number else f"; this is call {sweep.number}"
+        if sweep is recorder.spoilt:
+            which += ", the first with a NaN or an infinity"
         deed = say(
             "The cell called ",
             code("backward()"),

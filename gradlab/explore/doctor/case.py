@@ -133,6 +133,13 @@ class Case:
         drawn = {name for node in self.trace.nodes if node.kind == "leaf" for name in node.name.split(", ")}
         return frozenset(found | {one.key for one in self.learners.values() if one.name in drawn})
 
+    @property
+    def sweep_with_nan(self) -> int:
+        """The number of the sweep that is shown, if its result is NaN or infinite; else 0."""
+        if self.trace is None or not any((value := self.trace.nodes[i].value) and value.odd for i in self.trace.outputs):
+            return 0
+        return self.trace.sweep
+
     @cached_property
     def scene(self) -> Scene | None:
         """Where the error came from; None where there is none, or no code of the user's led to it."""

@@ -14,7 +14,7 @@ from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.doctor.history import Past, remembered
 from gradlab.explore.doctor.state import cleared, standing
 from gradlab.explore.libraries import library_of
-from gradlab.explore.names import names_in
+from gradlab.explore.names import names_in, with_held
 from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
@@ -61,7 +61,7 @@ class Clinic:
             root = ""
             if trace is None:
                 trace, root = _seen(recorder, value)
-            case = Case(trace, namespace, error, self.past, root=root)
+            case = Case(trace, with_held(namespace), error, self.past, root=root)
             self.last = examine(case)
             remembered(self.past, case)
             self.marks, self.ended = Marks(namespace), id(error)

@@ -62,7 +62,7 @@ def cuts(case: Case) -> Iterable[Finding]:
         behind = case.known(torn.keys)
         blocked = [one for one in behind if one.key not in case.reached]
         meant = [one for one in blocked if case.is_meant(one)]
-        if torn.final or (meant and not _is_target(case, torn, meant)):
+        if (torn.final and (meant or not behind or not case.optimizers)) or (meant and not _is_target(case, torn, meant)):
             yield _alarm(case, torn, meant or blocked)
         elif torn.kind in WRITTEN and behind and not torn.cut.old:
             yield _note(case, torn, blocked, [one for one in behind if one.key in case.reached])
@@ -89,6 +89,8 @@ def flat(case: Case) -> Iterable[Finding]:
         node = trace.nodes[stop]
         keys = [leaf.key for leaf in dead if leaf.node in above]
         behind = [one for one in case.known(keys) if case.is_meant(one)]
+        if not behind and bare(node.operation) == "Normal" and node.gradient is not None and not node.gradient.all_zero:
+            yield _drawn(case, stop)
         if not behind or not any(target in alive for target in case.uses[stop]):
             continue
         what = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
@@ -102,6 +104,23 @@ def flat(case: Case) -> Iterable[Finding]:
             {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "leaves": len(behind)},
             worth=8.0,
         )
+
+
+def _drawn(case: Case, at: int) -> Finding:
+    """A Note on a normal draw whose parameters learn in another way: by a score, or not as was thought."""
+    assert case.trace is not None
+    node = case.trace.nodes[at]
+    what = f"`{node.place.source}`" if node.place is not None and node.place.source else f"`{node.label}`"
+    return Finding(
+        "non-differentiable",
+        f"{what}{on(node.place)} is a draw, and passes exactly 0 of what arrives there on to its mean and deviation: they learn "
+        "by other terms alone.",
+        case.line(node),
+        at,
+        case.spelled(_instead("normal")),
+        remark=True,
+        worth=0.5,
+    )
 
 
 def bare(operation: str) -> str:
@@ -155,6 +174,8 @@ def reaching(case: Case) -> list[Torn]:
 
 def _first_cause(torn: list[Torn]) -> list[Torn]:
     """Where the numbers of one source left after they had been cut off, the leaving is said and not the detach before it."""
+    mine = [one for one in torn if not one.cut.aside]  # of topk's results the values have gone on, to a cut that is told of
+    torn = [one for one in torn if not one.cut.aside or not any(set(one.keys) <= set(other.keys) for other in mine)]
     left = [one for one in torn if one.kind in ("numpy", "item")]
     return [
         one
@@ -185,19 +206,29 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
     """The numbers that left a tensor and came back as an operand: (cut, node, number)."""
     trace = case.trace
     assert trace is not None
-    left = {}
+    left, written = {}, {}
     for i, cut in enumerate(trace.cuts):
         number = _single(cut.value)
         if number is not None and kind_of(cut.how) == "item" and cut.keys:
             left[number] = i
+            if cut.place is not None and cut.place.source:
+                written[cut.place.where, cut.place.line, cut.place.source] = i
     if not left:
         return []
     found = []
     for at, node in enumerate(trace.nodes):
         for operand in node.operands:
             number = _single(operand.value) if operand.kind == "constant" else None
-            if number is not None and number in left and telling(number):
-                found.append((left[number], at, number))
+            if number is None or not telling(number):
+                continue
+            place = node.place
+            within = [  # Python has reckoned with it on the way: `0.5 * loss.item()`
+                i
+                for (where, line, source), i in written.items()
+                if place is not None and (where, line) == (place.where, place.line) and source in place.source
+            ]
+            if number in left or within:
+                found.append((left[number] if number in left else within[-1], at, number))
     return found
 
 

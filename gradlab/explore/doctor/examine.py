@@ -14,6 +14,7 @@ from gradlab.explore.doctor.mishaps import mishaps
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
+from gradlab.explore.doctor.renewed import replaced
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
@@ -30,6 +31,7 @@ FAMILIES: list[Family] = [
     unused,
     frozen,
     stale,
+    replaced,
     accumulated,
     empty,
     progress,

@@ -25,7 +25,11 @@ def rebound(case: Case) -> Iterable[Finding]:
     roots = {node.name for node in case.trace.nodes if node.kind == "output"} | {swept.root for swept in case.trace.journal}
     for name, value in case.namespace.items():
         tensors = list(value) if type(value) in (list, tuple) else [value]
-        tensors = [one for one in tensors if library_of(one) is not None and one.requires_grad and not one.is_leaf]
+        tensors = [one for one in tensors if library_of(one) is not None]
+        if case.error is not None and len(tensors) == 1 and tensors[0] is value and not value.requires_grad:
+            yield from _update_without_history(case, name, value)
+            continue
+        tensors = [one for one in tensors if one.requires_grad and not one.is_leaf]
         if not tensors or name.startswith("_") or name in roots:  # a result is no leaf, and is not meant to be one
             continue
         statements = [node for node in case.program.assigned(name) if isinstance(node, (ast.Assign, ast.AnnAssign))]
@@ -40,6 +44,24 @@ def rebound(case: Case) -> Iterable[Finding]:
             and any(_lost_leaf(case, one) for one in tensors)
         ):
             yield _rebound(case, name, made, type(value) in (list, tuple))
+
+
+def _update_without_history(case: Case, name: str, value: Any) -> Iterable[Finding]:
+    """A leaf's name was given to what was computed from it under no_grad, and then the program failed."""
+    statements = [node for node in case.program.statements if isinstance(node, ast.Assign) and name in bound(node)]
+    made = next((node for node in reversed(statements) if name in read(node)), None)
+    if made is None or not _was_leaf(case, name, value, []):
+        return
+    update = as_update(made, name)
+    yield Finding(
+        "rebound-leaf",
+        f"`{ast.unparse(made)}` on line {made.lineno} gives the name `{name}` to a new tensor, made under no_grad(), which "
+        f"requires no gradient: backward() writes no `{name}.grad` any more.",
+        made.lineno,
+        fix=f"Update the leaf itself: `with no_grad(): {update or f'{name}.copy_({ast.unparse(made.value)})'}`.",
+        evidence={"name": name},
+        worth=8.5,
+    )
 
 
 def _asked_too_early(name: str, statement: Any) -> Finding:
@@ -189,7 +211,9 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
     calls: dict[str, Any] = {}
     for one_call in trace.calls:
         calls.setdefault(one_call.path, one_call)
-    began = {path.partition(".")[0].partition("[")[0] for path in calls}
+    began = {
+        model for model in case.models if any(path == model or path.startswith((f"{model}.", f"{model}[")) for path in calls)
+    }
     groups: dict[str, list[Learner]] = {}
     for one in idle:
         if one.model in began:
@@ -220,7 +244,11 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
 def frozen(case: Case) -> Iterable[Finding]:
     """Nothing that the result was computed from requires a gradient."""
     trace = case.trace
-    if trace is None or trace.nodes or not case.root or any(trace.cuts[i].how != "born" for i in trace.losses):
+    if trace is None or trace.nodes or not case.root:
+        return
+    optimized = [one for one in case.learners.values() if one.optimizers]
+    off = optimized and not any(one.requires for one in optimized)  # then a cut that lies elsewhere is not the cause
+    if not off and any(trace.cuts[i].how != "born" for i in trace.losses):
         return
     if any(trace.cuts[i].how == "born" for i in trace.losses) and any(cut.keys for cut in trace.cuts):
         return
@@ -229,6 +257,7 @@ def frozen(case: Case) -> Iterable[Finding]:
     statement = made if made is not None else case.program.at(line) if line is not None else None
     modules = list(dict.fromkeys(call.path for call in trace.calls if call.depth == 0))
     still = [path for path in modules if _is_frozen(case, path)]
+    switched = next((at for path in still if (at := _switched_off(case, path)) is not None), None)
     if still:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
@@ -240,12 +269,24 @@ def frozen(case: Case) -> Iterable[Finding]:
         fix = f"Make {what} that is to learn with requires_grad=True, before line {line}." if names else ""
     yield Finding(
         "frozen",
-        f"`{case.root}` has no history: {why}.",
-        line,
+        f"`{case.root}` has no history: {why}{f' (line {switched})' if switched else ''}.",
+        switched or line,
         fix=fix,
         evidence={"modules": still},
         worth=9.0,
     )
+
+
+def _switched_off(case: Case, path: str) -> int | None:
+    """The line that freezes a model: a loop over its parameters, or `requires_grad_(False)`."""
+    for node in case.program.statements:
+        text = ast.unparse(node)
+        loop = isinstance(node, ast.For) and ast.unparse(node.iter).startswith(
+            (f"{path}.parameters(", f"{path}.named_parameters(")
+        )
+        if (loop and ".requires_grad" in text) or text == f"{path}.requires_grad_(False)":
+            return node.lineno
+    return None
 
 
 def _is_frozen(case: Case, path: str) -> bool:

@@ -78,7 +78,7 @@ def numbers(case: Case) -> Iterable[Finding]:
 
 def odd(value: Value | None) -> bool:
     """Whether there is a NaN or an infinity in it."""
-    return value is not None and bool(value.nans or value.infs)
+    return value is not None and value.odd
 
 
 def _harm(flow: Flow) -> bool:
@@ -280,7 +280,7 @@ def _of_forward(flow: Flow, birth: Birth) -> Finding:
         if said is None:
             what = (
                 plural(value.nans, "NaN", "NaN")
-                if birth.kind == "nan" and value
+                if value and value.nans
                 else plural(value.infs if value else 0, "infinity", "infinities")
             )
             said = Singular(f"{flow.code(at)}{flow.place(at)} made {what} of finite numbers.", "", {})

@@ -211,11 +211,11 @@ def _far(case: Case) -> Finding | None:
                 continue
             ratio = entry.moved / entry.weight
             event = write_after(case, swept, [key])
-            if ratio > FAR and event is not None and (worst is None or ratio > worst[0]):
+            if ratio > FAR and event is not None and (worst is None or ratio > worst[0]) and not _gained(case, swept):
                 worst = ratio, swept, entry, event
     if worst is None:
         return None
-    ratio, _, entry, event = worst
+    ratio, swept, entry, event = worst
     return Finding(
         "update-ratio",
         f"{statement(event.place)} moved {names(case, [entry])} by {entry.moved:.3g}, which is {ratio:.3g} times its norm of "
@@ -223,8 +223,15 @@ def _far(case: Case) -> Finding | None:
         cell_line(event.place),
         fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
         evidence={"ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
-        worth=7.5,
+        worth=7.5 if swept.number >= case.sweep_with_nan else 10.5,  # it made what overflowed afterwards
     )
+
+
+def _gained(case: Case, swept: Swept) -> bool:
+    """Whether the loss of a sweep has fallen since: what was moved so far was next to nothing before, as small numbers drawn
+    for the start of a bias are."""
+    run = next((run for run in runs(case) if swept in run), [])
+    return len(run) > 1 and run[-1] is not swept and (run[-1].loss or 0.0) < (swept.loss or 0.0)
 
 
 def _still(case: Case) -> Finding | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
+from gradlab.explore.doctor.renewed import renewed
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -77,9 +78,9 @@ def stale(case: Case) -> Iterable[Finding]:
     left: dict[int, tuple[Entry, Event]] = {}
     for key, line in timelines(case).items():
         learner = case.learners.get(key)
-        if key in held or learner is None or not (learner.model or learner.parameter):
+        if key in held or learner is None or not (learner.model or learner.parameter) or key in renewed(case):
             continue
-        if any(entry.moved is None or entry.moved > 0 or entry.written for _, entry in line):
+        if any(entry.moved for _, entry in line) or all(entry.written or entry.moved is None for _, entry in line):
             continue
         for swept, entry in line:
             step = next((event for event in after(case, swept) if event.kind == "step"), None)
@@ -97,8 +98,8 @@ def stale(case: Case) -> Iterable[Finding]:
     old = list(dict.fromkeys(old))
     why = ""
     if old:
-        why = f" It holds {len(old)} tensor{'s' * (len(old) > 1)} that the program has no other name for: what they "
-        "belonged to was replaced."
+        many = f"{len(old)} tensor{'s' * (len(old) > 1)}"
+        why = f" It holds {many} that the program has no other name for: what they belonged to was replaced."
     homes = list(dict.fromkeys(one.listed for one in learners if one.listed))
     if homes:
         why = f" {listed(homes)} is a plain list, in which parameters() does not look."
@@ -132,8 +133,10 @@ def accumulated(case: Case) -> Iterable[Finding]:
         return
     within: dict[int, list[tuple[Swept, Entry]]] = {}
     for key, line in timelines(case).items():
+        used = False  # a step has been made of what is in `.grad`
         for (_, earlier), (swept, entry) in pairwise(line):
-            if entry.before and (earlier.moved or 0) > 0 and (entry.moved or 0) > 0:
+            used = bool(entry.before) and (used or (earlier.moved or 0) > 0)
+            if used and (entry.moved or 0) > 0:
                 within.setdefault(key, []).append((swept, entry))
     if within:
         yield _in_a_loop(case, within)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import Flow, figure, leaf_names, listed, numbers_known, plural
+from gradlab.explore.doctor.flow import REDUCTIONS, Flow, figure, leaf_names, listed, numbers_known, plural
 from gradlab.explore.doctor.starving import Starved, starved
 from gradlab.explore.trace.slopes import FLAT, STEEPEST
 
@@ -191,7 +191,7 @@ def _shut(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
             )
         if at in told or word not in RECTIFIERS | BENT or node.shape is None:
             continue
-        if node.slopes is None or not node.slopes.elements:
+        if node.slopes is None or not node.slopes.elements or _arrived(flow, at):
             continue
         before = flow.nodes[flow.given[at][0].source].value
         between = ""
@@ -213,3 +213,13 @@ def _shut(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
             evidence,
             worth=5.0,
         )
+
+
+def _arrived(flow: Flow, at: int) -> bool:
+    """Whether nothing is left to be gained: the loss is a sum or mean of what the unit gives, and has come down to 0."""
+    outputs = [flow.nodes[i].value for i in flow.trace.outputs]
+    if any(value is None or not value.all_zero for value in outputs):
+        return False
+    above = [i for i in flow.way_up(at) if i != at and flow.nodes[i].kind == "operation"]
+    earlier = [swept.loss for swept in flow.trace.journal if swept.number < flow.trace.sweep]
+    return all(flow.words[i] in REDUCTIONS or flow.words[i] == "Add" for i in above) and any(earlier)

@@ -29,6 +29,7 @@ class Torch(Library):
     def array(self, tensor: Any) -> np.ndarray:
         torch = sys.modules["torch"]
         tensor = tensor.detach().cpu()
+        tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()  # of an embedding, say
         return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
 
     def node(self, tensor: Any) -> Any:
@@ -90,7 +91,8 @@ class Torch(Library):
         return np.array(spaced(tensor.detach().reshape(-1)).double().cpu().numpy())
 
     def is_zero(self, tensor: Any) -> bool:
-        flat = tensor.detach().reshape(-1)
+        flat = tensor.detach() if tensor.layout == sys.modules["torch"].strided else tensor.detach().coalesce().values()
+        flat = flat.reshape(-1)
         return not (bool(flat[:FIRST].any()) or bool(flat.any()))
 
     def version(self, tensor: Any) -> int:

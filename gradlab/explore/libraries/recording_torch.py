@@ -2,8 +2,8 @@
 
 A `TorchFunctionMode` sees each call of a function or method on tensors: where the user wrote it, what it was given, what it
 made. Nodes that it made on its way, between its `_sequence_nr` before and after, belong to it. Global hooks on modules say which
-module is being called, and one on optimizers when they step. A call of `backward` is swept with a hook on every node. All of it
-belongs to one thread, and is taken away at the end.
+module is being called, and one on optimizers when they step. A call of `backward`, the tensors' or `torch.autograd`'s where torch
+tells of it (2.13 does), is swept with a hook on every node. All of it belongs to one thread, and is taken away at the end.
 
 A mode costs every call a microsecond or more, also where nothing is noted. So it is taken away while an optimizer steps, whose
 operations say nothing, and while the recorder wants to see nothing (`sleep`): then `Tensor.backward` alone is ours, to count the
@@ -171,11 +171,13 @@ class OfTorch(TorchFunctionMode, Recording):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.Tensor.backward:
+        if func is torch.Tensor.backward or func is torch.autograd.backward:
             return self._backward(func, args, kwargs)
         recorder = self.recorder
-        if not recorder.on:
+        if not recorder.on or torch._C._get_tracing_state() is not None:  # into a traced graph nothing of ours may come
             return func(*args, **kwargs)
+        if func is torch.autograd.grad:
+            recorder.asked += 1
         before = sequence_number()
         result = func(*args, **kwargs)
         started = perf_counter()
@@ -200,6 +202,8 @@ class OfTorch(TorchFunctionMode, Recording):
             return
         if name.endswith(("_", "setitem__")) and (leaf := self._leaf_written(name, args)) is not None:
             self.recorder.happened("write", site_of(user_frame(3)), [leaf])
+        if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
+            self._born(args[0], site_of(user_frame(3)))
         if not made or name in QUIET:
             return
         if name == "__get__":
@@ -215,7 +219,7 @@ class OfTorch(TorchFunctionMode, Recording):
         graded = [x for x in made if x.grad_fn is not None]
         for x in made:
             if x.grad_fn is None and (not x.requires_grad or name in BORN):
-                self._ungraded(name, x, tensors, site)
+                self._ungraded(name, x, tensors, site, aside=bool(graded))
         if not graded:
             return
         cell = self._cell(frame, site)
@@ -276,12 +280,14 @@ class OfTorch(TorchFunctionMode, Recording):
         return Kept(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
-    def _ungraded(self, name: str, made: Any, tensors: Sequence[Any], site: Any) -> None:
-        """A result without history: by itself, or as its arguments have none."""
+    def _ungraded(self, name: str, made: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
+        """A result without history: by itself, or as its arguments have none; `aside` of results that have one."""
         graded = [x for x in tensors if x.requires_grad]
         if graded:
             if name in ("detach", "detach_"):
                 how = "detach"
+            elif name == "grad":  # of torch.autograd
+                how = "grad()"
             elif name in BORN:
                 how = "Parameter()" if name == "_make_subclass" else "tensor()"
             elif not torch.is_grad_enabled():
@@ -290,12 +296,11 @@ class OfTorch(TorchFunctionMode, Recording):
                 how = "cast" if name in CASTS else "comparison" if name.strip("_") in COMPARISONS else "position"
                 if made.is_floating_point() or made.is_complex() or (name not in CASTS and made.dtype is torch.bool):
                     how = "comparison" if made.dtype is torch.bool else name
-            self._cut(made, graded, how, site)
+            self._cut(made, graded, how, site, aside=aside)
             return
         if not tensors:
             if self._away and name in BORN:
-                severed = Severed("born", site, "", tuple(made.shape), self._kept(made), [])
-                self._remember(made, (Loss("constant", site, "", tuple(made.shape), None, None, severed),))
+                self._born(made, site)
             return
         losses: list[Any] = []
         for x in tensors:
@@ -305,8 +310,16 @@ class OfTorch(TorchFunctionMode, Recording):
         if losses and not any(made is x for x in tensors):
             self._remember(made, tuple(losses[:3]))
 
-    def _cut(self, made: Any, sources: Sequence[Any], how: str, site: Any) -> None:
-        self._remember(made, tuple(self._severed(x, how, site) for x in sources[:3]))
+    def _cut(self, made: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False) -> None:
+        losses = tuple(self._severed(x, how, site) for x in sources[:3])
+        for loss in losses:
+            loss.severed.aside = aside
+        self._remember(made, losses)
+
+    def _born(self, made: Any, site: Any) -> None:
+        """A tensor was made of numbers, after some had left tensors."""
+        severed = Severed("born", site, "", tuple(made.shape), self._kept(made), [])
+        self._remember(made, (Loss("constant", site, "", tuple(made.shape), None, None, severed),))
 
     def _severed(self, source: Any, how: str, site: Any) -> Loss:
         node = self.library.node(source)
@@ -355,12 +368,19 @@ class OfTorch(TorchFunctionMode, Recording):
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def _backward(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`tensor.backward(…)`, watched."""
+        """`tensor.backward(…)` or `autograd.backward(tensors, …)`, watched."""
         self._stepping = False  # also after a step that failed
-        library, recorder, output = self.library, self.recorder, args[0]
-        given = dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args[1:], strict=False)) | kwargs
-        if not output.requires_grad:
-            recorder.refuse(library, output, self.losses(output), site_of(user_frame(3)))
+        library, recorder = self.library, self.recorder
+        own = func is torch.Tensor.backward
+        given = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
+        outputs, weights = _listed(given["tensors"]), _listed(given.get(SEEDS[own]))
+        weights += [None] * (len(outputs) - len(weights))
+        if not all(isinstance(output, torch.Tensor) for output in outputs):  # GradientEdges: there is nothing to look at
+            return func(*args, **kwargs)
+        lost = next((output for output in outputs if not output.requires_grad), None)
+        if lost is not None or len(weights) != len(outputs):
+            if lost is not None:
+                recorder.refuse(library, lost, self.losses(lost), site_of(user_frame(3)))
             return func(*args, **kwargs)
         frame = user_frame(3)
         frames: list[Mapping[str, Any]] = []
@@ -371,12 +391,14 @@ class OfTorch(TorchFunctionMode, Recording):
                 if is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
-        root, weight = library.node(output), given.get("gradient")
-        weight = torch.ones_like(output) if weight is None else weight
+        roots = [
+            (library.node(output), torch.ones_like(output) if weight is None else weight)
+            for output, weight in zip(outputs, weights, strict=True)
+        ]
         with recorder.sweeping(
             library,
-            [(root, weight)],
-            [output],
+            roots,
+            outputs,
             site,
             frames,
             retains=bool(given.get("retain_graph") or given.get("create_graph")),
@@ -420,6 +442,15 @@ class OfTorch(TorchFunctionMode, Recording):
                 self._enter_mode()
                 self._rest()
             self.recorder.stepped(self.library, optimizer, site_of(user_frame()))
+
+
+SEEDS = ("grad_tensors", "gradient")  # the names of arguments: of autograd.backward, of Tensor.backward
+OTHERS = ("grad_variables", "inputs")
+
+
+def _listed(given: Any) -> list[Any]:
+    """What was given alone or in a sequence."""
+    return [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def _remove(handles: list[Any]) -> None:

@@ -161,17 +161,16 @@ def _looked_at(program: Program, recorder: Recorder, main: ModuleType, error: Ba
 
 
 def _trace(recorder: Recorder) -> Trace | None:
-    """Of the last sweep; where that one and the leaves are full of NaN, of the first that brought some: there they were born."""
-    last, first = recorder.last, recorder.spoilt
-    if last is None or last.error is not None:
+    """Of the sweep that is to be told of."""
+    if recorder.last is None or recorder.last.error is not None:
         return None
     recorder.settle_journal()
-    return recorder.trace(first if first is not None and (last.spoilt() or last.spoils()) else last)
+    return recorder.trace()
 
 
 def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) -> Finding | None:
     """What is said where leaves have become NaN while nobody looked."""
-    if recorder.spoilt is not None or not recorder.journal.skipped:
+    if (recorder.spoilt is not None and not recorder.spoilt.spoilt()) or not recorder.journal.skipped:
         return None
     leaves = [(name, tensor) for name, tensor in names_in(space).items() if tensor.is_leaf and tensor.requires_grad]
     names = [name for name, tensor in leaves if not isfinite(_norm(tensor))]

@@ -75,6 +75,8 @@ class Cut:
         The line of the cell that ran which led there.
     old : bool
         Whether a sweep came between the making of the tensor and its cut: it is handed from one step to the next.
+    aside : bool
+        Whether the operation also made what has a history, as topk does.
     value : Value or None
         Of the tensor that was cut, or of what was made of it.
     leaves : tuple of str
@@ -93,6 +95,7 @@ class Cut:
     reaches: tuple[int, ...] = ()
     cell: Line | None = None
     old: bool = False
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Entry:
     turn : float or None
         The cosine between g and what the sweep before brought to it; None where that was not seen.
     moved : float or None
-        ‖Δw‖ until the next look; None where sweeps went by unseen in between, or the leaf is gone.
+        ‖Δw‖ until the next look; None where the leaf is gone, or sweeps went by unseen in between and it did move.
     along : float or None
         ⟨Δw, g⟩.
     stuck : float or None
@@ -143,7 +143,10 @@ class Journal:
     def _looked_at(self, known: _Known, weights: np.ndarray, version: int) -> None:
         entry = known.entry
         entry.written = version != known.version
-        if known.skipped != self.skipped or weights.shape != known.weights.shape:
+        if weights.shape != known.weights.shape:
+            return
+        if known.skipped != self.skipped:
+            entry.moved = 0.0 if np.array_equal(weights, known.weights) else None
             return
         with np.errstate(all="ignore"):
             step = weights - known.weights

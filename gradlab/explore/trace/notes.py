@@ -48,9 +48,10 @@ class Given:
 
 class Severed:
     """A tensor that was cut off from its history: how and where, what made it, what it held, and the leaves behind it. `cell` is
-    the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut."""
+    the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut; `aside` whether the
+    operation also made what has a history, as topk does."""
 
-    __slots__ = ("cell", "how", "kept", "leaves", "old", "operation", "shape", "site")
+    __slots__ = ("aside", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site")
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Severed:
         old: bool = False,
     ) -> None:
         self.how, self.site, self.operation, self.shape, self.kept, self.cell = how, site, operation, shape, kept, cell
-        self.old = old
+        self.old, self.aside = old, False
         self.leaves: list[weakref.ref[Any]] = leaves  # nodes
 
 

@@ -338,6 +338,7 @@ class Reader:
             tuple(self._reached.get(id(cut), ())),
             self.lines.line(cut.cell),
             cut.old,
+            cut.aside,
         )
 
 

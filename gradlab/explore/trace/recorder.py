@@ -4,6 +4,10 @@ A `Recorder` belongs to one thread and one stretch of time, a cell or a `with tr
 what happens (`Library.recording`); it keeps little: notes on the nodes themselves, and the last sweep that it looked at.
 Cotangents and values are reduced when they pass, so that a number and its neighbour are of the same moment.
 
+Where a NaN or an infinity came to a loss or to a leaf, and the leaf got no finite gradient again, the first such sweep is kept
+and shown in place of the last: what comes after it follows from it. (A scaler that is too large at first makes infinities and
+goes back: then there are finite ones again.)
+
 It may take half of the time that the program took so far, of a long one a twentieth, and 0.15 s: beyond that whole sweeps go by
 unseen, together with the operations before them, until the program has gone on for long enough. A report says which sweep of how
 many it shows.
@@ -28,12 +32,12 @@ from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
 from gradlab.explore.reduced import reduced
-from gradlab.explore.trace.data import Event, Leaf, ModuleCall, Trace
+from gradlab.explore.trace.data import Event, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
 from gradlab.explore.trace.notes import Called, Happening, Severed
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, Sweep, uses_of
+from gradlab.explore.trace.sweep import LeafSeen, Sweep, leaves_of, uses_of
 
 SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
 LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
@@ -54,6 +58,8 @@ class Recorder:
         How many reverse sweeps that wrote `.grad` have run.
     last : Sweep or None
         The last that was looked at.
+    spoilt : Sweep or None
+        The first with a NaN or an infinity in its result or at its leaves, while none of these got a finite gradient since.
     on : bool
         Whether operations are being noted.
     call : Called or None
@@ -71,9 +77,10 @@ class Recorder:
         self.namespace, self.first, self.maps = namespace, tuple(first), maps
         self.called = dict(called or {})  # names as they are, `params[0]` too; they come before those of the namespace
         self.sweeps = 0
+        self.asked = 0  # calls of torch.autograd.grad
         self.on = True
         self.last: Sweep | None = None
-        self.spoilt: Sweep | None = None  # the first of those with finite leaves that brought them NaN or ∞
+        self.spoilt: Sweep | None = None
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
@@ -393,7 +400,18 @@ class Recorder:
             if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
-        if self.spoilt is None and sweep.spoils():
+        if not sweep.private:
+            self._judge(sweep)
+
+    def _judge(self, sweep: Sweep) -> None:
+        """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
+        if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
+            self.spoilt = None
+        if (
+            self.spoilt is None
+            and sweep.error is None
+            and (sweep.odd or any(root.value.odd for root in sweep.roots if root.value))
+        ):
             self.spoilt = sweep
 
     def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
@@ -452,8 +470,13 @@ class Recorder:
         """A model of the user's and the modules in it; of anything else nothing."""
         return [module for _, module in _modules("", value)]
 
+    @property
+    def shown(self) -> Sweep | None:
+        """The sweep that is told of where none is named."""
+        return self.last if self.spoilt is None or self.last is None or self.last.private else self.spoilt
+
     def trace(self, sweep: Sweep | None = None) -> Trace:
-        """The trace of the last sweep that was looked at.
+        """The trace of the last sweep that was looked at, or of the one that was spoilt.
 
         Raises
         ------
@@ -461,7 +484,7 @@ class Recorder:
             If no sweep was seen.
         """
         self.settle()
-        sweep = sweep or self.last
+        sweep = sweep or self.shown
         if sweep is None:
             raise RuntimeError("no backward was seen: there is no trace. Call backward() while it is recorded.")
         reader = Reader(sweep.library, sweep.names, sweep.seen)
@@ -474,7 +497,7 @@ class Recorder:
                 reader.reached(cuts, reader.index[node])
         return replace(
             trace,
-            leaves=self._leaves(sweep, trace),
+            leaves=leaves_of(sweep, trace),
             calls=self._calls(reader, trace),
             cuts=tuple(reader.severed(cut) for cut in self._cuts(reader)),
             events=tuple(self._event(happening, reader, sweep.names) for happening in self.events),
@@ -537,32 +560,6 @@ class Recorder:
             happening.held,
             happening.whose,
         )
-
-    def _leaves(self, sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
-        numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
-        order = {node: i for i, node in enumerate(sweep.names.by_node)}
-        found = []
-        for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
-            name = next(iter(sweep.names.by_node.get(node, ())), "")
-            if leaf.value is not None:
-                value, arrived = leaf.value, sweep.seen.gradients.get(node)
-                if sweep.private:
-                    leaf.gradient, leaf.before = arrived, None
-                found.append(
-                    Leaf(
-                        name,
-                        numbers.get(name),
-                        value.shape,
-                        value.dtype,
-                        leaf.device,
-                        value,
-                        leaf.gradient,
-                        leaf.before,
-                        arrived,
-                        leaf.key,
-                    )
-                )
-        return tuple(found)
 
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
         made: Counter[str] = Counter()

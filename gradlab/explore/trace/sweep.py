@@ -10,6 +10,7 @@ from typing import Any
 
 from gradlab.explore.libraries import Library
 from gradlab.explore.reduced import Reduced
+from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed
 from gradlab.explore.trace.reading import Names, Root, Seen
 from gradlab.explore.trace.values import Value
@@ -54,15 +55,19 @@ class Sweep:
     waiting: int = 0  # bytes of them
     owners: dict[str, Any] = field(default_factory=dict)  # of the functions that ran: models, optimizers, leaves, by name
 
-    def spoils(self) -> bool:
-        """Whether it brought NaN or ∞ to leaves, all of which were finite."""
-        leaves = self.leaves.values()
-        bad = any(leaf.gradient is not None and not isfinite(leaf.gradient.norm) for leaf in leaves)
-        return bad and not self.spoilt()
-
     def spoilt(self) -> list[LeafSeen]:
         """The leaves that were not finite themselves."""
         return [leaf for leaf in self.leaves.values() if leaf.value is not None and not isfinite(leaf.value.norm)]
+
+    @property
+    def reached(self) -> set[int]:
+        """The identities of the leaves that got a gradient."""
+        return {leaf.key for node, leaf in self.leaves.items() if node in self.seen.gradients}
+
+    @property
+    def odd(self) -> set[int]:
+        """Those of them at which a NaN or an infinity arrived."""
+        return {leaf.key for node, leaf in self.leaves.items() if (g := self.seen.gradients.get(node)) is not None and g.odd}
 
     def reduce(self) -> None:
         """Read what lies on a device, in one transfer."""
@@ -89,3 +94,31 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
                     seen.add(source)
                     waiting.append(source)
     return seen, uses
+
+
+def leaves_of(sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
+    """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
+    numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
+    order = {node: i for i, node in enumerate(sweep.names.by_node)}
+    found = []
+    for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
+        name = next(iter(sweep.names.by_node.get(node, ())), "")
+        if leaf.value is not None:
+            value, arrived = leaf.value, sweep.seen.gradients.get(node)
+            if sweep.private:
+                leaf.gradient, leaf.before = arrived, None
+            found.append(
+                Leaf(
+                    name,
+                    numbers.get(name),
+                    value.shape,
+                    value.dtype,
+                    leaf.device,
+                    value,
+                    leaf.gradient,
+                    leaf.before,
+                    arrived,
+                    leaf.key,
+                )
+            )
+    return tuple(found)

@@ -82,6 +82,11 @@ class Value:
         return sum(abs(x) == math.inf for x in self.numbers) if self.numbers is not None else self.statistics.infs
 
     @property
+    def odd(self) -> bool:
+        """Whether there is a NaN or an infinity among them."""
+        return bool(self.nans or self.infs)
+
+    @property
     def zeros(self) -> int:
         """How many are exactly zero."""
         return sum(x == 0 for x in self.numbers) if self.numbers is not None else self.statistics.zeros

@@ -1,0 +1,77 @@
+"""Whole training programs under `%%grad`: the doctor is silent on the healthy, and names the planted fault and its line."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+
+import pytest
+from reading_programs import NAMES, read
+
+from gradlab.explore.doctor.clinic import HOUSE
+from gradlab.explore.trace import recorder
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+# Programs whose fault, or its line, is not named, and why.
+BLIND = {
+    "char_lstm": "the error that ends the cell is torch's, of a freed graph",
+    "checkpointed": "the line inside the block is named, which the reentrant form runs under no_grad",
+    "gcn": "what is computed before anything requires a gradient is not noted: the adjacency that holds the NaN is named",
+    "neural_ode": "the growth runs along y = y + …, which counts as a skip connection",
+    "resnet_blocks": "the error that ends the cell is torch's, of a tensor overwritten in place",
+}
+
+
+@pytest.fixture
+def diagnosed(shell, monkeypatch):
+    """Runs a program as a cell under `%%grad`, every sweep of it looked at; gives what the doctor found, and the error."""
+    monkeypatch.setattr(recorder, "FREE", 60.0)  # what is looked at depends on no clock
+    shell.ip.run_line_magic("config", "GradMagics.graph = False")  # nobody looks at the pictures
+
+    def ran(text):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the libraries warn of some faults
+            error = shell.run(f"%%grad\n{text}").error
+        return HOUSE.last, error
+
+    yield ran
+    shell.ip.InteractiveTB.evalue = shell.ip.InteractiveTB.tb = None  # these hold the frames of an error
+    shell.ip.reset(new_session=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_healthy_program_is_left_in_peace(diagnosed, name):
+    found, error = diagnosed(read(name, faulty=False).text)
+    assert error is None
+    assert not found.unseen, found.unseen
+    assert not found.findings, found
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=BLIND[n]) if n in BLIND else ()) for n in NAMES]
+)
+def test_a_faulty_program_s_first_finding_names_the_cause(diagnosed, name):
+    program = read(name, faulty=True)
+    found, _ = diagnosed(program.text)
+    assert not found.unseen, found.unseen
+    lines = {line + 1 for line in program.lines}  # `%%grad` is line 1
+    if program.remark:
+        assert not found.findings, found
+        assert any(remark.kind in program.kinds and remark.line in lines for remark in found.remarks), found
+    else:
+        assert found.findings, found
+        first = found.findings[0]
+        assert first.kind in program.kinds and first.line in lines, found
+
+
+def test_a_form_differs_by_the_marked_lines_alone():
+    """By one to three, which an edit may count twice; and both forms are programs."""
+    for name in NAMES:
+        forms = [read(name, faulty).text for faulty in (False, True)]
+        for form in forms:
+            compile(form, name, "exec")
+        healthy, faulty = (form.splitlines() for form in forms)
+        edits = [line for line in difflib.ndiff(healthy, faulty) if line[:1] in "+-"]
+        assert 0 < len(edits) <= 6, name
