@@ -314,7 +314,7 @@ def _kept_in_modules(scene: Scene, graph: set[Any]) -> Iterator[tuple[str, str]]
         if name.startswith("_") or isinstance(value, type) or not callable(getattr(type(value), "named_modules", None)):
             continue
         for _, module in value.named_modules():
-            for attribute, kept in {**vars(module), **getattr(module, "_buffers", {})}.items():
+            for attribute, kept in {**vars(module), **dict(module.named_buffers(recurse=False))}.items():
                 if not attribute.startswith("_") and _with_history(kept, graph):
                     path = scene.path(module)
                     yield path, f"{path}.{attribute}"
@@ -423,7 +423,7 @@ def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
 def _listed_tensors(scene: Scene) -> list[tuple[str, Any]]:
     named = scene.tensors(scene.statement)
     for node in ast.walk(scene.statement) if scene.statement is not None else ():
-        held = scene.value(node) if isinstance(node, ast.Name) else None
+        held: Any = scene.value(node) if isinstance(node, ast.Name) else None
         if type(held) in (list, tuple):
             named += [(f"{source_of(node)}[{i}]", one) for i, one in enumerate(held[:100]) if library_of(one) is not None]
     statement = scene.statement
