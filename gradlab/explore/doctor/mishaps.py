@@ -275,10 +275,10 @@ def _carried(scene: Scene, name: str) -> Finding | None:
         first = made[one]
         early = any(one in read(node) and node.lineno <= first.lineno for node in inside)
         if early:
-            fix = sentence(CARRIED.replace("h = h.detach()", f"{one} = {one}.detach()"))
+            fix = f"In each pass {CARRIED.replace('h = h.detach()', f'{one} = {one}.detach()')}."
             if type(scene.names.get(one)) in (tuple, list):
                 detached = f"{one} = tuple(part.detach() for part in {one})"
-                fix = sentence(CARRIED.replace("h = h.detach()", detached))
+                fix = f"In each pass {CARRIED.replace('h = h.detach()', detached)}."
             return _held(scene, one, first, f"{scene.quoted(first)} hands `{one}` from one pass of the loop to the next", fix)
     for owner, one in _kept_in_modules(scene, graph):
         return _held(
