@@ -264,6 +264,11 @@ healthy("a failed cell that was mended", """
     loss.backward()
     opt.step()
 """)  # fmt: skip
+healthy("a model made in inference mode", """
+    with torch.inference_mode():
+        net = Net()
+        out = net(X)
+""")  # fmt: skip
 healthy("a notebook that only infers", """
     torch.set_grad_enabled(False);
     net = Net()

@@ -275,10 +275,10 @@ def _carried(scene: Scene, name: str) -> Finding | None:
         first = made[one]
         early = any(one in read(node) and node.lineno <= first.lineno for node in inside)
         if early:
-            fix = sentence(CARRIED.replace("h = h.detach()", f"{one} = {one}.detach()"))
+            fix = f"In each pass {CARRIED.replace('h = h.detach()', f'{one} = {one}.detach()')}."
             if type(scene.names.get(one)) in (tuple, list):
                 detached = f"{one} = tuple(part.detach() for part in {one})"
-                fix = sentence(CARRIED.replace("h = h.detach()", detached))
+                fix = f"In each pass {CARRIED.replace('h = h.detach()', detached)}."
             return _held(scene, one, first, f"{scene.quoted(first)} hands `{one}` from one pass of the loop to the next", fix)
     for owner, one in _kept_in_modules(scene, graph):
         return _held(
@@ -314,7 +314,7 @@ def _kept_in_modules(scene: Scene, graph: set[Any]) -> Iterator[tuple[str, str]]
         if name.startswith("_") or isinstance(value, type) or not callable(getattr(type(value), "named_modules", None)):
             continue
         for _, module in value.named_modules():
-            for attribute, kept in {**vars(module), **getattr(module, "_buffers", {})}.items():
+            for attribute, kept in {**vars(module), **dict(module.named_buffers(recurse=False))}.items():
                 if not attribute.startswith("_") and _with_history(kept, graph):
                     path = scene.path(module)
                     yield path, f"{path}.{attribute}"
@@ -423,7 +423,7 @@ def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
 def _listed_tensors(scene: Scene) -> list[tuple[str, Any]]:
     named = scene.tensors(scene.statement)
     for node in ast.walk(scene.statement) if scene.statement is not None else ():
-        held = scene.value(node) if isinstance(node, ast.Name) else None
+        held: Any = scene.value(node) if isinstance(node, ast.Name) else None
         if type(held) in (list, tuple):
             named += [(f"{source_of(node)}[{i}]", one) for i, one in enumerate(held[:100]) if library_of(one) is not None]
     statement = scene.statement

@@ -207,7 +207,7 @@ class Scene:
         if isinstance(node, ast.Subscript):
             held, key = self.value(node.value), self._key(node.slice)
             if callable(getattr(type(held), "named_modules", None)):
-                return held._modules.get(str(key))
+                return dict(held.named_children()).get(str(key))
             with suppress(Exception):
                 return held[key] if type(held) in (list, tuple, dict) else None
         return None
@@ -294,8 +294,8 @@ def _attribute(value: Any, name: str) -> Any:
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict):
         return None
-    for kind in ("_parameters", "_buffers", "_modules"):
-        kept = held.get(kind)
-        if isinstance(kept, dict) and name in kept:
-            return kept[name]
+    if not isinstance(value, type) and callable(getattr(type(value), "named_modules", None)):
+        for parts in (value.named_parameters(recurse=False), value.named_buffers(recurse=False), value.named_children()):
+            if name in (found := dict(parts)):
+                return found[name]
     return held.get(name)

@@ -96,7 +96,7 @@ class Torch(Library):
         return not (bool(flat[:FIRST].any()) or bool(flat.any()))
 
     def version(self, tensor: Any) -> int:
-        return int(tensor._version)
+        return 0 if tensor.is_inference() else int(tensor._version)  # the former do not count
 
     def moment(self) -> int:
         return int(sys.modules["torch"].autograd._get_sequence_nr())
