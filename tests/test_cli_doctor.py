@@ -470,6 +470,8 @@ loss_of(w).backward()
 
 
 # ------------------------------------------------------------------------------------------------------------ long trainings
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory as Linux tells it")
 @pytest.mark.parametrize("library", TORCHES)
 def test_a_long_training_keeps_no_more_than_a_short_one(library, here):
     """What is held grows by less than 3 MB from the 1500th step to the 6000th."""
