@@ -12,10 +12,8 @@ START = "%%grad\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
 
 def test_autograd_backward_is_seen(shell):
     """Of several tensors together, with weights: what arrives is what torch leaves in .grad."""
-    text = (
-        START
-        + "x = torch.tensor([1.0, 2.0], requires_grad=True)\ny, z = x**2, x.sum()\ntorch.autograd.backward([y, z], [torch.ones(2), torch.tensor(3.0)])"
-    )
+    text = START + "x = torch.tensor([1.0, 2.0], requires_grad=True)\ny, z = x**2, x.sum()\n"
+    text += "torch.autograd.backward([y, z], [torch.ones(2), torch.tensor(3.0)])"
     ran = shell.ok(text)
     assert "called backward() itself, once" in ran.text and "2 tensors together" in ran.text
     assert shell.ns["x"].grad.tolist() == [2 + 3, 4 + 3]
@@ -35,13 +33,15 @@ def test_autograd_grad_is_said_not_to_be_looked_at(shell):
 
 def test_a_model_is_traced_as_without_us(shell):
     """torch.jit.trace compares two recordings: nothing of ours comes into either."""
-    text = "net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())\nt = torch.jit.trace(net, torch.ones(1, 3))\nt(torch.ones(1, 3)).sum().backward()"
+    text = "net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())\nt = torch.jit.trace(net, torch.ones(1, 3))\n"
+    text += "t(torch.ones(1, 3)).sum().backward()"
     shell.ok(START + text)
     assert "detach" not in str(shell.ns["t"].graph)
 
 
 def test_sparse_gradients_are_reported(shell):
-    text = "e = nn.Embedding(30, 4, sparse=True)\nopt = torch.optim.SGD(e.parameters(), lr=0.1)\ne(torch.tensor([1, 2])).sum().backward()\nopt.step()"
+    text = "e = nn.Embedding(30, 4, sparse=True)\nopt = torch.optim.SGD(e.parameters(), lr=0.1)\n"
+    text += "e(torch.tensor([1, 2])).sum().backward()\nopt.step()"
     ran = shell.ok(START + text)
     assert "e.weight" in ran.text
     assert not HOUSE.last.findings and not HOUSE.last.unseen
