@@ -1,4 +1,4 @@
-"""Other ways of going backward in PyTorch under `%%grad`: autograd.backward, autograd.grad, traced and compiled models, scalers."""
+"""Other ways backward in PyTorch under `%%grad`: autograd.backward, autograd.grad, traced models, sparse gradients, NaN on the way."""
 
 import pytest
 
