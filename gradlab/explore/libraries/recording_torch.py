@@ -174,7 +174,7 @@ class OfTorch(TorchFunctionMode, Recording):
         if func is torch.Tensor.backward or func is torch.autograd.backward:
             return self._backward(func, args, kwargs)
         recorder = self.recorder
-        if not recorder.on or torch._C._get_tracing_state() is not None:  # into a traced graph nothing of ours may come
+        if not recorder.on or torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
             return func(*args, **kwargs)
         if func is torch.autograd.grad:
             recorder.asked += 1

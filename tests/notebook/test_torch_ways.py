@@ -1,0 +1,68 @@
+"""Other ways backward in PyTorch under `%%grad`: autograd.backward, autograd.grad, traced models, sparse gradients, NaN on the way."""
+
+import pytest
+
+from gradlab.explore.doctor.clinic import HOUSE
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+START = "%%grad\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+
+
+def test_autograd_backward_is_seen(shell):
+    """Of several tensors together, with weights: what arrives is what torch leaves in .grad."""
+    text = START + "x = torch.tensor([1.0, 2.0], requires_grad=True)\ny, z = x**2, x.sum()\n"
+    text += "torch.autograd.backward([y, z], [torch.ones(2), torch.tensor(3.0)])"
+    ran = shell.ok(text)
+    assert "called backward() itself, once" in ran.text and "2 tensors together" in ran.text
+    assert shell.ns["x"].grad.tolist() == [2 + 3, 4 + 3]
+    assert "[5, 7]" in ran.text
+
+
+def test_autograd_backward_of_what_has_no_history_is_explained(shell):
+    ran = shell.run(START + "x = torch.ones(2, requires_grad=True)\nloss = x.detach().sum()\ntorch.autograd.backward(loss)")
+    assert isinstance(ran.error, RuntimeError)
+    assert HOUSE.last.findings[0].kind == "detached" and HOUSE.last.findings[0].line == 6
+
+
+def test_autograd_grad_is_said_not_to_be_looked_at(shell):
+    ran = shell.ok(START + "x = torch.ones(2, requires_grad=True)\ng = torch.autograd.grad(x.sum(), x)\nprint(g)")
+    assert "torch.autograd.grad(), whose sweeps are not looked at" in ran.text
+
+
+def test_a_model_is_traced_as_without_us(shell):
+    """torch.jit.trace compares two recordings: nothing of ours comes into either."""
+    text = "net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())\nt = torch.jit.trace(net, torch.ones(1, 3))\n"
+    text += "t(torch.ones(1, 3)).sum().backward()"
+    shell.ok(START + text)
+    assert "detach" not in str(shell.ns["t"].graph)
+
+
+def test_sparse_gradients_are_reported(shell):
+    text = "e = nn.Embedding(30, 4, sparse=True)\nopt = torch.optim.SGD(e.parameters(), lr=0.1)\n"
+    text += "e(torch.tensor([1, 2])).sum().backward()\nopt.step()"
+    ran = shell.ok(START + text)
+    assert "e.weight" in ran.text
+    assert not HOUSE.last.findings and not HOUSE.last.unseen
+
+
+LOOP = """w = torch.tensor([4.0], requires_grad=True)
+for scale in {scales}:
+    w.grad = None
+    loss = (w * scale).sqrt().sum()
+    loss.backward()
+"""
+
+
+def test_the_first_call_with_a_nan_is_the_one_that_is_shown(shell):
+    ran = shell.ok(START + LOOP.format(scales=[1.0, -1.0, -1.0]))
+    assert "this is call 2, the first with a NaN or an infinity" in ran.text
+    assert HOUSE.last.findings[0].kind == "nan-born" and HOUSE.last.findings[0].line == 8
+
+
+def test_a_program_that_has_come_back_is_left_in_peace(shell):
+    """As a scaler does whose scale was too large."""
+    ran = shell.ok(START + LOOP.format(scales=[1.0, -1.0, 2.0]))
+    assert "this is the last call" in ran.text
+    assert not HOUSE.last.findings
