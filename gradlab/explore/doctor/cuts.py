@@ -58,7 +58,7 @@ def cuts(case: Case) -> Iterable[Finding]:
     trace = case.trace
     if trace is None:
         return
-    for torn in reaching(case):
+    for torn in [*reaching(case), *through_a_buffer(case)]:
         behind = case.known(torn.keys)
         blocked = [one for one in behind if one.key not in case.reached]
         meant = [one for one in blocked if case.is_meant(one)]
@@ -151,6 +151,23 @@ def reaching(case: Case) -> list[Torn]:
     for at, node, number in _constants(case):
         add(at, [node], number=number, again=trace.nodes[node].place)
     return _first_cause(list(found.values()))
+
+
+def through_a_buffer(case: Case) -> list[Torn]:
+    """The numbers that left tensors and were written into what was to be differentiated, where that has no history at all and no
+    cut of its own: `preds[i] = model(x[i]).item()`."""
+    trace = case.trace
+    if trace is None or trace.nodes or trace.losses or not case.root:
+        return []
+    made = next(iter(reversed(case.program.assigned(case.root))), None)
+    sink = trace.asked if made is None else None
+    for cut in reversed(trace.cuts):
+        if kind_of(cut.how) not in ("item", "numpy") or not cut.keys:
+            continue
+        if case.program.flows(cut.place, sink) or (made is not None and case.program.leads(cut.place, made)):
+            keys = dict.fromkeys(key for other in trace.cuts if other.place == cut.place for key in other.keys)
+            return [Torn(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
+    return []
 
 
 def _first_cause(torn: list[Torn]) -> list[Torn]:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from gradlab.explore.doctor.case import Case, cell_line
+from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.cuts import bare
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.training import names, statement, timelines, write_after
+from gradlab.explore.doctor.training import event_line, names, statement, timelines, write_after
 from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -102,7 +102,7 @@ def _ascent(case: Case) -> Finding | None:
                 f"{statement(event.place)}{told} moves {names(case, moving)} up the slope: the cosine of the step with the "
                 "gradient is "
                 f"{slopes[0]:.3g}, and `{name}` grew from {losses[0]:.4g} to {losses[-1]:.4g} in {IN_A_ROW} steps.",
-                cell_line(event.place),
+                event_line(event),
                 fix=""
                 if meant
                 else "Leave maximize=True out."
@@ -218,7 +218,7 @@ def _far(case: Case) -> Finding | None:
         "update-ratio",
         f"{statement(event.place)} moved {names(case, [entry])} by {entry.moved:.3g}, which is {ratio:.3g} times its norm of "
         f"{entry.weight:.3g}{_rate(event)}: nothing is left of what it was.",
-        cell_line(event.place),
+        event_line(event),
         fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
         evidence={"ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
         worth=7.5,
@@ -247,7 +247,7 @@ def _still(case: Case) -> Finding | None:
         f"{statement(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` as they were, though "
         "their gradients are "
         f"not 0{_rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
-        cell_line(event.place),
+        event_line(event),
         fix="Take a larger learning rate.",
         evidence={"stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
         worth=7.0,
@@ -282,7 +282,7 @@ def _swings(case: Case) -> Finding | None:
             "the gradient of "
             f"{names(case, [largest])} turned round (cosine {largest.turn:.3g} with the one before), and `{name}` "
             f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
-            cell_line(event.place),
+            event_line(event),
             fix="Take a smaller learning rate: half of it, or less.",
             evidence={"cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
             worth=7.5,

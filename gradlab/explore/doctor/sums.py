@@ -56,7 +56,7 @@ def _summed(flow: Flow) -> tuple[int, int, str] | None:
         return None
     edge = flow.given[i][0]
     shape = flow.nodes[edge.source].shape or ()
-    if flow.words[i] == "Sum":
+    if flow.words[i] in ("Sum", "Dot"):  # r @ r is the sum of its squares
         return (i, shape[0], "rows") if shape and shape[0] >= ROWS else None
     if flow.words[i] == "Add":
         return _added(flow, i)

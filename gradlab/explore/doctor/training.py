@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 from itertools import pairwise
@@ -23,10 +24,22 @@ def after(case: Case, swept: Swept) -> list[Event]:
     return list(events[:stop])
 
 
+def asked_by(case: Case, swept: Swept) -> Event | None:
+    """The call that asked for a sweep; None of one that was called for the user."""
+    assert case.trace is not None
+    event = case.trace.events[swept.event - 1] if 0 < swept.event <= len(case.trace.events) else None
+    return event if event is not None and event.place is not None else None
+
+
 def asked_at(case: Case, swept: Swept) -> Line | None:
     """Where a sweep was asked for; None of one that was called for the user."""
-    assert case.trace is not None
-    return case.trace.events[swept.event - 1].place if 0 < swept.event <= len(case.trace.events) else None
+    event = asked_by(case, swept)
+    return None if event is None else event.place
+
+
+def event_line(event: Event | None) -> int | None:
+    """The line of the cell on which something happened, or that called what did it."""
+    return None if event is None else cell_line(event.place) or cell_line(event.cell)
 
 
 def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
@@ -107,7 +120,7 @@ def stale(case: Case) -> Iterable[Finding]:
         f"{statement(step.place)} does not move {called(learners)}: "
         f"{'it is' if len(learners) == 1 else 'they are'} in no optimizer, got "
         f"a gradient of norm {norm:.3g}, and did not change.{why}",
-        cell_line(step.place),
+        event_line(step),
         fix=_held_by(learners, homes, bool(old)),
         evidence={"leaves": [one.name for one in learners], "gradient norm": norm, "unnamed": len(old)},
         worth=8.0,
@@ -152,7 +165,7 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
         f"{statement(place)} adds to gradients that a step has already been made of, and nothing has cleared them since: in "
         f"{len(longest) + 1} of {case.trace.sweeps} calls {names(case, every)} kept what was there. At the last, ‖.grad‖ of "
         f"`{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}, of which this call brought {entry.arrived:.3g}.",
-        cell_line(place),
+        event_line(asked_by(case, swept)),
         fix=_clear(case, [one.key for one in every], "before each backward()"),
         evidence={"calls": len(longest) + 1, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
         worth=8.0,
@@ -182,7 +195,7 @@ def _from_cells(case: Case, found: list[tuple[Swept, Entry, int]]) -> Finding:
         f"is now the sum of {cells} of them. ‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to "
         f"{entry.after:.3g}, of which "
         f"this call brought {entry.arrived:.3g}.",
-        cell_line(place),
+        event_line(asked_by(case, swept)),
         fix=_clear(case, [one.key for _, one, _ in found], "before backward()"),
         evidence={"cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
         worth=7.0,
@@ -242,7 +255,7 @@ def empty(case: Case) -> Iterable[Finding]:
         yield Finding(
             "step-before-backward",
             message,
-            cell_line(first.place),
+            event_line(first),
             fix=fix,
             evidence={"gradient norm": norm, "steps": len(places)},
             worth=8.0,
@@ -283,8 +296,6 @@ def _cleared(case: Case, sweep: Line | None, step: Line | None) -> tuple[int, st
     start, stop = cell_line(sweep), cell_line(step)
     if start is None or stop is None:
         return None
-    import ast
-
     for node in case.program.statements:
         if start <= node.lineno <= stop and isinstance(node, (ast.Expr, ast.Assign)):
             text = ast.unparse(node)

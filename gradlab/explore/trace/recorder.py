@@ -29,7 +29,7 @@ from gradlab.explore.names import items_of, names_in
 from gradlab.explore.reduced import reduced
 from gradlab.explore.trace.data import Event, Leaf, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.notes import Called, Happening, Severed
+from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, Sweep, uses_of
@@ -158,7 +158,7 @@ class Recorder:
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
         """Something happened to leaves."""
         self.happened_before += len(self.events) == EVENTS
-        self.events.append(Happening(kind, site, tuple(id(tensor) for tensor in tensors), **more))
+        self.events.append(Happening(kind, site, tuple(id(tensor) for tensor in tensors), cell=site and cell_site(), **more))
 
     def stepped(self, library: Library, optimizer: Any, site: Any) -> None:
         """An optimizer has made a step, with the gradients that its parameters still have."""
@@ -502,6 +502,7 @@ class Recorder:
             happening.maximizes,
             happening.held,
             happening.whose,
+            reader.lines.line(happening.cell),
         )
 
     def _leaves(self, sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
