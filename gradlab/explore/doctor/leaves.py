@@ -8,9 +8,11 @@ from typing import Any
 
 from gradlab.diagnose.places import as_update
 from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, asks, asks_inside
+from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.cuts import reaching, through_a_buffer
 from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.flow import path as shown
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.libraries import library_of
 
@@ -122,7 +124,7 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(EARLY.format(name=name, value=asked_last(statement.value))),
+        fix=f"{sentence(EARLY.format(name=name, value=asked_last(statement.value)))[:-1]} in place of `{ast.unparse(statement)}`.",
         evidence={"name": name},
         worth=8.5,
     )
@@ -146,8 +148,11 @@ def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
         fix = f"Update the leaves themselves, in place and under no_grad(), and leave `{name}` as it is."
     elif by_gradient or by_sweep:
         fix = _in_place(case, f"{name}.copy_({ast.unparse(statement.value)})", text)
-    else:
+    elif looped or not isinstance(statement, ast.Assign):
         fix = sentence(OTHERWISE.format(name=name))
+    else:
+        again = f"{name} = {grouped(ast.unparse(statement.value))}.detach().requires_grad_()"
+        fix = f"{sentence(OTHERWISE.format(name=name))[:-1]}; or make a leaf of the result: {instead(again, text)}."
     return Finding(
         "rebound-leaf",
         f"`{ast.unparse(statement)}` on line {statement.lineno} gives the name `{name}` to "
@@ -328,15 +333,15 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
             continue
         names = ", ".join(one.name.rpartition(".")[2] for one in group)
         if call is None and len(group) == len(whole):
-            message = f"`{path}` was not called on the way to the result, so its parameters ({names}) got no gradient."
-            kind, fix = "unused-module", f"Call `{path}` in forward, or take it out of the model."
+            message = f"`{shown(path)}` was not called on the way to the result, so its parameters ({names}) got no gradient."
+            kind, fix = "unused-module", f"Call `{shown(path)}` in forward, or take it out of the model."
         elif call is not None and call.nodes == 0 and len(group) == len(whole):
             at = cell_line(call.place)
             where = f" on line {at}" if at is not None else ""
-            message = f"`{path}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            message = f"`{shown(path)}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
             kind, fix = "unused-module", "Use what it returns."
         else:
-            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{path}` was called."
+            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{shown(path)}` was called."
             kind, fix = "unused-leaf", "Use it in forward, or take it out."
         line = None if call is None else cell_line(call.place)
         yield Finding(kind, message, line, fix=fix, evidence={"leaves": [one.name for one in group]}, remark=not meant, worth=5.0)
@@ -360,18 +365,20 @@ def frozen(case: Case) -> Iterable[Finding]:
     if still:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
-        fix = f"Switch on what is to learn before line {line}: `{still[0]}.requires_grad_()`, or that of its last layer alone."
+        code = before(f"{still[0]}.requires_grad_()", ast.unparse(statement) if statement is not None else "")
+        fix = f"Switch on what is to learn, {code or f'`{still[0]}.requires_grad_()`'}, or that of its last layer alone."
     else:
         names = [name for name in sorted(read(statement), key=str) if _could(case.namespace.get(name))] if statement else []
         why = f"none of what it was computed from requires a gradient{f' ({listed(names)})' if names else ''}"
-        what = f"`{names[0]}`" if len(names) == 1 else f"the one of {listed(names)}" if names else "the tensor"
-        fix = f"Make {what} that is to learn with requires_grad=True, before line {line}." if names else ""
+        codes = [before(f"{name}.requires_grad_()", ast.unparse(statement)) for name in names[:3]] if statement is not None else []
+        fix = f"Ask for the gradient of what is to learn with requires_grad=True where it is made, or {' or '.join(codes)}."
+        fix = fix if codes else ""
     yield Finding(
         "frozen",
         f"`{case.root}` has no history: {why}.",
         line,
         fix=fix,
-        evidence={"modules": still},
+        evidence={"modules": still} | ({"parameters": len(parameters)} if still else {}),
         worth=9.0,
     )
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from gradlab.explore.doctor.advice import instead, negated, turned
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.cuts import bare
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.training import event_line, names, statement, timelines, write_after
-from gradlab.explore.trace.data import Event
+from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
 IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each loss grows with probability ½, three with ⅛
@@ -107,12 +108,19 @@ def _ascent(case: Case) -> Finding | None:
                 if meant
                 else "Leave maximize=True out."
                 if event.maximizes
-                else "Go against the gradient: `w -= rate * w.grad`.",
-                evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1]},
+                else _downhill(event),
+                evidence={"cosine": slopes[0], "first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
                 remark=meant,
                 worth=8.0,
             )
     return None
+
+
+def _downhill(event: Event) -> str:
+    """The step with its other sign."""
+    text = event.place.statement if event.place is not None else ""
+    code = instead(turned(text), text)
+    return f"Go against the gradient: {code or '`w -= rate * w.grad`'}."
 
 
 def _is_attack(case: Case, swept: Swept, moving: Sequence[Entry]) -> bool:
@@ -147,11 +155,18 @@ def _wrong_sign(case: Case) -> Finding | None:
             f"{IN_A_ROW} steps. What it measures becomes worse: its sign is wrong.",
             case.line(root),
             case.inputs[output][0],
-            f"Turn the sign of `{name}` round: `-(…)` of a log-likelihood, and no minus before a squared error.",
-            {"first": losses[0], "last": losses[-1]},
+            _other_sign(trace.nodes[root].place, name),
+            {"first": losses[0], "last": losses[-1], "steps": IN_A_ROW},
             worth=8.0,
         )
     return None
+
+
+def _other_sign(place: Line | None, name: str) -> str:
+    text = place.statement if place is not None else ""
+    code = instead(negated(text), text)
+    told = f": {code}" if code else ""
+    return f"Turn the sign of `{name}` round, a minus before a log-likelihood and none before a squared error{told}."
 
 
 def _sign(case: Case) -> int:
@@ -220,7 +235,7 @@ def _far(case: Case) -> Finding | None:
         f"{entry.weight:.3g}{_rate(event)}: nothing is left of what it was.",
         event_line(event),
         fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
-        evidence={"ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
+        evidence={"of": entry.name, "ratio": ratio, "moved": entry.moved, "weight": entry.weight, "gradient norm": entry.arrived},
         worth=7.5,
     )
 
@@ -249,7 +264,7 @@ def _still(case: Case) -> Finding | None:
         f"not 0{_rate(event)}: next to weights of norm {entry.weight:.3g} the step rounds to nothing.",
         event_line(event),
         fix="Take a larger learning rate.",
-        evidence={"stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
+        evidence={"of": entry.name, "stuck": entry.stuck, "weight": entry.weight, "gradient norm": entry.arrived},
         worth=7.0,
     )
 
@@ -284,7 +299,7 @@ def _swings(case: Case) -> Finding | None:
             f"{'grew' if last > first else 'went'} from {first:.4g} to {last:.4g}.",
             event_line(event),
             fix="Take a smaller learning rate: half of it, or less.",
-            evidence={"cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
+            evidence={"of": largest.name, "cosine": largest.turn, "sweeps": len(back), "first": first, "last": last},
             worth=7.5,
         )
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradlab.explore.doctor.advice import grouped, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import Flow, figure, leaf_names, listed, numbers_known, plural
@@ -139,9 +140,9 @@ def _scale(flow: Flow, source: int) -> str:
     for operand in flow.nodes[source].operands:
         value = operand.value
         if operand.kind == "input" and operand.text and value is not None and value.summary is not None and value.largest > 10:
-            return (
-                f"Standardise `{operand.text}`, which goes up to {figure(value.largest)}: subtract its mean, divide by its std."
-            )
+            own = grouped(operand.text)
+            code = instead(f"(({own} - {own}.mean()) / {own}.std())", operand.text)
+            return f"Standardise `{operand.text}`, which goes up to {figure(value.largest)}: {code}."
     return ""
 
 
