@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from symptoms import array
 from witness import Seen, Witness
 
 # What is no measurement: which node or name something is, and how it is spelled.
-POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",
+POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
                       "modules", "type", "dtype", "matrix", "factors"))  # fmt: skip
 GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
 
@@ -44,7 +45,7 @@ class Program:
     def turn(self, i: int) -> int:
         """Which of the executions of its expression a node is."""
         same = [k for k, node in enumerate(self.nodes)
-                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip
+                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
         return same.index(i) if len(same) == len(self.seen(i)) else -1
 
     def grad(self, i: int) -> np.ndarray:
@@ -74,7 +75,9 @@ def operands(tree: ast.expr, operation: str) -> list[ast.expr]:
         return both[::-1] if operation.startswith("Reciprocal") else both
     if isinstance(tree, ast.Call):
         receiver = [tree.func.value] if isinstance(tree.func, ast.Attribute) else []
-        module = receiver and isinstance(receiver[0], (ast.Name, ast.Attribute)) and ast.unparse(receiver[0]) in ("torch", "gl", "F")
+        module = (
+            receiver and isinstance(receiver[0], (ast.Name, ast.Attribute)) and ast.unparse(receiver[0]) in ("torch", "gl", "F")
+        )
         return list(tree.args) if module or not receiver else [receiver[0], *tree.args]
     return [tree]
 
@@ -107,14 +110,20 @@ def of_frozen(p: Program, f: Any) -> dict[str, Any]:
 def of_stale(p: Program, f: Any) -> dict[str, Any]:
     keys = [p.w.key(name) for name in f.evidence["leaves"]]
     total = math.hypot(*(norm(p.w.run_of(key)[-1]["arrived"]) for key in keys))
-    held = {id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]}
+    held = {
+        id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]
+    }
     named = set()
     for value in p.w.space.values():
         if isinstance(value, p.w.space["nn"].Module):
             named |= {id(q) for q in value.parameters()}
         elif isinstance(value, p.w.lib.Tensor):
             named.add(id(value))
-    still = [key for key in p.w.end if key not in held and (r := p.w.run_of(key)) and r[-1]["arrived"].any() and not r[-1]["step"].any()]
+    still = [
+        key
+        for key in p.w.end
+        if key not in held and (r := p.w.run_of(key)) and r[-1]["arrived"].any() and not r[-1]["step"].any()
+    ]
     return {"gradient norm": total, "unnamed": len(held - named), "parameters": len(still)}
 
 
@@ -125,7 +134,7 @@ def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
         cells = len({run["cell"] for run in runs if run["at"] <= one["at"]})
     else:
         kept = [
-            (a, b) for a, b in zip(runs, runs[1:], strict=False)
+            (a, b) for a, b in pairwise(runs)
             if b["before"] is not None and b["before"].any() and a["step"].any() and b["step"].any()
         ]  # fmt: skip
         one, cells = kept[-1][1], 0
@@ -134,7 +143,7 @@ def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
         return found | {"cells": cells}
     longest = max(
         sum(b["before"] is not None and bool(b["before"].any()) and bool(a["step"].any()) and bool(b["step"].any())
-            for a, b in zip(r, r[1:], strict=False))
+            for a, b in pairwise(r))
         for r in (p.w.run_of(key) for key in p.w.end)
     )  # fmt: skip
     return found | {"calls": longest + 1, "sweeps": len(p.w.sweeps)}
@@ -143,7 +152,9 @@ def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
 def of_empty(p: Program, f: Any) -> dict[str, Any]:
     if "of" in f.evidence:
         return {"gradient norm": norm(p.w.run_of(p.w.key(f.evidence["of"]))[-1]["arrived"])}
-    held = {id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]}
+    held = {
+        id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]
+    }
     first = [runs[0] for key in held if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
     steps = sum(count for text, count in p.w.ran.items() if text.endswith(".step()"))
     return {"gradient norm": math.hypot(*(norm(run["arrived"]) for run in first)), "steps": steps}
@@ -172,7 +183,7 @@ def of_steps(p: Program, f: Any) -> dict[str, Any]:
         pushed = runs[-1]["arrived"] != 0
         return {"stuck": (runs[-1]["step"][pushed] == 0).mean(), "weight": norm(runs[-1]["weight"]), "rates": rates,
                 "gradient norm": norm(runs[-1]["arrived"])}  # fmt: skip
-    turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in zip(runs, runs[1:], strict=False)]
+    turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in pairwise(runs)]
     losses = [s.loss for s in p.w.sweeps]
     return {"cosine": turns[-1], "sweeps": sum(t < -0.9 for t in turns), "first": losses[1], "last": losses[-1], "rates": rates}
 
@@ -187,7 +198,7 @@ def of_sum(p: Program, f: Any) -> dict[str, Any]:
         worst = max(runs, key=lambda run: norm(run["step"]) / max(norm(run["weight"]), 1e-300))
         moved, weight = norm(worst["step"]), norm(worst["weight"])
         found = {"moved": moved, "weight": weight, "ratio": moved / weight}
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add) or "sum([" in ast.unparse(tree):
+    if (isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add)) or "sum([" in ast.unparse(tree):
         data = [v for v in p.w.space.values() if isinstance(v, list) and v and isinstance(v[0], tuple)]
         return found | {"n": len(data[0])}
     return found | {"n": p.w.of(ast.unparse(operands(tree, "")[0]))[0].numbers.shape[0]}
@@ -216,8 +227,10 @@ def of_way(p: Program, f: Any) -> dict[str, Any]:
         x = np.linspace(-3, 3, 60001)
         found["bound"] = (np.diff(1 / (1 + np.exp(-x))) / np.diff(x)).max()
     if "constant" in e:
-        tree = ast.parse(p.nodes[e["at"] if "at" in e else f.node].place.source, mode="eval")
-        found["constant"] = min((n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)), key=lambda x: abs(x - e["constant"]))
+        tree = ast.parse(p.nodes[f.node].place.source, mode="eval")
+        found["constant"] = min(
+            (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)), key=lambda x: abs(x - e["constant"])
+        )
     return found
 
 
@@ -288,7 +301,7 @@ def of_gates(p: Program, f: Any) -> dict[str, Any]:
         h = s(o) * np.tanh(c)
         flat += int((s(i) * (1 - s(i)) < 0.0025).sum())
         largest = abs(i).max() if largest is None else largest
-    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,
+    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,  # noqa: E501
             "members": len(x), "largest": largest}  # fmt: skip
 
 
@@ -305,7 +318,9 @@ def of_birth(p: Program, f: Any) -> dict[str, Any]:
     except (LookupError, IndexError):
         x = y
     finite = x[np.isfinite(x)]
-    sized = y if e.get("made") or "limit" in e or "largest" in e and isinstance(e["largest"], tuple) or "argument" not in e else x
+    sized = (
+        y if e.get("made") or "limit" in e or ("largest" in e and isinstance(e["largest"], tuple)) or "argument" not in e else x
+    )
     found |= {"zeros": int((sized == 0).sum()), "size": sized.size}
     if finite.size:
         found |= {"least": finite.min(), "below": int((x < 0).sum()), "greatest": finite.max(), "largest": abs(finite).max()}
@@ -346,7 +361,11 @@ def of_input(p: Program, f: Any) -> dict[str, Any]:
 def of_underflow(p: Program, f: Any) -> dict[str, Any]:
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
     others = [p.w.of(ast.unparse(part))[-1].numbers for part in operands(tree, "")[1:]]
-    return {"largest": abs(p.grad(f.node)).max(), "factor": abs(others[0]).max(), "least": float(np.finfo(np.float16).smallest_subnormal)}
+    return {
+        "largest": abs(p.grad(f.node)).max(),
+        "factor": abs(others[0]).max(),
+        "least": float(np.finfo(np.float16).smallest_subnormal),
+    }
 
 
 # ------------------------------------------------------------------------------------------------------------------ zero
@@ -368,7 +387,10 @@ def contributions(p: Program, i: int) -> tuple[float, ...]:
             continue
         t = edge.target
         if p.nodes[t].module or p.nodes[t].operation.startswith(("T", "Addmm", "Linear")):
-            found += [norm(seen.grad.T @ seen.given[0].numbers) for seen in p.w.calls(p.nodes[t].module or p.nodes[i].name.rpartition(".")[0])]
+            found += [
+                norm(seen.grad.T @ seen.given[0].numbers)
+                for seen in p.w.calls(p.nodes[t].module or p.nodes[i].name.rpartition(".")[0])
+            ]
             break
         g = p.grad(t)
         tree = ast.parse(p.nodes[t].place.source, mode="eval").body
@@ -406,13 +428,13 @@ def of_shapes(p: Program, f: Any) -> dict[str, Any]:
     shapes = [p.w.of(ast.unparse(part))[-1].numbers.shape for part in operands(tree, "")[:2]]
     n = max(max(shape) for shape in shapes)
     if f.evidence["shapes"] == tuple(shapes[::-1]):
-        shapes = shapes[::-1]
+        shapes.reverse()
     return {"n": n, "pairs": n * n, "shape": np.broadcast_shapes(*shapes), "shapes": tuple(shapes)}
 
 
 def of_probabilities(p: Program, f: Any) -> dict[str, Any]:
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
-    given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]
+    given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]  # noqa: E501
     return {"least": given.min(), "greatest": given.max()}
 
 

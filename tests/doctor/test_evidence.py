@@ -55,7 +55,13 @@ def test_each_number_is_what_the_program_gives(run, monkeypatch, name, library):
             true = RULES[finding.kind](program, finding)
         for key, value in stated:
             assert key in true, f"{key} = {value} of a finding of kind {finding.kind!r} is recomputed by nothing"
-            np.testing.assert_allclose(flat(value), flat(true[key]), rtol=2e-3, atol=1e-6 if key in ("total", "handed") else 0, err_msg=f"{key}: {finding}")
+            np.testing.assert_allclose(
+                flat(value),
+                flat(true[key]),
+                rtol=2e-3,
+                atol=1e-6 if key in ("total", "handed") else 0,
+                err_msg=f"{key}: {finding}",
+            )
         known = [x for value in true.values() if is_number(value) for x in flat(value)]
         for x in shown:
             assert any(math.isclose(x, y, rel_tol=6e-3) for y in known), (x, finding.message, true)

@@ -203,7 +203,15 @@ class Witness:
             arrived = after if before is None or before.shape != after.shape else after - before
             step = None if later is None else later - weight
             found.append(
-                {"at": at, "cell": sweep.cell, "weight": weight, "before": before, "after": after, "arrived": arrived, "step": step}
+                {
+                    "at": at,
+                    "cell": sweep.cell,
+                    "weight": weight,
+                    "before": before,
+                    "after": after,
+                    "arrived": arrived,
+                    "step": step,
+                }
             )
         return found
 

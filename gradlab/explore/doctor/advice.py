@@ -1,7 +1,7 @@
 """Advice as code that can be typed: what to write in place of what stands there, or before it.
 
-A fix that is code says so in one of two forms, "`new` in place of `old`" and "`new` before `old`", where `old` is an expression or
-a statement of the user's as it stands in the source. Where a place is not known, or what is right depends on what was meant,
+A fix that is code says so in one of two forms, "`new` in place of `old`" and "`new` before `old`", where `old` is an expression
+or a statement of the user's as it stands in the source. Where a place is not known, or what is right depends on what was meant,
 advice is words.
 """
 
@@ -67,7 +67,7 @@ def argument(source: str) -> str:
 
 
 def _is_module(call: ast.Call) -> bool:
-    """Whether `torch.log(x)` is a function of a module, not a method: it has a tensor among its arguments, as `x.log()` has not."""
+    """Whether it is a function of a module, `torch.log(x)`, and no method, `x.log()`."""
     func = call.func
     assert isinstance(func, ast.Attribute)
     return isinstance(func.value, (ast.Name, ast.Attribute)) and bool(call.args) and ast.unparse(func.value) in MODULES

@@ -18,6 +18,7 @@ from gradlab.diagnose.ways import WAYS
 from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.flow import bare
 from gradlab.explore.doctor.program import bound
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
@@ -105,11 +106,6 @@ def flat(case: Case) -> Iterable[Finding]:
             {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "count": len(behind)},
             worth=8.0,
         )
-
-
-def bare(operation: str) -> str:
-    """ "Round" of "RoundBackward0"."""
-    return operation.partition("Backward")[0]
 
 
 def on(place: Line | None) -> str:

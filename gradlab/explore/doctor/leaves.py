@@ -124,7 +124,7 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=f"{sentence(EARLY.format(name=name, value=asked_last(statement.value)))[:-1]} in place of `{ast.unparse(statement)}`.",
+        fix=sentence(f"{EARLY.format(name=name, value=asked_last(statement.value))} in place of `{ast.unparse(statement)}`"),
         evidence={"name": name},
         worth=8.5,
     )
@@ -173,12 +173,14 @@ def _in_place(case: Case, update: str, old: str) -> str:
 
 def _step_of(case: Case, statement: Any, name: str) -> str:
     """`p -= 0.1 * v` of `p = p - 0.1 * v` in a loop that calls backward."""
-    value, target = statement.value, statement.targets[0] if isinstance(statement, ast.Assign) else None
+    value = statement.value
+    target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)) and ast.unparse(value.left) == name):
         return ""
     around = [node for node in case.program.statements if isinstance(node, (ast.For, ast.While)) and statement in ast.walk(node)]
     swept = any(isinstance(node, ast.Attribute) and node.attr == "backward" for loop in around for node in ast.walk(loop))
-    return ast.unparse(ast.AugAssign(target, value.op, value.right)) if swept and target is not None else ""
+    simple = isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+    return ast.unparse(ast.AugAssign(target, value.op, value.right)) if swept and simple else ""
 
 
 def _helper_step(case: Case, statement: Any) -> tuple[str, ast.Assign] | None:
@@ -338,7 +340,9 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
         elif call is not None and call.nodes == 0 and len(group) == len(whole):
             at = cell_line(call.place)
             where = f" on line {at}" if at is not None else ""
-            message = f"`{shown(path)}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            message = (
+                f"`{shown(path)}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            )
             kind, fix = "unused-module", "Use what it returns."
         else:
             message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{shown(path)}` was called."
@@ -370,7 +374,9 @@ def frozen(case: Case) -> Iterable[Finding]:
     else:
         names = [name for name in sorted(read(statement), key=str) if _could(case.namespace.get(name))] if statement else []
         why = f"none of what it was computed from requires a gradient{f' ({listed(names)})' if names else ''}"
-        codes = [before(f"{name}.requires_grad_()", ast.unparse(statement)) for name in names[:3]] if statement is not None else []
+        codes = (
+            [before(f"{name}.requires_grad_()", ast.unparse(statement)) for name in names[:3]] if statement is not None else []
+        )
         fix = f"Ask for the gradient of what is to learn with requires_grad=True where it is made, or {' or '.join(codes)}."
         fix = fix if codes else ""
     yield Finding(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from gradlab.explore.doctor.advice import argument, before, grouped, instead, replaced
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, figure, operand_text, path
+from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text, path
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
@@ -341,12 +341,6 @@ def _log_first(flow: Flow, i: int, rows: bool) -> str:
     code = instead(flow.case.spelled(replaced(source, given, log)), source) if given else ""
     what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
     return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits."
-
-
-def extremes(value: Value) -> tuple[float, float]:
-    if value.numbers is not None:
-        return min(value.numbers), max(value.numbers)
-    return value.statistics.minimum, value.statistics.maximum
 
 
 def _above_zero(value: Value | None) -> bool:

@@ -328,7 +328,7 @@ def _of_finite_mask(flow: Flow, at: int) -> str:
 
 def _before(flow: Flow, at: int) -> list[int]:
     """What a node is computed from by its first arguments."""
-    found = []
+    found: list[int] = []
     while flow.given[at] and len(found) < 10:
         at = flow.given[at][0].source
         found.append(at)
@@ -344,9 +344,9 @@ def _safe_inside(flow: Flow, at: int, guard: int) -> str:
         condition, first = ast.unparse(tree.args[0]), ast.unparse(tree.args[1])
         mine = expression(own.source)
         inside = mine is not None and ast.unparse(mine) in first
-        kept = (lambda x: f"({x}, 1.0)") if inside else (lambda x: f"(1.0, {x})")
+        kept = "{x}, 1.0" if inside else "1.0, {x}"
         below = 1 if isinstance(mine, ast.BinOp) and isinstance(mine.op, ast.Div) else 0
-        code = guarded(flow, at, lambda x: flow.case.spelled(f"gradlab.where({condition}, {kept(x)[1:-1]})"), below)
+        code = guarded(flow, at, lambda x: flow.case.spelled(f"gradlab.where({condition}, {kept.format(x=x)})"), below)
     what = f": {code}" if code else ", as in log(where(x > 0, x, 1))"
     return f"A where around it does not protect: give it a safe input inside{what}."
 

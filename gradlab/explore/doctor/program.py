@@ -18,7 +18,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 @dataclass(frozen=True)
 class Helper:
-    """A function of the user's from an earlier cell: its name, its source parsed, and the first line of the cell that calls it."""
+    """A function of an earlier cell: its name, its source parsed, and the first line of the cell that calls it."""
 
     name: str
     tree: ast.FunctionDef

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gradlab.explore.doctor.advice import expression, grouped, instead, protected, replaced, small
-from gradlab.explore.doctor.flow import PRODUCTS, Flow, figure, operand_text, plural
+from gradlab.explore.doctor.flow import PRODUCTS, Flow, extremes, figure, operand_text, plural
 from gradlab.explore.trace.values import Value
 
 # The largest numbers (IEEE 754; bfloat16 has float32's exponents).
@@ -48,11 +48,11 @@ def given_name(flow: Flow, at: int, argument: int = 0) -> str:
 
 
 def least(value: Value) -> float:
-    return min(value.numbers) if value.numbers else value.statistics.minimum
+    return extremes(value)[0]
 
 
 def greatest(value: Value) -> float:
-    return max(value.numbers) if value.numbers else value.statistics.maximum
+    return extremes(value)[1]
 
 
 def where(flow: Flow, at: int) -> str:

@@ -16,10 +16,10 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import Flow, figure, key, numbers_known
 
-ROWS = 32  # of fewer the factor between sum and mean is one that a step size bears
+ROWS = 32  # of fewer the factor between sum and mean is one that a step size bears: rates of use span 1e-4 to 1e-1
 # A step as long as the weights themselves leaves nothing of them; usual steps are a thousandth (Karpathy, CS231n).
 FAR = 1.0
-GROWN = 10.0  # times the first loss
+GROWN = 10.0  # times the first loss, which no noise of batches makes
 BOUNDED = frozenset(["L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropyWithLogits"])  # of slope 1 at most, by element
 
 

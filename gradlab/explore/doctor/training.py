@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from itertools import pairwise
 
+from gradlab.diagnose.ways import ADDS
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
@@ -123,7 +124,12 @@ def stale(case: Case) -> Iterable[Finding]:
         f"a gradient of norm {norm:.3g}, and did not change.{why}",
         event_line(step),
         fix=_held_by(case, learners, homes, bool(old), step),
-        evidence={"leaves": [one.name for one in learners], "gradient norm": norm, "unnamed": len(old), "parameters": len(learners)},
+        evidence={
+            "leaves": [one.name for one in learners],
+            "gradient norm": norm,
+            "unnamed": len(old),
+            "parameters": len(learners),
+        },
         worth=8.0,
     )
 
@@ -134,7 +140,9 @@ def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, s
         known = next(iter(case.program.assigned(_optimizer(case, step))), None)
         made = ast.unparse(known) if known is not None else ""
         code = before("; ".join(f"{home} = gradlab.nn.ModuleList({home})" for home in homes), made)
-        return case.spelled(f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that{f': {code}' if code else ''}.")
+        return case.spelled(
+            f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that{f': {code}' if code else ''}."
+        )
     models = list(dict.fromkeys(one.model for one in learners if one.model))
     code = _remade(case, learners, step)
     if old:
@@ -198,7 +206,14 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
         f"`{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}, of which this call brought {entry.arrived:.3g}.",
         event_line(asked_by(case, swept)),
         fix=_clear(case, [one.key for one in every], place),
-        evidence={"of": entry.name, "calls": len(longest) + 1, "sweeps": case.trace.sweeps, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        evidence={
+            "of": entry.name,
+            "calls": len(longest) + 1,
+            "sweeps": case.trace.sweeps,
+            "before": entry.before,
+            "after": entry.after,
+            "arrived": entry.arrived,
+        },
         worth=8.0,
     )
 
@@ -245,7 +260,7 @@ def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
     if models:
         return f"Call `{models[0]}.zero_grad()` {when}."
     few = [one.name for one in learners][:3] or ["x"]
-    return f"Clear them: `{'; '.join(f'{name}.grad = None' for name in few)}` {when} (what zero_grad() of an optimizer does)."
+    return f"Clear them: `{'; '.join(f'{name}.grad = None' for name in few)}` {when}: {ADDS}."
 
 
 # ------------------------------------------------------------------------------------------------------------- empty steps
@@ -305,7 +320,9 @@ def empty(case: Case) -> Iterable[Finding]:
 
 def _not_called(case: Case) -> str:
     """The statement that names a backward and does not call it: `loss.backward`."""
-    idle = [node.value for node in case.program.statements if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute)]
+    idle = [
+        node.value for node in case.program.statements if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute)
+    ]
     return next((ast.unparse(node) for node in idle if node.attr == "backward"), "")
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gradlab.explore.doctor.advice import argument, before, instead
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import (
     CASTS,
@@ -17,7 +17,6 @@ from gradlab.explore.doctor.flow import (
     figure,
     key,
     leaf_names,
-    listed,
     numbers_known,
     operand_text,
     path,

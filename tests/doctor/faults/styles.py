@@ -43,7 +43,9 @@ ROWS.fault(
     """,
     shows="not theta['a'].is_leaf",
     raises="TypeError",
-    cure={"{k: v - 0.1 * v.grad for k, v in theta.items()}": "{k: (v - 0.1 * v.grad).detach().requires_grad_() for k, v in theta.items()}"},
+    cure={
+        "{k: v - 0.1 * v.grad for k, v in theta.items()}": "{k: (v - 0.1 * v.grad).detach().requires_grad_() for k, v in theta.items()}"
+    },
     says="theta",
     never="retain_grad",
 )
@@ -226,7 +228,11 @@ ROWS.fault(
     """,
     shows="model.weight.grad is None",
     raises="RuntimeError",
-    cure={"preds = torch.zeros(6)": "preds = [None] * 6", "model(X[i]).item()": "model(X[i])[0]", "F.mse_loss(preds, y)": "F.mse_loss(torch.stack(preds), y)"},
+    cure={
+        "preds = torch.zeros(6)": "preds = [None] * 6",
+        "model(X[i]).item()": "model(X[i])[0]",
+        "F.mse_loss(preds, y)": "F.mse_loss(torch.stack(preds), y)",
+    },
     says="item",
 )
 ROWS.fault(
@@ -242,7 +248,10 @@ ROWS.fault(
     loss.backward()
     """,
     shows="reg.weight.grad is None",
-    cure={"a.detach().numpy(), b.numpy()": "a, b", "torch.tensor(np.sqrt(np.mean((a - b) ** 2)), requires_grad=True)": "torch.sqrt(torch.mean((a - b) ** 2))"},
+    cure={
+        "a.detach().numpy(), b.numpy()": "a, b",
+        "torch.tensor(np.sqrt(np.mean((a - b) ** 2)), requires_grad=True)": "torch.sqrt(torch.mean((a - b) ** 2))",
+    },
     says="reg",
 )
 ROWS.fault(
