@@ -434,7 +434,7 @@ def of_shapes(p: Program, f: Any) -> dict[str, Any]:
 
 def of_probabilities(p: Program, f: Any) -> dict[str, Any]:
     tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
-    given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]  # noqa: E501
+    given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]
     return {"least": given.min(), "greatest": given.max()}
 
 

@@ -1,8 +1,8 @@
 """A row's program run by itself, without gradlab's explorer: every expression, call of a module and sweep is written down.
 
-Each expression of the cells is wrapped in a call that keeps its tensor (with `retain_grad()`) and a copy of its numbers; `backward`,
-`step` and the calls of modules are wrapped to copy what the leaves held before and after. What a finding says can so be recomputed
-by NumPy from what the program itself has, and nothing of the trace is used but which expression is meant.
+Each expression of the cells is wrapped in a call that keeps its tensor (with `retain_grad()`) and a copy of its numbers;
+`backward` and the calls of modules are wrapped to copy what the leaves held before and after. What a finding says can so be
+recomputed by NumPy from what the program itself has, and nothing of the trace is used but which expression is meant.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ class Witness:
         self.seen: dict[str, list[Seen]] = {}
         self.modules: list[tuple[Any, Seen]] = []
         self.sweeps: list[Sweep] = []
-        self.steps = 0
         self.cell = 0
         self.ran: dict[str, int] = {}
         self.kept: list[Any] = []
@@ -129,7 +128,7 @@ class Witness:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        tensor, module, optimizer = self.lib.Tensor, self.space["nn"].Module, self.space["optim"].Optimizer
+        tensor, module = self.lib.Tensor, self.space["nn"].Module
         backward, call = tensor.backward, module.__call__
 
         def swept(own: Any, *args: Any, **kwargs: Any) -> Any:
@@ -158,7 +157,6 @@ class Witness:
             yield
         finally:
             tensor.backward, module.__call__ = backward, call
-        assert optimizer is not None
 
     # ------------------------------------------------------------------------------------------------------ what was seen
     def of(self, source: str) -> list[Seen]:
