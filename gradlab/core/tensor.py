@@ -20,7 +20,7 @@ from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad, Invalid, Node
 from gradlab.core.ports import hold
 from gradlab.core.storage import FRESH, Storage, own_storage, view_of
-from gradlab.core.watching import WATCHED, born, cut, remade
+from gradlab.core.watching import WATCHED, born, cut, remade, replaced
 
 if TYPE_CHECKING:
     from gradlab.methods.tensor import Methods
@@ -79,6 +79,8 @@ class Tensor(Methods):
                 f"data set to a tensor that requires gradients must be floating point or complex dtype. It has dtype {new.dtype}."
             )
         hold(self, new.array)
+        if WATCHED:
+            replaced(self)
 
     @data.deleter
     def data(self) -> None:

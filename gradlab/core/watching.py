@@ -52,6 +52,9 @@ class Watcher:
     def wrote(self, tensor: Any) -> None:
         """The memory of `tensor` was written to in place."""
 
+    def replaced(self, tensor: Any) -> None:
+        """`tensor` was given the memory of another: `w.data = new`."""
+
     def cut(self, made: Any, source: Any, how: str) -> None:
         """`made` was made of `source` without its history, by `how`: "detach", "data" …"""
 
@@ -189,6 +192,12 @@ def wrote(tensor: Any) -> None:
     """Tell this thread's watchers of a write in place."""
     for watcher in (*EVERYWHERE, *watchers.active):
         watcher.wrote(tensor)
+
+
+def replaced(tensor: Any) -> None:
+    """Tell this thread's watchers of a tensor whose memory was exchanged for another's: `w.data = new`."""
+    for watcher in watchers.active:
+        watcher.replaced(tensor)
 
 
 def born(made: T) -> T:

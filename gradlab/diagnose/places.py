@@ -314,7 +314,8 @@ def as_update(statement: ast.Assign, name: str) -> str:
             isinstance(child, ast.Attribute) and child.attr == "grad" and source_of(child.value) == name
             for child in ast.walk(new)
         ):
-            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(new, ast.BinOp) and source_of(new.left) == name:
-                return source_of(ast.AugAssign(one, new.op, new.right))
+            whole = isinstance(one, (ast.Name, ast.Attribute, ast.Subscript))
+            if whole and isinstance(new, ast.BinOp) and source_of(new.left) == name:
+                return source_of(ast.AugAssign(one, new.op, new.right))  # type: ignore[arg-type]
             return f"{name}.copy_({source_of(new)})"
     return ""

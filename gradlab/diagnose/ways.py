@@ -41,6 +41,7 @@ WAYS["__float__()"] = WAYS["item()"]
 WAYS["__int__()"] = WAYS["item()"]
 WAYS["__index__()"] = WAYS["item()"]
 WAYS["__array__()"] = WAYS["numpy()"]
+ADDS = "backward() adds to what is in `.grad`"  # of gradients that were added up without intent
 # Of which family each is.
 FAMILIES = {
     "detach": "detached",

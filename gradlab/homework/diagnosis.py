@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gradlab.diagnose.ways import ADDS
 from gradlab.homework.verdicts import as_array
 
 Wrong = Callable[[np.ndarray], np.ndarray]
@@ -20,7 +21,7 @@ ROUNDING, DIFFERENT = 1e-5, 1e-3  # of the largest entry: the same; surely not t
 OF_ROWS: list[tuple[Wrong, str, str]] = [  # how, of rows, of columns
     (
         lambda J: np.cumsum(J, axis=0),
-        "your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before.",
+        f"your row i is the sum of the rows 0 to i: either `x.grad` or v still holds the rows before ({ADDS}).",
         "your column j is the sum of the columns 0 to j: u still holds the directions before.",
     ),
     (

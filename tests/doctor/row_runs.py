@@ -59,7 +59,9 @@ class Run:
             return bool(eval(predicate, {**self.shell.ns, **SYMPTOMS}))
 
     def leave(self) -> None:
-        """Let go of the cells' tensors, and put right the mode that a fault left behind."""
+        """Let go of the cells' tensors, and put right the mode that a fault left behind. May be called again."""
+        if self.last is None:
+            return
         self.shell.ok("torch.set_grad_enabled(True);")
         self.last = None
         self.shell.ip.InteractiveTB.evalue = self.shell.ip.InteractiveTB.tb = None  # these hold the frames of an error

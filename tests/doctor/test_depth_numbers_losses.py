@@ -238,7 +238,7 @@ PRINTED = {
     "a column against a row": ("pred.squeeze(1)", "y.unsqueeze(1)"),
     "weights of samples that broadcast": ("w_sample.squeeze(1)", "per.unsqueeze(1)"),
     "the residual of a fit, one axis too many": ("(a * ts + b).squeeze(1)", "obs.unsqueeze(1)"),
-    "a mean over an empty mask": "mask.sum().clamp(min=1e-8)",
+    "a mean over an empty mask": "mask.sum().clamp(min=1e-12)",
     "a NaN in the data": "X.isfinite()",
     "distances with a zero diagonal": "(diff ** 2).sum(-1) + 1e-12",
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from faults import cuts, depth, leaves, losses, numbers, training
-from healthy import basics, generative, language, partial, reinforcement, tricks, vision
+from faults import cuts, depth, leaves, losses, numbers, styles, training
+from healthy import basics, everyday, generative, language, partial, reinforcement, tricks, vision
 from planting import KINDS, LIBRARIES, Cells
 
-FAULTS = {name: row for family in (cuts, leaves, training, depth, numbers, losses) for name, row in family.ROWS.items()}
+FAULTS = {name: row for family in (cuts, leaves, training, depth, numbers, losses, styles) for name, row in family.ROWS.items()}
 HEALTHY = {
     name: row
-    for family in (basics, vision, language, generative, reinforcement, partial, tricks)
+    for family in (basics, vision, language, generative, reinforcement, partial, tricks, everyday)
     for name, row in family.ROWS.items()
 }
 

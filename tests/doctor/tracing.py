@@ -72,6 +72,7 @@ def case_of(library: str, texts: Sequence[str]) -> Iterator[tuple[Case | None, d
                 if not recorder.sweeps and getattr(value, "requires_grad", False):
                     with recorder.for_the_user():
                         (value if value.numel() == 1 else value.sum()).backward()
+        recorder.settle_journal()
         yield None if recorder.last is None else Case(recorder.trace(), space), space
     finally:
         recorder.forget()

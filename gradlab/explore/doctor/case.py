@@ -263,8 +263,9 @@ def cell_line(place: Line | None) -> int | None:
     return place.line if place is not None and place.in_cell else None
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """ "`a`, `b` and `c`"; beyond `most`, "`a`, `b`, `c` and 4 more"."""
+def listed(several: Iterable[str], most: int = 4) -> str:
+    """ "`a`, `b` and `c`", each once; beyond `most`, "`a`, `b`, `c` and 4 more"."""
+    names = list(dict.fromkeys(several))
     shown = [f"`{name}`" for name in names[: most if len(names) <= most else most - 1]]
     if len(names) > most:
         shown.append(f"{len(names) - most + 1} more")

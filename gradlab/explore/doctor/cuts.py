@@ -7,6 +7,7 @@ is how programs are.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,11 @@ from dataclasses import dataclass, field
 
 from gradlab.diagnose.ways import FAMILIES as WAYS_OF
 from gradlab.diagnose.ways import WAYS
+from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.flow import bare
+from gradlab.explore.doctor.program import bound
 from gradlab.explore.trace.data import Cut, Line
 from gradlab.explore.trace.values import Value
 
@@ -58,7 +62,7 @@ def cuts(case: Case) -> Iterable[Finding]:
     trace = case.trace
     if trace is None:
         return
-    for torn in reaching(case):
+    for torn in [*reaching(case), *through_a_buffer(case)]:
         behind = case.known(torn.keys)
         blocked = [one for one in behind if one.key not in case.reached]
         meant = [one for one in blocked if case.is_meant(one)]
@@ -100,8 +104,8 @@ def flat(case: Case) -> Iterable[Finding]:
             f"{what}{on(node.place)} has slope 0 wherever it has one ({name}), so the gradient of {called(behind)} is exactly 0.",
             case.line(node),
             stop,
-            case.spelled(_instead(name)),
-            {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "leaves": len(behind)},
+            case.spelled(_instead(name, node.place)),
+            {"zeros": sum(leaf.arrived.zeros for leaf in dead if leaf.arrived is not None), "count": len(behind)},
             worth=8.0,
         )
 
@@ -117,15 +121,10 @@ def _drawn(case: Case, at: int) -> Finding:
         "by other terms alone.",
         case.line(node),
         at,
-        case.spelled(_instead("normal")),
+        case.spelled(_instead("normal", node.place)),
         remark=True,
         worth=0.5,
     )
-
-
-def bare(operation: str) -> str:
-    """ "Round" of "RoundBackward0"."""
-    return operation.partition("Backward")[0]
 
 
 def on(place: Line | None) -> str:
@@ -170,6 +169,23 @@ def reaching(case: Case) -> list[Torn]:
     for at, node, number in _constants(case):
         add(at, [node], number=number, again=trace.nodes[node].place)
     return _first_cause(list(found.values()))
+
+
+def through_a_buffer(case: Case) -> list[Torn]:
+    """The numbers that left tensors and were written into what was to be differentiated, where that has no history at all and no
+    cut of its own: `preds[i] = model(x[i]).item()`."""
+    trace = case.trace
+    if trace is None or trace.nodes or trace.losses or not case.root:
+        return []
+    made = next(iter(reversed(case.program.assigned(case.root))), None)
+    sink = trace.asked if made is None else None
+    for cut in reversed(trace.cuts):
+        if kind_of(cut.how) not in ("item", "numpy") or not cut.keys:
+            continue
+        if case.program.flows(cut.place, sink) or (made is not None and case.program.leads(cut.place, made)):
+            keys = dict.fromkeys(key for other in trace.cuts if other.place == cut.place for key in other.keys)
+            return [Torn(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
+    return []
 
 
 def _first_cause(torn: list[Torn]) -> list[Torn]:
@@ -313,10 +329,32 @@ def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
         f"{cause}{why}.{back}{effect}",
         cell_line(torn.place) or cell_line(torn.cut.cell) or cell_line(torn.again) or _called_from(case, torn),
         torn.nodes[0] if torn.nodes else None,
-        sentence(fix),
+        _mended(case, torn, fix),
         evidence,
         worth=9.0 if torn.final else 8.0,
         lines=tuple(line for line in (cell_line(torn.again), _called_from(case, torn)) if line is not None),
+    )
+
+
+def _mended(case: Case, torn: Torn, fix: str) -> str:
+    """What to write, where it is clear: what was cut off, without the cut."""
+    source = torn.place.source if torn.place is not None else ""
+    last = torn.how.rpartition(", then ")[2].removesuffix("_")
+    if last == "cast" and _is_index(case, torn):
+        return "An index has no gradient: take a mean of its neighbours by their distance, or a softmax over all places."
+    if last not in ("detach", "data", "cast", "tensor()", "Parameter()"):
+        return sentence(fix)
+    code = instead(argument(source), source)
+    return f"{sentence(fix)[:-1]}: {code}." if code else sentence(fix)
+
+
+def _is_index(case: Case, torn: Torn) -> bool:
+    """Whether a cast's result picks elements: in brackets, or given to an embedding."""
+    at = case.program.at(torn.place.line) if torn.place is not None and torn.place.in_cell else None
+    names = bound(at) if at is not None else set()
+    return any(
+        isinstance(node, ast.Subscript) and names & {n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name)}
+        for node in ast.walk(case.program.tree)
     )
 
 
@@ -357,12 +395,18 @@ def _called_from(case: Case, torn: Torn) -> int | None:
     return cell_line(trace.asked)
 
 
-def _instead(name: str) -> str:
+def _instead(name: str, place: Line | None) -> str:
     """What people use in place of an operation of slope 0."""
+    source = place.source if place is not None else ""
+    tree, own = expression(source), grouped(argument(source))
+    through = instead(f"({own} + ({source} - {own}).detach())", source) if argument(source) else ""
+    if name == "normal" and isinstance(tree, ast.Call) and len(tree.args) == 2 and not tree.keywords:
+        mu, sigma = (ast.unparse(arg) for arg in tree.args)
+        code = instead(f"({mu} + {grouped(sigma)} * gradlab.randn_like({mu}))", source)
+        return f"Draw by a formula that the parameters enter: {code}."
     if name in ("bernoulli", "normal", "poisson"):
-        return (
-            "Draw by a formula that the parameters enter: `mu + sigma * gradlab.randn_like(mu)` for a normal draw, a relaxed one "
-            "(Gumbel) or the probabilities themselves for a hard one."
-        )
+        hard = f", or pass the gradient straight through: {through}" if through else ""
+        return f"Draw by a formula that the parameters enter (relaxed, as Gumbel's), or take the probabilities themselves{hard}."
     smooth = "tanh" if name in ("sign", "sgn", "heaviside") else "the number itself"
-    return f"Use what is smooth ({smooth}), or pass the gradient straight through: `y = x + ({name}(x) - x).detach()`."
+    hard = f", or pass the gradient straight through: {through}" if through else ""
+    return f"Use what is smooth ({smooth}){hard}."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradlab.explore.doctor.case import Case
-from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, Trace
+from gradlab.explore.trace.data import GraphEdge, Operand, Trace
 from gradlab.explore.trace.values import Value
 
 # Operations that only move or reshape: nothing is computed.
@@ -107,9 +107,9 @@ NUMBERED = re.compile(r"\.(\d+)(?=\.|$)")
 LONGEST = 70  # characters of code that a message quotes
 
 
-def word(node: GraphNode) -> str:
+def bare(operation: str) -> str:
     """The operation without what the engine adds: "Sigmoid" of "SigmoidBackward0"."""
-    return node.operation.partition("Backward")[0]
+    return operation.partition("Backward")[0]
 
 
 class Flow:
@@ -119,7 +119,7 @@ class Flow:
         assert case.trace is not None
         self.case, self.trace = case, case.trace
         self.nodes = self.trace.nodes
-        self.words = [word(node) for node in self.nodes]
+        self.words = [bare(node.operation) for node in self.nodes]
         self.given: list[list[GraphEdge]] = [[] for _ in self.nodes]  # edges to what a node was computed from
         self.uses: list[list[GraphEdge]] = [[] for _ in self.nodes]
         for edge in self.trace.edges:
@@ -312,14 +312,6 @@ def figure(x: float) -> str:
     return f"{x:.3g}"
 
 
-def listed(names: Iterable[str], most: int = 4) -> str:
-    """ "`a`, `b` and 3 more"."""
-    found = [f"`{name}`" for name in dict.fromkeys(names)]
-    if len(found) > most:
-        return f"{', '.join(found[: most - 1])} and {len(found) - most + 1} more"
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
-
-
 def plural(n: int, one: str, several: str = "") -> str:
     """ "1 zero", "6 zeros"."""
     return f"{n} {one if n == 1 else several or one + 's'}"
@@ -331,6 +323,13 @@ def operand_text(operand: Operand) -> str:
         return f"`{operand.text}`"
     value = operand.value
     return figure(float(value.numbers[0])) if value is not None and value.numbers is not None and value.size == 1 else "a tensor"
+
+
+def extremes(value: Value) -> tuple[float, float]:
+    """The least and the greatest number of a value."""
+    if value.numbers:
+        return min(value.numbers), max(value.numbers)
+    return value.statistics.minimum, value.statistics.maximum
 
 
 def root_mean_square(value: Value) -> float:

@@ -8,9 +8,11 @@ from typing import Any
 
 from gradlab.diagnose.places import as_update
 from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, asks, asks_inside
+from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
-from gradlab.explore.doctor.cuts import reaching
+from gradlab.explore.doctor.cuts import reaching, through_a_buffer
 from gradlab.explore.doctor.findings import Finding, sentence
+from gradlab.explore.doctor.flow import path as shown
 from gradlab.explore.doctor.program import bound, read
 from gradlab.explore.libraries import library_of
 
@@ -44,6 +46,79 @@ def rebound(case: Case) -> Iterable[Finding]:
             and any(_lost_leaf(case, one) for one in tensors)
         ):
             yield _rebound(case, name, made, type(value) in (list, tuple))
+    yield from _written_over(case)
+    yield from _left_behind(case)
+
+
+def _written_over(case: Case) -> Iterable[Finding]:
+    """The same of an attribute or an item, `self.w = self.w - …`, and of a dictionary that is built anew of itself."""
+    for statement in case.program.statements:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        target = statement.targets[0]
+        place = ast.unparse(target)
+        if isinstance(target, ast.Name):
+            held = case.namespace.get(place)
+            tensors = list(held.values()) if type(held) is dict and place in read(statement) else []
+        elif isinstance(target, (ast.Attribute, ast.Subscript)):
+            reads = any(isinstance(node, ast.expr) and ast.unparse(node) == place for node in ast.walk(statement.value))
+            tensors = _held_at(case, target) if reads else []
+        else:
+            continue
+        tensors = [one for one in tensors if library_of(one) is not None and one.requires_grad and not one.is_leaf]
+        if any(_lost_leaf(case, one, swept=True) for one in tensors):
+            yield _rebound(case, place, statement, isinstance(target, ast.Name))
+
+
+def _held_at(case: Case, target: ast.Attribute | ast.Subscript) -> list[Any]:
+    """What an attribute or an item of the user's own objects holds now; of an unknown one, `self.w`, of all that have it."""
+    if isinstance(target, ast.Subscript):
+        holder = case.namespace.get(ast.unparse(target.value))
+        return list(holder.values()) if type(holder) is dict else list(holder) if type(holder) is list else []
+    own = [one for one in case.namespace.values() if type(one).__module__ == "__main__"]
+    return [found for one in own if (found := getattr(one, "__dict__", {}).get(target.attr)) is not None]
+
+
+def _left_behind(case: Case) -> Iterable[Finding]:
+    """A step that gives a name of its own to its result, `p = p - rate * p.grad` for each `p`: the leaves stay as they are."""
+    trace = case.trace
+    assert trace is not None
+    entries = [entry for swept in trace.journal for entry in swept.entries if entry.arrived > 0]
+    if not entries or any(entry.moved != 0 or entry.written for entry in entries):
+        return
+    for tree, line, where in [
+        (case.program.tree, 0, ""),
+        *((one.tree, one.line, f" in `{one.name}`, called on line {one.line}") for one in case.program.helpers(case.namespace)),
+    ]:
+        for name, statement in _local_steps(tree):
+            still = list(dict.fromkeys(entry.name for entry in entries if entry.name))
+            yield Finding(
+                "rebound-leaf",
+                f"`{ast.unparse(statement)}`{where or f' on line {statement.lineno}'} gives the name `{name}` to a result, and "
+                f"leaves what it stood for as it is: {listed(still) or 'the leaves'} did not move.",
+                line or statement.lineno,
+                fix=_in_place(case, as_update(statement, name), ast.unparse(statement)),
+                evidence={"name": name, "leaves": still},
+                worth=8.5,
+            )
+            return
+
+
+def _local_steps(tree: ast.AST) -> Iterable[tuple[str, ast.Assign]]:
+    """The assignments to the variable of a loop, or to an argument that is not returned, that make a step of its `.grad`."""
+    for around in ast.walk(tree):
+        if isinstance(around, ast.For):
+            names = bound(around)
+        elif isinstance(around, ast.FunctionDef):
+            returned = {name for node in ast.walk(around) if isinstance(node, ast.Return) for name in read(node)}
+            names = {argument.arg for argument in around.args.args} - returned
+        else:
+            continue
+        for node in ast.walk(around):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if name in names and as_update(node, name):
+                    yield name, node
 
 
 def _update_without_history(case: Case, name: str, value: Any) -> Iterable[Finding]:
@@ -71,27 +146,35 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(EARLY.format(name=name, value=asked_last(statement.value))),
+        fix=sentence(f"{EARLY.format(name=name, value=asked_last(statement.value))} in place of `{ast.unparse(statement)}`"),
         evidence={"name": name},
         worth=8.5,
     )
 
 
 def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
-    update = "" if several else as_update(statement, name)
+    update = "" if several else as_update(statement, name) or _step_of(case, statement, name)
     by_gradient = any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(statement))
     wanted = by_gradient or case.program.reads(name, "grad") is not None or case.error is not None
     looped = any(isinstance(node, (ast.For, ast.While)) and statement in ast.walk(node) for node in case.program.statements)
     by_sweep = _from_autograd_grad(case, statement)
+    text = ast.unparse(statement)
+    inner = _helper_step(case, statement)
     if update:
-        fix = f"Update the leaf itself: `with no_grad(): {update}`."
+        fix = _in_place(case, update, text)
+    elif inner is not None:
+        fix = f"Update the leaf itself. {_in_place(case, as_update(inner[1], inner[0]), ast.unparse(inner[1]))}"
+    elif several and (all_of := _updates(statement)):
+        fix = _in_place(case, all_of, text)
     elif several:
-        fix = f"Update the leaves themselves, in place: `with no_grad():`, and there `p -= …` for each `p` in `{name}`."
+        fix = f"Update the leaves themselves, in place and under no_grad(), and leave `{name}` as it is."
     elif by_gradient or by_sweep:
-        value = ast.unparse(statement.value)
-        fix = f"Update the leaf itself: `with no_grad(): {name}.copy_({value})`."
-    else:
+        fix = _in_place(case, f"{name}.copy_({ast.unparse(statement.value)})", text)
+    elif looped or not isinstance(statement, ast.Assign):
         fix = sentence(OTHERWISE.format(name=name))
+    else:
+        again = f"{name} = {grouped(ast.unparse(statement.value))}.detach().requires_grad_()"
+        fix = f"{sentence(OTHERWISE.format(name=name))[:-1]}; or make a leaf of the result: {instead(again, text)}."
     return Finding(
         "rebound-leaf",
         f"`{ast.unparse(statement)}` on line {statement.lineno} gives the name `{name}` to "
@@ -103,6 +186,52 @@ def _rebound(case: Case, name: str, statement: Any, several: bool) -> Finding:
         remark=by_sweep or (looped and not wanted and not any(case.optimizers)),
         worth=8.5,
     )
+
+
+def _in_place(case: Case, update: str, old: str) -> str:
+    """The advice to write into the leaf."""
+    return case.spelled(f"Write into the leaf: `with gradlab.no_grad(): {update}` in place of `{old}`.")
+
+
+def _step_of(case: Case, statement: Any, name: str) -> str:
+    """`p -= 0.1 * v` of `p = p - 0.1 * v` in a loop that calls backward."""
+    value = statement.value
+    target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)) and ast.unparse(value.left) == name):
+        return ""
+    around = [node for node in case.program.statements if isinstance(node, (ast.For, ast.While)) and statement in ast.walk(node)]
+    swept = any(isinstance(node, ast.Attribute) and node.attr == "backward" for loop in around for node in ast.walk(loop))
+    simple = isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
+    return ast.unparse(ast.AugAssign(target, value.op, value.right)) if swept and simple else ""
+
+
+def _helper_step(case: Case, statement: Any) -> tuple[str, ast.Assign] | None:
+    """Where the function that makes the result, `w = step(w)`, gives the name of its argument to it."""
+    called_here = {node.func.id for node in ast.walk(statement) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    own = [node for node in ast.walk(case.program.tree) if isinstance(node, ast.FunctionDef)]
+    for tree in [*own, *(one.tree for one in case.program.helpers(case.namespace))]:
+        for node in ast.walk(tree) if tree.name in called_here else ():
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if name in {argument.arg for argument in tree.args.args} and as_update(node, name):
+                    return name, node
+    return None
+
+
+def _updates(statement: Any) -> str:
+    """The updates of `[p - rate * p.grad for p in params]`, as a loop on one line."""
+    made = statement.value
+    if isinstance(made, ast.ListComp) and len(made.generators) == 1:
+        item, of = made.elt, made.generators[0].iter
+    elif isinstance(made, ast.DictComp) and len(made.generators) == 1:
+        item, of = made.value, made.generators[0].iter
+    else:
+        return ""
+    name = ast.unparse(item.left) if isinstance(item, ast.BinOp) else ""
+    assign = ast.parse(f"{name} = {ast.unparse(item)}").body[0] if name.isidentifier() else None
+    update = as_update(assign, name) if isinstance(assign, ast.Assign) else ""
+    target = ast.unparse(made.generators[0].target)
+    return f"[{update.replace(' -= ', '.sub_(', 1)}) for {target} in {ast.unparse(of)}]" if " -= " in update else ""
 
 
 def _from_autograd_grad(case: Case, statement: ast.stmt) -> bool:
@@ -123,11 +252,14 @@ def _was_leaf(case: Case, name: str, value: Any, before: list[Any]) -> bool:
     return any(asks(node.value) for node in before if getattr(node, "value", None) is not None)
 
 
-def _lost_leaf(case: Case, tensor: Any) -> bool:
-    """Whether a tensor is computed from a leaf that the namespace knows no more by itself."""
+def _lost_leaf(case: Case, tensor: Any, *, swept: bool = False) -> bool:
+    """Whether a tensor is computed from a leaf that the namespace knows no more by itself, and that a sweep has reached if it
+    has to be `swept`."""
     library = library_of(tensor)
     assert library is not None
     held = {key for key, one in case.learners.items() if "param_groups" not in one.name}
+    assert case.trace is not None
+    reached = {entry.key for one in case.trace.journal for entry in one.entries} | set(case.past.leaves)
     seen: set[Any] = set()
     waiting = [library.node(tensor)]
     while waiting and len(seen) < WALKED:
@@ -137,7 +269,8 @@ def _lost_leaf(case: Case, tensor: Any) -> bool:
         seen.add(node)
         if library.name_of(node) == "AccumulateGrad":
             variable = library.variable(node)
-            if variable is None or id(variable) not in held:
+            known = variable is not None and id(variable) in held
+            if not known and (not swept or variable is None or id(variable) in reached):
                 return True
         waiting += library.inputs(node)
     return False
@@ -226,15 +359,17 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
             continue
         names = ", ".join(one.name.rpartition(".")[2] for one in group)
         if call is None and len(group) == len(whole):
-            message = f"`{path}` was not called on the way to the result, so its parameters ({names}) got no gradient."
-            kind, fix = "unused-module", f"Call `{path}` in forward, or take it out of the model."
+            message = f"`{shown(path)}` was not called on the way to the result, so its parameters ({names}) got no gradient."
+            kind, fix = "unused-module", f"Call `{shown(path)}` in forward, or take it out of the model."
         elif call is not None and call.nodes == 0 and len(group) == len(whole):
             at = cell_line(call.place)
             where = f" on line {at}" if at is not None else ""
-            message = f"`{path}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            message = (
+                f"`{shown(path)}` was called{where}, and its result is not used, so its parameters ({names}) got no gradient."
+            )
             kind, fix = "unused-module", "Use what it returns."
         else:
-            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{path}` was called."
+            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{shown(path)}` was called."
             kind, fix = "unused-leaf", "Use it in forward, or take it out."
         line = None if call is None else cell_line(call.place)
         yield Finding(kind, message, line, fix=fix, evidence={"leaves": [one.name for one in group]}, remark=not meant, worth=5.0)
@@ -252,6 +387,8 @@ def frozen(case: Case) -> Iterable[Finding]:
         return
     if any(trace.cuts[i].how == "born" for i in trace.losses) and any(cut.keys for cut in trace.cuts):
         return
+    if through_a_buffer(case):
+        return
     made = next(iter(reversed(case.program.assigned(case.root))), None)
     line = made.lineno if made is not None else cell_line(trace.asked)
     statement = made if made is not None else case.program.at(line) if line is not None else None
@@ -261,18 +398,22 @@ def frozen(case: Case) -> Iterable[Finding]:
     if still:
         parameters = [one for one in case.learners.values() if one.model in still or one.module in still]
         why = f"all {len(parameters)} parameters of {listed(still)} have requires_grad=False"
-        fix = f"Switch on what is to learn before line {line}: `{still[0]}.requires_grad_()`, or that of its last layer alone."
+        code = before(f"{still[0]}.requires_grad_()", ast.unparse(statement) if statement is not None else "")
+        fix = f"Switch on what is to learn, {code or f'`{still[0]}.requires_grad_()`'}, or that of its last layer alone."
     else:
         names = [name for name in sorted(read(statement), key=str) if _could(case.namespace.get(name))] if statement else []
         why = f"none of what it was computed from requires a gradient{f' ({listed(names)})' if names else ''}"
-        what = f"`{names[0]}`" if len(names) == 1 else f"the one of {listed(names)}" if names else "the tensor"
-        fix = f"Make {what} that is to learn with requires_grad=True, before line {line}." if names else ""
+        codes = (
+            [before(f"{name}.requires_grad_()", ast.unparse(statement)) for name in names[:3]] if statement is not None else []
+        )
+        fix = f"Ask for the gradient of what is to learn with requires_grad=True where it is made, or {' or '.join(codes)}."
+        fix = fix if codes else ""
     yield Finding(
         "frozen",
         f"`{case.root}` has no history: {why}{f' (line {switched})' if switched else ''}.",
         switched or line,
         fix=fix,
-        evidence={"modules": still},
+        evidence={"modules": still} | ({"parameters": len(parameters)} if still else {}),
         worth=9.0,
     )
 

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterable
 
+from gradlab.explore.doctor.advice import argument, before, grouped, instead, replaced
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, figure, operand_text
+from gradlab.explore.doctor.flow import CASTS, LOSSES, SHAPES, Flow, called, extremes, figure, operand_text, path
 from gradlab.explore.trace.data import Shape
 from gradlab.explore.trace.values import Value
 
@@ -107,11 +108,17 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
             f"broadcast to ({n}, {n}), each with each, and the loss is over {n * n} pairs instead of {n}.",
             flow.line(at),
             at,
-            f"Give both one shape: {called(wide, 'squeeze(1)')} or {called(flat, 'unsqueeze(1)')}.",
+            f"Give both one shape: {_shaped(wide, 'squeeze(1)')}, or {_shaped(flat, 'unsqueeze(1)')}.",
             {"n": n, "shape": (n, n), "shapes": shapes, "at": i},
             worth=8.0,
         )
         return  # what is computed from it has the same shape
+
+
+def _shaped(name: str, method: str) -> str:
+    """A tensor with another shape in place of it; in words where the source has no name for it."""
+    code = name.strip("`")
+    return instead(called(name, method), code) if name.startswith("`") else f"{method} of {name}"
 
 
 def _pair(flow: Flow, i: int, n: int) -> tuple[tuple[str, str], tuple[Shape, Shape]] | None:
@@ -255,11 +262,26 @@ def _probabilities(flow: Flow) -> Iterable[Finding]:
                 "and the loss cannot come near 0.",
                 flow.line(i),
                 i,
-                f"Give it what goes into the {kind}, and take the {kind} only to look at probabilities.",
+                _logits(flow, maker, kind),
                 evidence,
                 worth=7.0,
                 lines=tuple(line for line in (flow.line(maker),) if line is not None and line != flow.line(i)),
             )
+
+
+def _logits(flow: Flow, maker: int, kind: str) -> str:
+    """What to give instead of probabilities."""
+    place, module = flow.nodes[maker].place, flow.nodes[maker].module
+    code = ""
+    if flow.kinds.get(module, "") in ("Softmax", "Sigmoid"):
+        line = flow.line(maker)
+        found = flow.case.program.at(line) if line is not None else None
+        new = flow.case.spelled(f"{path(module)} = gradlab.nn.Identity()")
+        code = before(new, ast.unparse(found)) if found is not None else ""
+    elif place is not None and flow.words[maker] in ("Softmax", "Sigmoid"):
+        code = instead(argument(place.source), place.source)
+    told = f": {code}" if code else ""
+    return f"Give it what goes into the {kind}, and take the {kind} only to look at probabilities{told}."
 
 
 def _by_hand(flow: Flow, i: int, value: Value | None) -> bool:
@@ -304,18 +326,21 @@ def _of_nll(flow: Flow, i: int, maker: int, value: Value | None, rows: bool) -> 
         "It takes no logarithm itself, so the loss has no bound below 0 that means anything.",
         flow.line(i),
         i,
-        "Use log_softmax in place of softmax, or cross_entropy of the logits."
-        if rows
-        else "Use log_softmax first, or cross_entropy.",
+        _log_first(flow, i, rows),
         evidence,
         worth=7.0,
     )
 
 
-def extremes(value: Value) -> tuple[float, float]:
-    if value.numbers is not None:
-        return min(value.numbers), max(value.numbers)
-    return value.statistics.minimum, value.statistics.maximum
+def _log_first(flow: Flow, i: int, rows: bool) -> str:
+    """How nll_loss comes to logarithms."""
+    place = flow.nodes[i].place
+    source = place.source if place is not None else ""
+    given = argument(source)
+    log = f"{grouped(given)}.log()" if rows else f"gradlab.log_softmax({given}, 1)"
+    code = instead(flow.case.spelled(replaced(source, given, log)), source) if given else ""
+    what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
+    return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits."
 
 
 def _above_zero(value: Value | None) -> bool:

@@ -7,14 +7,16 @@ unless the loss or the gradient of a leaf is harmed: minus infinity as a mask is
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gradlab.explore.doctor.advice import expression, instead, replaced
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import LOSSES, SHAPES, Flow, numbers_known, plural
-from gradlab.explore.doctor.singular import Singular, derivative, function
+from gradlab.explore.doctor.singular import Singular, derivative, function, guarded
 from gradlab.explore.trace.data import Operand
 from gradlab.explore.trace.values import Value
 
@@ -123,12 +125,20 @@ def _put_in(flow: Flow) -> Iterable[Finding]:
                 f"{name} holds {_counted(value)} among its {value.size} elements{row}, so all that is computed from it does.",
                 flow.line(i),
                 i,
-                f"Find the rows: {operand.text}.isfinite(); leave them out, or put numbers there with nan_to_num."
-                if operand.text.isidentifier()
-                else "Leave these elements out, or put numbers there with nan_to_num.",
+                _filled(flow, i, operand.text),
                 {"nans": value.nans, "infs": value.infs, "size": value.size, "argument": operand.argument, "at": i},
                 worth=9.0,
             )
+
+
+def _filled(flow: Flow, i: int, text: str) -> str:
+    """What to give in place of a tensor with NaN or infinities."""
+    place = flow.nodes[i].place
+    filled = flow.case.spelled(f"gradlab.where({text}.isfinite(), {text}, 0.0)")
+    code = instead(replaced(place.source, text, filled), place.source) if place is not None and text.isidentifier() else ""
+    if not code:
+        return "Leave these elements out, or put numbers in their place."
+    return f"Find them by `{text}.isfinite()` and leave them out, or put numbers in their place: {code}."
 
 
 def _counted(value: Value) -> str:
@@ -275,7 +285,7 @@ def _of_forward(flow: Flow, birth: Birth) -> Finding:
     value = flow.nodes[at].value
     evidence: dict[str, object] = {"at": at, "nans": value.nans if value else 0, "infs": value.infs if value else 0}
     if birth.masked:
-        message, fix = _of_masked(flow, at), "Leave something in each row, or put 0 for rows without anything: att.nan_to_num(0)."
+        message, fix = _of_masked(flow, at), _of_finite_mask(flow, at)
     else:
         if said is None:
             what = (
@@ -300,9 +310,45 @@ def _of_forward(flow: Flow, birth: Birth) -> Finding:
             "out of the value, "
             "but backward they are multiplied by 0, and 0 · inf is NaN."
         )
-        fix = "A where around it does not protect: give it a safe input inside, as in log(where(x > 0, x, 1))."
+        fix = _safe_inside(flow, at, guard)
     nan = birth.kind == "nan"
     return Finding("nan-born" if nan else "inf-born", message, flow.line(at), at, fix, evidence, worth=10.0, lines=lines)
+
+
+def _of_finite_mask(flow: Flow, at: int) -> str:
+    """How to mask so that a row of nothing stays finite."""
+    for i in _before(flow, at):
+        place = flow.nodes[i].place
+        tree = expression(place.source) if flow.words[i] == "MaskedFill" and place is not None else None
+        if place is not None and isinstance(tree, ast.Call) and len(tree.args) >= 2:
+            tree.args[-1] = ast.UnaryOp(ast.USub(), ast.Constant(1e4))
+            return f"Leave something in each row, or mask with a finite number: {instead(ast.unparse(tree), place.source)}."
+    return "Leave something in each row, or mask with a large negative number in place of -inf."
+
+
+def _before(flow: Flow, at: int) -> list[int]:
+    """What a node is computed from by its first arguments."""
+    found: list[int] = []
+    while flow.given[at] and len(found) < 10:
+        at = flow.given[at][0].source
+        found.append(at)
+    return found
+
+
+def _safe_inside(flow: Flow, at: int, guard: int) -> str:
+    """How to protect an operation behind a `where`: by a `where` before it, on the same condition."""
+    place, own = flow.nodes[guard].place, flow.nodes[at].place
+    tree = expression(place.source) if place is not None else None
+    code = ""
+    if isinstance(tree, ast.Call) and len(tree.args) == 3 and own is not None:
+        condition, first = ast.unparse(tree.args[0]), ast.unparse(tree.args[1])
+        mine = expression(own.source)
+        inside = mine is not None and ast.unparse(mine) in first
+        kept = "{x}, 1.0" if inside else "1.0, {x}"
+        below = 1 if isinstance(mine, ast.BinOp) and isinstance(mine.op, ast.Div) else 0
+        code = guarded(flow, at, lambda x: flow.case.spelled(f"gradlab.where({condition}, {kept.format(x=x)})"), below)
+    what = f": {code}" if code else ", as in log(where(x > 0, x, 1))"
+    return f"A where around it does not protect: give it a safe input inside{what}."
 
 
 def _of_masked(flow: Flow, at: int) -> str:
@@ -374,7 +420,7 @@ def _of_backward(flow: Flow, at: int) -> Finding:
         by = f"{flow.code(guard)[:60]} hands on 0 there, and " if guard is not None else "What arrives there is 0, and "
         message += f" {by}0 · inf is NaN ({value.nans} of them)."
         if guard is not None:
-            fix = "A where around it does not protect: give it a safe input inside, as in sqrt(where(x > 0, x, 1))."
+            fix = _safe_inside(flow, at, guard)
     else:
         then = _then_nan(flow, at)
         if then is not None:

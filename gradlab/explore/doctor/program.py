@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 from gradlab.explore.trace.data import Line
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A function of an earlier cell: its name, its source parsed, and the first line of the cell that calls it."""
+
+    name: str
+    tree: ast.FunctionDef
+    line: int
 
 
 class Program:
@@ -58,6 +71,23 @@ class Program:
                 return node.lineno
         return None
 
+    def helpers(self, namespace: Mapping[str, Any]) -> list[Helper]:
+        """The functions of the notebook that the cell calls by their names, and did not define itself."""
+        own = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
+        found: dict[str, Helper] = {}
+        for node in ast.walk(self.tree):
+            name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            function = namespace.get(name)
+            if name in own or name in found or type(function) is not FunctionType or function.__module__ != "__main__":
+                continue
+            try:
+                tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+            except (OSError, SyntaxError, ValueError, IndexError):
+                continue
+            if isinstance(tree, ast.FunctionDef) and isinstance(node, ast.Call):
+                found[name] = Helper(name, tree, node.lineno)
+        return list(found.values())
+
     def flows(self, source: Line | None, sink: Line | None) -> bool:
         """Whether a value that a sub-expression gives can get into another one of the same function: the same statement, or by
         the names that statements bind."""
@@ -65,8 +95,13 @@ class Program:
             return False
         if not source.in_cell:
             return source.statement == sink.statement
-        first, last = self.at(source.line), self.at(sink.line)
-        if first is None or last is None:
+        last = self.at(sink.line)
+        return last is not None and self.leads(source, last)
+
+    def leads(self, source: Line | None, last: ast.stmt) -> bool:
+        """Whether a value that a sub-expression of the cell gives can get into a statement, by the names that statements bind."""
+        first = self.at(source.line) if source is not None and source.in_cell else None
+        if source is None or first is None:
             return False
         if first is last:
             return True

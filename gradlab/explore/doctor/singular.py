@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gradlab.explore.doctor.flow import PRODUCTS, Flow, called, figure, operand_text, plural
+from gradlab.explore.doctor.advice import expression, grouped, instead, protected, replaced, small
+from gradlab.explore.doctor.flow import PRODUCTS, Flow, extremes, figure, operand_text, plural
 from gradlab.explore.trace.values import Value
 
 # The largest numbers (IEEE 754; bfloat16 has float32's exponents).
@@ -46,19 +48,44 @@ def given_name(flow: Flow, at: int, argument: int = 0) -> str:
 
 
 def least(value: Value) -> float:
-    return min(value.numbers) if value.numbers else value.statistics.minimum
+    return extremes(value)[0]
 
 
 def greatest(value: Value) -> float:
-    return max(value.numbers) if value.numbers else value.statistics.maximum
+    return extremes(value)[1]
 
 
 def where(flow: Flow, at: int) -> str:
     return f"{flow.code(at)}{flow.place(at)}"
 
 
-def source_word(flow: Flow, at: int) -> str:
-    return flow.words[flow.moved_from(flow.given[at][0].source)] if flow.given[at] else ""
+def guarded(flow: Flow, at: int, by: Callable[[str], str], argument: int = 0) -> str:
+    """What to write in place of an operation, with its argument made safe; "" where the source does not say."""
+    place = flow.nodes[at].place
+    source = place.source if place is not None else ""
+    if argument:
+        tree = expression(source)
+        own = ast.unparse(tree.right) if isinstance(tree, ast.BinOp) else ""
+        return instead(replaced(source, own, by(grouped(own))), source) if own else ""
+    tree = expression(source)
+    if isinstance(tree, ast.BinOp):
+        own = ast.unparse(tree.left)
+        return instead(replaced(source, own, by(grouped(own))), source)
+    return instead(protected(source, given_name(flow, at).strip("`"), by), source)
+
+
+def added(flow: Flow, at: int) -> Callable[[str], str]:
+    """A small number added, of the size that the operation's dtype can hold."""
+    return lambda x: f"({x} + {small(flow.nodes[at].dtype)})"
+
+
+def clamped(flow: Flow, at: int) -> Callable[[str], str]:
+    return lambda x: f"{x}.clamp(min={small(flow.nodes[at].dtype)})"
+
+
+def told(code: str, otherwise: str = "") -> str:
+    """ ": `new` in place of `old`" where that is known."""
+    return f": {code}" if code else otherwise
 
 
 # ------------------------------------------------------------------------------------------------------------- functions
@@ -82,7 +109,8 @@ def _log(flow: Flow, at: int) -> Singular | None:
             f"{where(flow, at)} takes the logarithm of {how_many} among {value.size} (the least is "
             f"{figure(least(value))}): {word} of "
             "it is NaN.",
-            f"Make {name} positive: exp or softplus of what it is computed from.",
+            f"Make {name} positive, by exp or softplus of what it is computed from, or clamp it"
+            f"{told(guarded(flow, at, clamped(flow, at)))}.",
             {"least": least(value), "size": value.size, "argument": 0} | ({"below": n} if n is not None else {}),
         )
     zeros = value.zeros if edge == 0 else None
@@ -102,10 +130,14 @@ def _instead_of_log(flow: Flow, at: int, name: str) -> str:
     before = flow.moved_from(flow.given[at][0].source) if flow.given[at] else at
     word = flow.words[before]
     if word == "Softmax":
-        return f"Take log_softmax of {given_name(flow, before)} in one step, or clamp {name} from below."
+        place, own = flow.nodes[before].place, flow.nodes[at].place
+        one = place.source.replace("softmax", "log_softmax") if place is not None and "log_softmax" not in place.source else ""
+        code = instead(one, own.source) if own is not None else ""
+        return f"Take log_softmax of {given_name(flow, before)} in one step{told(code)}, or clamp {name} from below."
     if word == "Sigmoid" or (word in ("Rsub", "Sub", "Add") and "Sigmoid" in _words_before(flow, before)):
-        return "Take F.logsigmoid or F.binary_cross_entropy_with_logits of the logits, or clamp from below."
-    return f"Clamp {name} from below, or add a small number to it."
+        code = told(guarded(flow, at, clamped(flow, at)))
+        return f"Take F.logsigmoid or F.binary_cross_entropy_with_logits of the logits, or clamp from below{code}."
+    return f"Clamp {name} from below{told(guarded(flow, at, clamped(flow, at)))}."
 
 
 def _words_before(flow: Flow, at: int) -> set[str]:
@@ -125,7 +157,7 @@ def _root(flow: Flow, at: int) -> Singular | None:
     return Singular(
         f"{where(flow, at)} takes the square root of {count} among {value.size} (the least is {figure(least(value))}): "
         "it is NaN.",
-        f"Clamp {given_name(flow, at)} from below with a small number above 0.",
+        f"Clamp {given_name(flow, at)} from below with a small number above 0{told(guarded(flow, at, clamped(flow, at)))}.",
         {"least": least(value), "size": value.size, "argument": 0},
     )
 
@@ -137,7 +169,7 @@ def _divide(flow: Flow, at: int) -> Singular | None:
     name = given_name(flow, at, 1)
     made = flow.nodes[at].value
     result = "NaN (0 / 0)" if made is not None and made.nans else "infinite"
-    fix = f"Add a small number to {name}, or divide by {called(name, 'clamp(min=1e-8)')}."
+    fix = _instead_of_zero(flow, at, name)
     return Singular(
         f"{where(flow, at)} divides by {name}, which has {plural(below_.zeros, 'zero')} among "
         f"{plural(below_.size, 'element')}: the "
@@ -147,13 +179,35 @@ def _divide(flow: Flow, at: int) -> Singular | None:
     )
 
 
+def _instead_of_zero(flow: Flow, at: int, name: str) -> str:
+    """What to divide by. A root or a spread of 0 has no finite slope either: then what it is of is made greater."""
+    source = next((edge.source for edge in flow.given[at] if edge.argument == 1), None)
+    below_ = flow.moved_from(source) if source is not None else None
+    if below_ is not None and flow.words[below_] == "Sqrt":
+        return f"Add a small number below the root{told(guarded(flow, below_, added(flow, below_)))}."
+    if below_ is not None and flow.words[below_] == "Std":
+        return f"Take the root of the variance plus a small number{told(_of_variance(flow, below_))}."
+    return f"Divide by what cannot be 0{told(guarded(flow, at, clamped(flow, at), 1), f': a small number added to {name}')}."
+
+
+def _of_variance(flow: Flow, at: int) -> str:
+    """`(x.var(0) + 1e-12).sqrt()` in place of `x.std(0)`."""
+    place = flow.nodes[at].place
+    source = place.source if place is not None else ""
+    tree = expression(source)
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Attribute) or tree.func.attr != "std":
+        return ""
+    tree.func.attr = "var"
+    return instead(f"({ast.unparse(tree)} + {small(flow.nodes[at].dtype)}).sqrt()", source)
+
+
 def _reciprocal(flow: Flow, at: int) -> Singular | None:
     value = given_value(flow, at)
     if value is None or not value.zeros:
         return None
     return Singular(
         f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: 1/0 is inf.",
-        f"Add a small number to {given_name(flow, at)}.",
+        f"Add a small number to {given_name(flow, at)}{told(guarded(flow, at, added(flow, at)))}.",
         {"zeros": value.zeros, "size": value.size, "argument": 0},
     )
 
@@ -167,14 +221,14 @@ def _power(flow: Flow, at: int) -> Singular | None:
         return Singular(
             f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {plural(value.size, 'input')}: 0 to the power "
             f"of {figure(p)} is inf.",
-            f"Add a small number to {given_name(flow, at)}.",
+            f"Add a small number to {given_name(flow, at)}{told(guarded(flow, at, added(flow, at)))}.",
             {"zeros": value.zeros, "size": value.size, "argument": 0, "exponent": p},
         )
     if p != int(p) and least(value) < 0:
         return Singular(
             f"{where(flow, at)} takes negative numbers (the least is {figure(least(value))}) to the power of "
             f"{figure(p)}: that is NaN.",
-            f"Take it of {given_name(flow, at)}.abs(), or clamp it from below.",
+            f"Clamp {given_name(flow, at)} from below{told(guarded(flow, at, clamped(flow, at)))}.",
             {"least": least(value), "size": value.size, "argument": 0, "exponent": p},
         )
     return None
@@ -192,9 +246,20 @@ def _exp(flow: Flow, at: int) -> Singular | None:
         f"{where(flow, at)} overflows {made.dtype}: exp of {figure(greatest(value))} is above "
         f"{figure(GREATEST[made.dtype])}, the "
         f"largest number, at {made.infs} of {plural(made.size, 'element')}; the limit is {limit:.1f}.",
-        "Use torch.softmax, or subtract the maximum of each row first." if soft else "Clamp what goes in, or make it smaller.",
+        f"Use softmax itself, or subtract the greatest of each row first{told(guarded(flow, at, _less_its_greatest))}."
+        if soft
+        else f"Clamp what goes in{told(guarded(flow, at, lambda x: f'{x}.clamp(max={limit // 2:g})'))}, or make it smaller.",
         {"greatest": greatest(value), "infs": made.infs, "size": made.size, "limit": limit, "argument": 0},
     )
+
+
+def _less_its_greatest(x: str) -> str:
+    return f"({x} - {x}.amax(-1, keepdim=True))"
+
+
+def _inside(x: str) -> str:
+    """Of what ends at ±1."""
+    return f"{x}.clamp(-1 + 1e-6, 1 - 1e-6)"
 
 
 def _arc(flow: Flow, at: int) -> Singular | None:
@@ -203,7 +268,7 @@ def _arc(flow: Flow, at: int) -> Singular | None:
         return None
     return Singular(
         f"{where(flow, at)} was given {figure(value.largest)}: {flow.words[at].lower()} ends at 1, and beyond it is NaN.",
-        f"Clamp {given_name(flow, at)} between -1 + 1e-6 and 1 - 1e-6.",
+        f"Clamp {given_name(flow, at)} between -1 + 1e-6 and 1 - 1e-6{told(guarded(flow, at, _inside))}.",
         {"largest": value.largest, "argument": 0},
     )
 
@@ -225,9 +290,19 @@ def _spread(flow: Flow, at: int) -> Singular | None:
         f"{where(flow, at)} is NaN at {made.nans} of {plural(made.size, 'element')}: the {flow.words[at].lower()} of "
         "one number, with n - 1 "
         "= 0 below, is 0 / 0.",
-        "Take it over more than one, or with correction=0.",
+        f"Take it over more than one{told(_of_all(flow, at))}.",
         {"nans": made.nans, "size": made.size},
     )
+
+
+def _of_all(flow: Flow, at: int) -> str:
+    """`x.var(0, correction=0)` in place of `x.var(0)`."""
+    place = flow.nodes[at].place
+    tree = expression(place.source) if place is not None else None
+    if place is None or not isinstance(tree, ast.Call) or tree.keywords or flow.words[at] != "Var":
+        return ""
+    tree.keywords.append(ast.keyword("correction", ast.Constant(0)))
+    return f"with n in place of n - 1 below, {instead(ast.unparse(tree), place.source)}"
 
 
 def _mean(flow: Flow, at: int) -> Singular | None:
@@ -270,7 +345,7 @@ def _overflow(flow: Flow, at: int) -> Singular | None:
         f"{where(flow, at)} overflows {made.dtype} at {made.infs} of {plural(made.size, 'element')}: of numbers up to "
         f"{sizes} it makes "
         f"more than {limit}, the largest there is.",
-        "Compute this step in float32, or scale what goes in."
+        f"Compute this step in float32{told(guarded(flow, at, lambda x: f'{x}.float()'))}, or scale what goes in."
         if half
         else "Scale what goes in, or stop earlier what makes it grow.",
         {"infs": made.infs, "size": made.size, "largest": tuple(v.largest for v in known)},
@@ -339,9 +414,8 @@ def derivative(flow: Flow, at: int) -> Singular | None:
         return Singular(
             f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of {word.lower()} there, "
             f"{slope}, is inf.",
-            f"Add a small number below the root: {name.strip('`')} + 1e-12."
-            if word == "Sqrt"
-            else f"Add a small number to {name}.",
+            f"Add a small number {'below the root' if word == 'Sqrt' else f'to {name}'}"
+            f"{told(guarded(flow, at, added(flow, at)))}.",
             {"zeros": value.zeros, "size": value.size, "argument": 0},
         )
     if word == "Pow" and value.zeros:
@@ -352,7 +426,7 @@ def derivative(flow: Flow, at: int) -> Singular | None:
                 f"{where(flow, at)} had {plural(value.zeros, 'zero')} among {size}; the derivative of the power "
                 f"{figure(p)} there, "
                 f"{figure(p)} · 0 ** {figure(p - 1)}, is inf.",
-                f"Add a small number to {name}.",
+                f"Add a small number to {name}{told(guarded(flow, at, added(flow, at)))}.",
                 {"zeros": value.zeros, "size": value.size, "argument": 0, "exponent": p, "slope": p - 1},
             )
         return None
@@ -362,7 +436,7 @@ def derivative(flow: Flow, at: int) -> Singular | None:
         return Singular(
             f"{where(flow, at)} is at the end of its domain, ±1, at {count}; the derivative of {word.lower()} there, 1 "
             "/ sqrt(1 - 1), is inf.",
-            f"Clamp {name} between -1 + 1e-6 and 1 - 1e-6.",
+            f"Clamp {name} between -1 + 1e-6 and 1 - 1e-6{told(guarded(flow, at, _inside))}.",
             {"largest": value.largest, "size": value.size, "argument": 0},
         )
     if word in ("Std", "LinalgVectorNorm", "Norm", "Cdist"):
@@ -372,7 +446,7 @@ def derivative(flow: Flow, at: int) -> Singular | None:
                 f"{where(flow, at)} is 0 at {made.zeros} of {plural(made.size, 'element')}, where all that goes in is "
                 "alike; the root in it has "
                 "no finite slope there.",
-                "Take the root of the variance plus a small number: (x.var(0) + 1e-8).sqrt()."
+                f"Take the root of the variance plus a small number{told(_of_variance(flow, at))}."
                 if word == "Std"
                 else "Take the root of the sum of squares plus a small number.",
                 {"zeros": made.zeros, "size": made.size, "made": True},

@@ -6,18 +6,20 @@ a sum over many rows, and plain steps of gradient descent threw the weights abou
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 from typing import Any
 
+from gradlab.explore.doctor.advice import expression, instead
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import Flow, figure, key, numbers_known
 
-ROWS = 32  # of fewer the factor between sum and mean is one that a step size bears
+ROWS = 32  # of fewer the factor between sum and mean is one that a step size bears: rates of use span 1e-4 to 1e-1
 # A step as long as the weights themselves leaves nothing of them; usual steps are a thousandth (Karpathy, CS231n).
 FAR = 1.0
-GROWN = 10.0  # times the first loss
+GROWN = 10.0  # times the first loss, which no noise of batches makes
 BOUNDED = frozenset(["L1Loss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropyWithLogits"])  # of slope 1 at most, by element
 
 
@@ -37,10 +39,19 @@ def sums(case: Case) -> Iterable[Finding]:
         f"{flow.code(at)}{flow.place(at)} is a sum over {n} {what}, so its gradient is {n} times that of the mean, and {how}.",
         flow.line(at),
         at,
-        f"Take the mean, or divide the learning rate by {n}.",
+        _mean_of(flow, at, n),
         {"n": n, "at": at} | evidence,
         worth=8.0,
     )
+
+
+def _mean_of(flow: Flow, at: int, n: int) -> str:
+    place = flow.nodes[at].place
+    source = place.source if place is not None else ""
+    tree = expression(source)
+    if isinstance(tree, ast.Call) or (isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult)):
+        return f"Take the mean, {instead(f'{source} / {n}', source)}, or divide the learning rate by {n}."
+    return f"Take the mean: divide the sum by {n}, or the learning rate."
 
 
 def _summed(flow: Flow) -> tuple[int, int, str] | None:
@@ -56,7 +67,7 @@ def _summed(flow: Flow) -> tuple[int, int, str] | None:
         return None
     edge = flow.given[i][0]
     shape = flow.nodes[edge.source].shape or ()
-    if flow.words[i] == "Sum":
+    if flow.words[i] in ("Sum", "Dot"):  # r @ r is the sum of its squares
         return (i, shape[0], "rows") if shape and shape[0] >= ROWS else None
     if flow.words[i] == "Add":
         return _added(flow, i)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable
 from itertools import pairwise
 
+from gradlab.diagnose.ways import ADDS
+from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.renewed import renewed
@@ -24,10 +27,22 @@ def after(case: Case, swept: Swept) -> list[Event]:
     return list(events[:stop])
 
 
+def asked_by(case: Case, swept: Swept) -> Event | None:
+    """The call that asked for a sweep; None of one that was called for the user."""
+    assert case.trace is not None
+    event = case.trace.events[swept.event - 1] if 0 < swept.event <= len(case.trace.events) else None
+    return event if event is not None and event.place is not None else None
+
+
 def asked_at(case: Case, swept: Swept) -> Line | None:
     """Where a sweep was asked for; None of one that was called for the user."""
-    assert case.trace is not None
-    return case.trace.events[swept.event - 1].place if 0 < swept.event <= len(case.trace.events) else None
+    event = asked_by(case, swept)
+    return None if event is None else event.place
+
+
+def event_line(event: Event | None) -> int | None:
+    """The line of the cell on which something happened, or that called what did it."""
+    return None if event is None else cell_line(event.place) or cell_line(event.cell)
 
 
 def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
@@ -108,21 +123,58 @@ def stale(case: Case) -> Iterable[Finding]:
         f"{statement(step.place)} does not move {called(learners)}: "
         f"{'it is' if len(learners) == 1 else 'they are'} in no optimizer, got "
         f"a gradient of norm {norm:.3g}, and did not change.{why}",
-        cell_line(step.place),
-        fix=_held_by(learners, homes, bool(old)),
-        evidence={"leaves": [one.name for one in learners], "gradient norm": norm, "unnamed": len(old)},
+        event_line(step),
+        fix=_held_by(case, learners, homes, bool(old), step),
+        evidence={
+            "leaves": [one.name for one in learners],
+            "gradient norm": norm,
+            "unnamed": len(old),
+            "parameters": len(learners),
+        },
         worth=8.0,
     )
 
 
-def _held_by(learners: list[Learner], homes: list[str], old: bool) -> str:
+def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, step: Event) -> str:
+    """How the optimizer comes to hold some leaves."""
     if homes:
-        return f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that."
+        known = next(iter(case.program.assigned(_optimizer(case, step))), None)
+        made = ast.unparse(known) if known is not None else ""
+        code = before("; ".join(f"{home} = gradlab.nn.ModuleList({home})" for home in homes), made)
+        return case.spelled(
+            f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that{f': {code}' if code else ''}."
+        )
     models = list(dict.fromkeys(one.model for one in learners if one.model))
+    code = _remade(case, learners, step)
     if old:
-        return f"Make the optimizer anew after the change{f', from `{models[0]}.parameters()`' if models else ''}."
+        where = f": {code}" if code else f", from `{models[0]}.parameters()`" if models else ""
+        return f"Make the optimizer anew after the change{where}."
     what = f"`{models[0]}.parameters()`" if models else f"`{learners[0].name}`"
-    return f"Give {what} to the optimizer too; if it is not to learn, requires_grad_(False) says so and saves its gradient."
+    told = f" ({code})" if code else ""
+    return f"Give {what} to the optimizer too{told}; if it is not to learn, requires_grad_(False) says so and saves its gradient."
+
+
+def _optimizer(case: Case, step: Event) -> str:
+    return next((one.name for one in case.optimizers if one.whose == step.whose), "")
+
+
+def _remade(case: Case, learners: list[Learner], step: Event) -> str:
+    """The optimizer with these leaves in it as well, before the statement of the cell that steps."""
+    name, line = _optimizer(case, step), event_line(step)
+    around = next((node for node in case.program.tree.body if line and node.lineno <= line <= (node.end_lineno or 0)), None)
+    if not name or around is None or len(step.rates) != 1:
+        return ""
+    known = [one for one in case.learners.values() if one.key in step.held and "param_groups" not in one.name]
+    both = [*known, *learners]
+    models = list(dict.fromkeys(one.model for one in both if one.model))
+    parts = [f"{model}.parameters()" for model in models]
+    parts = parts if len(parts) == 1 else [f"*{part}" for part in parts]
+    parts += [one.name for one in both if not one.model]
+    given = parts[0] if len(parts) == 1 and parts[0].endswith("parameters()") else None
+    if given is None:
+        given = f"[{', '.join(part if part[0] == '*' or part.isidentifier() else f'*{part}' for part in parts)}]"
+    first = ast.unparse(around).partition("\n")[0]
+    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({given}, lr={step.rates[0]:g})", first))
 
 
 # ------------------------------------------------------------------------------------------------------------- accumulated
@@ -155,9 +207,16 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
         f"{statement(place)} adds to gradients that a step has already been made of, and nothing has cleared them since: in "
         f"{len(longest) + 1} of {case.trace.sweeps} calls {names(case, every)} kept what was there. At the last, ‖.grad‖ of "
         f"`{entry.name}` went from {entry.before:.3g} to {entry.after:.3g}, of which this call brought {entry.arrived:.3g}.",
-        cell_line(place),
-        fix=_clear(case, [one.key for one in every], "before each backward()"),
-        evidence={"calls": len(longest) + 1, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        event_line(asked_by(case, swept)),
+        fix=_clear(case, [one.key for one in every], place),
+        evidence={
+            "of": entry.name,
+            "calls": len(longest) + 1,
+            "sweeps": case.trace.sweeps,
+            "before": entry.before,
+            "after": entry.after,
+            "arrived": entry.arrived,
+        },
         worth=8.0,
     )
 
@@ -185,15 +244,17 @@ def _from_cells(case: Case, found: list[tuple[Swept, Entry, int]]) -> Finding:
         f"is now the sum of {cells} of them. ‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to "
         f"{entry.after:.3g}, of which "
         f"this call brought {entry.arrived:.3g}.",
-        cell_line(place),
-        fix=_clear(case, [one.key for _, one, _ in found], "before backward()"),
-        evidence={"cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
+        event_line(asked_by(case, swept)),
+        fix=_clear(case, [one.key for _, one, _ in found], place),
+        evidence={"of": entry.name, "cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
         worth=7.0,
     )
 
 
-def _clear(case: Case, keys: Iterable[int], when: str) -> str:
-    """How the gradients of some leaves are cleared."""
+def _clear(case: Case, keys: Iterable[int], place: Line | None) -> str:
+    """How the gradients of some leaves are cleared before a call of backward."""
+    call = place.statement or place.source if place is not None else ""
+    when = f"before `{call}`" if call else "before each backward()"
     learners = [case.learners[key] for key in keys if key in case.learners]
     holders = [name for one in learners for name in one.optimizers if name]
     if holders:
@@ -202,7 +263,7 @@ def _clear(case: Case, keys: Iterable[int], when: str) -> str:
     if models:
         return f"Call `{models[0]}.zero_grad()` {when}."
     few = [one.name for one in learners][:3] or ["x"]
-    return f"Clear them {when}: `{'; '.join(f'{name}.grad = None' for name in few)}` (what zero_grad() of an optimizer does)."
+    return f"Clear them: `{'; '.join(f'{name}.grad = None' for name in few)}` {when}: {ADDS}."
 
 
 # ------------------------------------------------------------------------------------------------------------- empty steps
@@ -225,16 +286,22 @@ def empty(case: Case) -> Iterable[Finding]:
         name = next((one.name for one in case.optimizers if one.whose == whose), "") or first.optimizer
         sweep = asked_at(case, reaching[0])
         norm = math.hypot(*(e.arrived for e in reaching[0].entries if e.key in held))
-        before = reaching[0].event <= places[0]
-        cleared = _cleared(case, sweep, first.place) if before else None
+        earlier = reaching[0].event <= places[0]
+        cleared = _cleared(case, sweep, first.place) if earlier else None
         text = f"`{name}.zero_grad()`" if cleared is None else f"`{cleared[1]}` on line {cleared[0]}"
-        if before:
+        if earlier:
             message = (
                 f"{statement(first.place)} moved nothing: backward() had brought a gradient of norm {norm:.3g}, and {text} "
                 "threw it "
                 "away before the step."
             )
             fix = "Clear the gradients before backward(), or after step()."
+        elif sweep is None:
+            message = (
+                f"{statement(first.place)} moved nothing: backward() was not called in the cell, so no parameter had a gradient."
+            )
+            idle = _not_called(case)
+            fix = f"Call it: {instead(f'{idle}()', idle)}." if idle else "Call backward() first, then step()."
         else:
             message = (
                 f"{statement(first.place)} comes before {statement(sweep)}: no parameter had a gradient yet, so nothing "
@@ -245,13 +312,21 @@ def empty(case: Case) -> Iterable[Finding]:
         yield Finding(
             "step-before-backward",
             message,
-            cell_line(first.place),
+            event_line(first),
             fix=fix,
             evidence={"gradient norm": norm, "steps": len(places)},
             worth=8.0,
             lines=() if cleared is None else (cleared[0],),
         )
     yield from _by_hand(case)
+
+
+def _not_called(case: Case) -> str:
+    """The statement that names a backward and does not call it: `loss.backward`."""
+    idle = [
+        node.value for node in case.program.statements if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute)
+    ]
+    return next((ast.unparse(node) for node in idle if node.attr == "backward"), "")
 
 
 def _by_hand(case: Case) -> Iterable[Finding]:
@@ -276,7 +351,7 @@ def _by_hand(case: Case) -> Iterable[Finding]:
             f"{entry.arrived:.3g}.",
             line_number,
             fix=f"Clear it after line {cell_line(event.place)}.",
-            evidence={"gradient norm": entry.arrived},
+            evidence={"of": entry.name, "gradient norm": entry.arrived},
             worth=8.0,
         )
 
@@ -286,8 +361,6 @@ def _cleared(case: Case, sweep: Line | None, step: Line | None) -> tuple[int, st
     start, stop = cell_line(sweep), cell_line(step)
     if start is None or stop is None:
         return None
-    import ast
-
     for node in case.program.statements:
         if start <= node.lineno <= stop and isinstance(node, (ast.Expr, ast.Assign)):
             text = ast.unparse(node)

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.advice import grouped, instead
+from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.flow import REDUCTIONS, Flow, figure, leaf_names, listed, numbers_known, plural
+from gradlab.explore.doctor.flow import REDUCTIONS, Flow, extremes, figure, leaf_names, numbers_known, plural
 from gradlab.explore.doctor.starving import Starved, starved
 from gradlab.explore.trace.slopes import FLAT, STEEPEST
 
-# Of the layers of the healthy cells in tests/doctor at most 0.63 of the units are shut, of the planted ones at least 0.85.
+# Of the layers of the healthy cells in tests/doctor (measuring.py) at most 0.63 of the units are shut, of the planted ones at
+# least 0.85.
 DEAD = 0.8
 # A unit that is open half of the time is shut for all of 32 with a probability of 2^-32.
 PLACES = 32
-# Of the healthy cells at most 0.027 of the elements have slopes below `FLAT`, of those that are planted all but 0.01.
+# Of a node of the healthy cells at most 0.14 of the elements have slopes below `FLAT`, of the planted ones at least 0.98.
 SATURATED = 0.9
-SEEN = 8  # elements of a node from which on a share is one
-ENOUGH = 32  # elements of all nodes of one line together
-ROWS = 16  # rows of a softmax
+SEEN = 8  # elements of a node from which on a share of 0.9 can be told from all of them
+ENOUGH = 32  # elements of all nodes of one line together: as many as `PLACES`
+ROWS = 16  # rows of a softmax: of fewer, one-hot ones are a batch that is learnt
 OFTEN = 0.2  # of the nodes of one line: one gate of an LSTM's four
 
 RECTIFIERS = frozenset(["Relu", "Threshold", "ClampMin", "ClampMax", "Clamp", "Hardtanh", "Gelu", "Silu", "Elu"])
@@ -139,9 +141,9 @@ def _scale(flow: Flow, source: int) -> str:
     for operand in flow.nodes[source].operands:
         value = operand.value
         if operand.kind == "input" and operand.text and value is not None and value.summary is not None and value.largest > 10:
-            return (
-                f"Standardise `{operand.text}`, which goes up to {figure(value.largest)}: subtract its mean, divide by its std."
-            )
+            own = grouped(operand.text)
+            code = instead(f"(({own} - {own}.mean()) / {own}.std())", operand.text)
+            return f"Standardise `{operand.text}`, which goes up to {figure(value.largest)}: {code}."
     return ""
 
 
@@ -197,8 +199,7 @@ def _shut(flow: Flow, hungry: Starved, told: set[int]) -> Iterable[Finding]:
         between = ""
         evidence: dict[str, object] = {"elements": node.slopes.elements, "leaves": tuple(leaf_names(flow, leaves))}
         if before is not None and before.size and before.nans == before.infs == 0:
-            low = min(before.numbers) if before.numbers is not None else before.statistics.minimum
-            high = max(before.numbers) if before.numbers is not None else before.statistics.maximum
+            low, high = extremes(before)
             between = f" What goes in lies between {figure(low)} and {figure(high)}."
             evidence |= {"least": low, "greatest": high}
         kind = "dead" if word in RECTIFIERS else "saturated"

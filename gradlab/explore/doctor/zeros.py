@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable, Sequence
 
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.advice import argument, before, instead
+from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.flow import (
     CASTS,
@@ -15,7 +17,6 @@ from gradlab.explore.doctor.flow import (
     figure,
     key,
     leaf_names,
-    listed,
     numbers_known,
     operand_text,
     path,
@@ -104,14 +105,14 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
     if kind.startswith(CELLS):
         return None  # of `units`, if one of its gates is shut
     of = f"{flow.code(at)}{flow.place(at)}"
-    evidence = {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at, "zeros": tuple(nodes)}
+    evidence = {"arrived": flow.norms[at], "leaves": tuple(leaf_names(flow, leaves)), "at": at, "factors": tuple(nodes)}
     if drops:
         return Finding(
             "zero-factor",
             f"The dropout `{path(node.module)}` in {of} drops every element, so nothing goes through: {_get(flow, leaves)}.",
             flow.line(at),
             at,
-            "Give it a probability below 1.",
+            f"Give it a probability below 1: {before(f'{path(node.module)}.p = 0.5', _statement(flow, at)) or 'p=0.5'}.",
             evidence,
             worth=6.0,
         )
@@ -138,9 +139,7 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
             f"either: {_get(flow, leaves)}, and stays so. Of {both} each waits for the other.",
             flow.line(at),
             at,
-            f"Draw one of them at random: nn.init.normal_({flow.nodes[trained[0]].name}, std=0.1)"
-            if flow.nodes[trained[0]].name
-            else "Draw one of them at random.",
+            _drawn(flow, at, flow.nodes[trained[0]].name),
             evidence,
             worth=6.0,
         )
@@ -157,6 +156,18 @@ def _zero_factor(flow: Flow, hungry: Starved, at: int, causes: Sequence[Cause]) 
         remark=literal and hungry.learns,
         worth=6.0,
     )
+
+
+def _drawn(flow: Flow, at: int, name: str) -> str:
+    code = before(flow.case.spelled(f"gradlab.nn.init.normal_({name}, std=0.1)"), _statement(flow, at)) if name else ""
+    return f"Draw one of them at random{f': {code}' if code else ''}."
+
+
+def _statement(flow: Flow, at: int) -> str:
+    """The statement of the cell that a node comes from."""
+    line = flow.line(at)
+    found = flow.case.program.at(line) if line is not None else None
+    return ast.unparse(found) if found is not None else ""
 
 
 def _factors(flow: Flow, at: int) -> list[GraphEdge]:
@@ -271,7 +282,7 @@ def _constant(flow: Flow, hungry: Starved, at: int, how: str) -> Finding | None:
             f"{_get(flow, leaves)}.",
             flow.line(at),
             at,
-            "For one output take sigmoid, or binary_cross_entropy_with_logits of the logits.",
+            _of_one(flow, at),
             evidence,
             remark=remark,
             worth=6.0,
@@ -294,6 +305,13 @@ def _constant(flow: Flow, hungry: Starved, at: int, how: str) -> Finding | None:
         remark=remark or given is None,
         worth=5.0,
     )
+
+
+def _of_one(flow: Flow, at: int) -> str:
+    place = flow.nodes[at].place
+    source = place.source if place is not None else ""
+    code = instead(flow.case.spelled(f"gradlab.sigmoid({argument(source)})"), source) if argument(source) else ""
+    return f"For one output take sigmoid{f', {code}' if code else ''}, or binary_cross_entropy_with_logits of the logits."
 
 
 def _ones(value: Value) -> bool:

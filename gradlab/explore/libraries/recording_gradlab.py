@@ -16,7 +16,7 @@ from gradlab.core.watching import Sweep, times, unwatch, watch
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
 from gradlab.explore.libraries.protocol import Recording
-from gradlab.explore.trace.notes import Given, Kept, Note, Severed, is_outermost, locals_of
+from gradlab.explore.trace.notes import Given, Kept, Note, Severed, cell_site, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
 
 BEHIND = 200  # nodes that are looked at behind a cut
@@ -146,6 +146,10 @@ class OfGradlab(Sites, Recording):
             leaves = [node.variable for ref in severed[0].leaves if (node := ref()) is not None]
             self.recorder.happened("write", tensor.storage.writes[-1].site, leaves)
 
+    def replaced(self, tensor: Any) -> None:
+        if tensor.node is not None and tensor.node.op is None:
+            self.recorder.happened("write", site_here(2), [tensor])
+
     # ----------------------------------------------------------------------------------------------------------- sweeps
     def begin(self, sweep: Sweep) -> None:
         site, frames = None, []
@@ -192,16 +196,6 @@ def given_of(at: int, tensor: Any) -> Given:
     storage = own_storage(tensor)
     kept = Kept(array.shape, array.dtype, numbers, None if few else weakref.ref(array), storage, storage.version)
     return Given(at, kept, None, weakref.ref(tensor), getattr(tensor, "lost", ()))
-
-
-def cell_site() -> Any:
-    """The line of the cell that runs which led here; None outside of cells."""
-    current, frame = cells.current, _getframe(1)
-    if current is None:
-        return None
-    while frame is not None and frame.f_code.co_filename != current:
-        frame = frame.f_back  # type: ignore[assignment]
-    return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def leaves_behind(*nodes: Any) -> list[Any]:

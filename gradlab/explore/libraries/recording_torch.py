@@ -226,8 +226,7 @@ class OfTorch(TorchFunctionMode, Recording):
         noted = [
             self._given(at, x, site)
             for at, x in enumerate(given[:GIVEN])
-            if (isinstance(x, torch.Tensor) and not x.requires_grad)
-            or (name in ARITHMETIC and isinstance(x, (int, float)) and not isinstance(x, bool))
+            if (isinstance(x, torch.Tensor) and not x.requires_grad) or (name in ARITHMETIC and isinstance(x, (int, float)))
         ]
         call = self.recorder.call
         for x in graded:

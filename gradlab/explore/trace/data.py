@@ -317,6 +317,8 @@ class Event:
         What tells all its parameters from others.
     whose : int
         What tells the optimizer from others.
+    cell : Line or None
+        The line of the cell that ran which led there; the same where it happened in the cell itself.
     """
 
     kind: str
@@ -328,6 +330,7 @@ class Event:
     maximizes: bool = False
     held: tuple[int, ...] = ()
     whose: int = 0
+    cell: Line | None = None
 
 
 @dataclass(frozen=True)

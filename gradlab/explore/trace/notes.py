@@ -12,6 +12,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab.diagnose.places import cells
 from gradlab.explore.trace.values import FEW
 
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
@@ -115,6 +116,18 @@ class Happening:
     maximizes: bool = False
     held: tuple[int, ...] = ()
     whose: int = 0  # the optimizer's identity
+    cell: Any = None  # the site in the cell that ran
+
+
+def cell_site() -> Any:
+    """The line of the cell that runs which led here; None outside of cells."""
+    current = cells.current
+    frame: Any = sys._getframe(1)
+    if current is None:
+        return None
+    while frame is not None and frame.f_code.co_filename != current:
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def is_outermost(frame: Any, current: str | None) -> bool:

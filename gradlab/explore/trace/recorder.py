@@ -34,7 +34,7 @@ from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
 from gradlab.explore.reduced import reduced
 from gradlab.explore.trace.data import Event, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
-from gradlab.explore.trace.notes import Called, Happening, Severed
+from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
 from gradlab.explore.trace.sweep import LeafSeen, Sweep, leaves_of, uses_of
@@ -171,7 +171,9 @@ class Recorder:
     def happened(self, kind: str, site: Any, tensors: Sequence[Any], **more: Any) -> None:
         """Something happened to leaves."""
         self.happened_before += len(self.events) == EVENTS
-        self.events.append(Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), **more))
+        self.events.append(
+            Happening(kind, site, self._once(tuple(id(tensor) for tensor in tensors)), cell=site and cell_site(), **more)
+        )
 
     def _once(self, keys: tuple[int, ...]) -> tuple[int, ...]:
         """Equal identities as one object: thousands of steps name the same hundreds of parameters."""
@@ -559,6 +561,7 @@ class Recorder:
             happening.maximizes,
             happening.held,
             happening.whose,
+            reader.lines.line(happening.cell),
         )
 
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:

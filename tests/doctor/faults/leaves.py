@@ -230,7 +230,7 @@ ROWS.fault(
     """,
     shows="unlearned(deep) == ['layers.2.weight', 'layers.2.bias']",
     cure={"self.layers[:-1]": "self.layers"},
-    says="layers.2",
+    says="layers[2]",
 )
 ROWS.fault(
     "a branch that is never taken",

@@ -1,0 +1,451 @@
+"""The numbers of a finding, recomputed from a program that ran by itself (`witness`), by formulas of their own.
+
+Of the case and its trace nothing is used but which expression, module or leaf a finding points to. `RULES` says by kind how the
+numbers of its evidence come out; a number for which there is no rule is an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from symptoms import array
+from witness import Seen, Witness
+
+# What is no measurement: which node or name something is, and how it is spelled.
+POINTERS = frozenset(("at", "nodes", "start", "end", "leaf", "maker", "source", "argument", "then", "made", "leaves", "name", "of",  # noqa: E501
+                      "modules", "type", "dtype", "matrix", "factors"))  # fmt: skip
+GREATEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "float64": float(np.finfo(np.float64).max)}
+
+
+class Program:
+    """A witness, and what the nodes of a trace point to in it."""
+
+    def __init__(self, witness: Witness, case: Any) -> None:
+        self.w, self.case, self.nodes = witness, case, () if case.trace is None else case.trace.nodes
+
+    def seen(self, i: int) -> list[Seen]:
+        """The values of the expression, or of the module, that a node stands for."""
+        node = self.nodes[i]
+        if node.kind == "leaf":
+            leaf = self.w.named(node.name.partition(", ")[0])
+            return [Seen(leaf, array(leaf), 0, 0, 0)]
+        kinds = {call.path: call.kind for call in self.case.trace.calls}
+        if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
+            return self.w.calls(node.module)
+        return self.w.of(node.place.source) if node.place is not None else []
+
+    def value(self, i: int) -> np.ndarray:
+        return self.seen(i)[self.turn(i)].numbers
+
+    def turn(self, i: int) -> int:
+        """Which of the executions of its expression a node is."""
+        same = [k for k, node in enumerate(self.nodes)
+                if (node.place, node.module, node.operation) == (self.nodes[i].place, self.nodes[i].module, self.nodes[i].operation)]  # fmt: skip  # noqa: E501
+        return same.index(i) if len(same) == len(self.seen(i)) else -1
+
+    def grad(self, i: int) -> np.ndarray:
+        one = self.seen(i)[self.turn(i)]
+        if one.grad is None:
+            raise LookupError(f"no gradient is kept of {self.nodes[i].place}")
+        return one.grad
+
+    def given(self, i: int, argument: int = 0) -> Seen:
+        """What an operation was given: of a module its input, of an expression an operand, a receiver or an argument."""
+        node = self.nodes[i]
+        kinds = {call.path: call.kind for call in self.case.trace.calls}
+        if node.module and kinds.get(node.module, "") in PLAIN_MODULES:
+            return self.w.calls(node.module)[self.turn(i)].given[0]
+        tree = ast.parse(node.place.source, mode="eval").body
+        parts = operands(tree, node.operation)
+        return self.w.of(ast.unparse(parts[argument]))[self.turn(i)]
+
+
+PLAIN_MODULES = ("Linear", "ReLU", "Sigmoid", "Tanh", "Softmax", "LayerNorm", "Dropout", "LSTM", "Embedding")
+
+
+def operands(tree: ast.expr, operation: str) -> list[ast.expr]:
+    """The tensors in an expression, in the order of the operation's arguments."""
+    if isinstance(tree, ast.BinOp):
+        both = [tree.left, tree.right]
+        return both[::-1] if operation.startswith("Reciprocal") else both
+    if isinstance(tree, ast.Call):
+        receiver = [tree.func.value] if isinstance(tree.func, ast.Attribute) else []
+        module = (
+            receiver and isinstance(receiver[0], (ast.Name, ast.Attribute)) and ast.unparse(receiver[0]) in ("torch", "gl", "F")
+        )
+        return list(tree.args) if module or not receiver else [receiver[0], *tree.args]
+    return [tree]
+
+
+def norm(x: Any) -> float:
+    return float(np.linalg.norm(np.asarray(x, dtype=float).reshape(-1)))
+
+
+# ------------------------------------------------------------------------------------------------------------------ cuts
+def of_cut(p: Program, f: Any) -> dict[str, Any]:
+    if "number" not in f.evidence:
+        return {}
+    known = {float(x) for found in p.w.seen.values() for one in found if one.numbers.size == 1 for x in one.numbers.reshape(-1)}
+    return {"number": min(known, key=lambda x: abs(x - f.evidence["number"]))}
+
+
+def of_flat(p: Program, f: Any) -> dict[str, Any]:
+    if "zeros" not in f.evidence:
+        return of_cut(p, f)
+    still = [leaf for leaf in p.w.leaves().values() if leaf.grad is not None and not array(leaf.grad).any()]
+    return {"zeros": sum(array(leaf).size for leaf in still), "count": len(still)}
+
+
+def of_frozen(p: Program, f: Any) -> dict[str, Any]:
+    models = [p.w.named(name) for name in f.evidence["modules"]]
+    return {"parameters": len([q for model in models for q in model.parameters()])}
+
+
+# ------------------------------------------------------------------------------------------------------------- the steps
+def of_stale(p: Program, f: Any) -> dict[str, Any]:
+    keys = [p.w.key(name) for name in f.evidence["leaves"]]
+    total = math.hypot(*(norm(p.w.run_of(key)[-1]["arrived"]) for key in keys))
+    held = {
+        id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]
+    }
+    named = set()
+    for value in p.w.space.values():
+        if isinstance(value, p.w.space["nn"].Module):
+            named |= {id(q) for q in value.parameters()}
+        elif isinstance(value, p.w.lib.Tensor):
+            named.add(id(value))
+    still = [
+        key
+        for key in p.w.end
+        if key not in held and (r := p.w.run_of(key)) and r[-1]["arrived"].any() and not r[-1]["step"].any()
+    ]
+    return {"gradient norm": total, "unnamed": len(held - named), "parameters": len(still)}
+
+
+def of_accumulated(p: Program, f: Any) -> dict[str, Any]:
+    runs = p.w.run_of(p.w.key(f.evidence["of"]))
+    if "cells" in f.evidence:
+        one = next(run for run in runs if run["at"] >= p.w.before_last)
+        cells = len({run["cell"] for run in runs if run["at"] <= one["at"]})
+    else:
+        kept = [
+            (a, b) for a, b in pairwise(runs)
+            if b["before"] is not None and b["before"].any() and a["step"].any() and b["step"].any()
+        ]  # fmt: skip
+        one, cells = kept[-1][1], 0
+    found = {"before": norm(one["before"]), "after": norm(one["after"]), "arrived": norm(one["arrived"])}
+    if cells:
+        return found | {"cells": cells}
+    longest = max(
+        sum(b["before"] is not None and bool(b["before"].any()) and bool(a["step"].any()) and bool(b["step"].any())
+            for a, b in pairwise(r))
+        for r in (p.w.run_of(key) for key in p.w.end)
+    )  # fmt: skip
+    return found | {"calls": longest + 1, "sweeps": len(p.w.sweeps)}
+
+
+def of_empty(p: Program, f: Any) -> dict[str, Any]:
+    if "of" in f.evidence:
+        return {"gradient norm": norm(p.w.run_of(p.w.key(f.evidence["of"]))[-1]["arrived"])}
+    held = {
+        id(q) for value in p.w.space.values() if hasattr(value, "param_groups") for g in value.param_groups for q in g["params"]
+    }
+    first = [runs[0] for key in held if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
+    steps = sum(count for text, count in p.w.ran.items() if text.endswith(".step()"))
+    return {"gradient norm": math.hypot(*(norm(run["arrived"]) for run in first)), "steps": steps}
+
+
+def of_ascent(p: Program, f: Any) -> dict[str, Any]:
+    losses = [s.loss for s in p.w.sweeps[p.w.before_last :]]
+    if "cosine" not in f.evidence:
+        return {"first": losses[-4], "last": losses[-1], "steps": 3}
+    firsts = [runs[0] for key in p.w.end if (runs := [r for r in p.w.run_of(key) if r["at"] >= p.w.before_last])]
+    step, g = (np.concatenate([run[part].reshape(-1) for run in firsts]) for part in ("step", "arrived"))
+    return {"cosine": step @ g / norm(step) / norm(g), "first": losses[0], "last": losses[3], "steps": 3}
+
+
+def of_steps(p: Program, f: Any) -> dict[str, Any]:
+    if "ratio" in f.evidence:
+        runs = [run for key in p.w.end for run in p.w.run_of(key) if run["weight"].ndim >= 2]
+        worst = max(runs, key=lambda run: norm(run["step"]) / max(norm(run["weight"]), 1e-300))
+        moved, weight = norm(worst["step"]), norm(worst["weight"])
+        rates = [g["lr"] for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups]
+        return {"moved": moved, "weight": weight, "ratio": moved / weight, "gradient norm": norm(worst["arrived"]),
+                "rates": tuple(rates)}  # fmt: skip
+    rates = tuple(g["lr"] for v in p.w.space.values() if hasattr(v, "param_groups") for g in v.param_groups)
+    runs = p.w.run_of(p.w.key(f.evidence["of"]))
+    if "stuck" in f.evidence:
+        pushed = runs[-1]["arrived"] != 0
+        return {"stuck": (runs[-1]["step"][pushed] == 0).mean(), "weight": norm(runs[-1]["weight"]), "rates": rates,
+                "gradient norm": norm(runs[-1]["arrived"])}  # fmt: skip
+    turns = [float((a["arrived"] * b["arrived"]).sum() / norm(a["arrived"]) / norm(b["arrived"])) for a, b in pairwise(runs)]
+    losses = [s.loss for s in p.w.sweeps]
+    return {"cosine": turns[-1], "sweeps": sum(t < -0.9 for t in turns), "first": losses[1], "last": losses[-1], "rates": rates}
+
+
+def of_sum(p: Program, f: Any) -> dict[str, Any]:
+    tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
+    losses = [s.loss for s in p.w.sweeps]
+    stated = f.evidence.get("last", 0)  # of a sweep that was looked at
+    found: dict[str, Any] = {"first": losses[0], "last": min(losses[1:], key=lambda x: abs(x - stated))} if losses[1:] else {}
+    if "ratio" in f.evidence:
+        runs = [run for key in p.w.end for run in p.w.run_of(key)]
+        worst = max(runs, key=lambda run: norm(run["step"]) / max(norm(run["weight"]), 1e-300))
+        moved, weight = norm(worst["step"]), norm(worst["weight"])
+        found = {"moved": moved, "weight": weight, "ratio": moved / weight}
+    if (isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add)) or "sum([" in ast.unparse(tree):
+        data = [v for v in p.w.space.values() if isinstance(v, list) and v and isinstance(v[0], tuple)]
+        return found | {"n": len(data[0])}
+    return found | {"n": p.w.of(ast.unparse(operands(tree, "")[0]))[0].numbers.shape[0]}
+
+
+# ----------------------------------------------------------------------------------------------------------------- depth
+def of_way(p: Program, f: Any) -> dict[str, Any]:
+    e = f.evidence
+    gains = []
+    for i in e["nodes"]:
+        try:
+            given = p.given(i).grad
+        except (LookupError, IndexError):
+            given = None
+        if given is None:  # a product's own input is the activation before it
+            given = p.grad(i - 1)
+        gains.append(norm(given) / norm(p.grad(i)))
+    found = {"first": norm(p.grad(e["start"])), "last": norm(p.grad(e["end"])), "operations": len(gains),
+             "product": math.prod(gains), "each": math.prod(gains) ** (1 / len(gains))}  # fmt: skip
+    found["layers"] = sum(len(p.seen(i)) for i in layers(p))
+    if "scale" in e:
+        weight = array(p.w.named(p.nodes[e["matrix"]].name.partition(", ")[0]))
+        found |= {"scale": np.sqrt((weight**2).mean()), "xavier": math.sqrt(2 / sum(weight.shape)),
+                  "he": math.sqrt(2 / min(weight.shape)), "shape": weight.shape}  # fmt: skip
+    if "bound" in e:  # the steepest slope, by differences
+        x = np.linspace(-3, 3, 60001)
+        found["bound"] = (np.diff(1 / (1 + np.exp(-x))) / np.diff(x)).max()
+    if "constant" in e:
+        tree = ast.parse(p.nodes[f.node].place.source, mode="eval")
+        found["constant"] = min(
+            (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)), key=lambda x: abs(x - e["constant"])
+        )
+    return found
+
+
+def layers(p: Program) -> list[int]:
+    """One node of each line or module that is a product with a weight."""
+    found: dict[Any, int] = {}
+    for i, node in enumerate(p.nodes):
+        if node.operation.startswith(("Mm", "Addmm", "Linear")) and node.kind == "operation":
+            found.setdefault((node.place, node.module), i)
+    return list(found.values())
+
+
+def of_recurrence(p: Program, f: Any) -> dict[str, Any]:
+    node = p.nodes[f.evidence["start"]]
+    seen = p.seen(f.evidence["start"])
+    inner = any(call.kind == "RNNCell" and call.path == node.module for call in p.case.trace.calls)
+    g = [one.grad for one in seen if one.grad is not None]
+    if inner:  # the state is tanh of a sum: what arrives at the sum is (1 - h²) times that at h
+        g = [one.grad * (1 - one.numbers**2) for one in p.w.calls(node.module)]
+    first, last, steps = norm(g[0]), norm(g[-1]), len(g)
+    return {"first": first, "last": last, "steps": steps, "each": (first / last) ** (1 / (steps - 1))}
+
+
+# ----------------------------------------------------------------------------------------------------------------- units
+def of_dead(p: Program, f: Any) -> dict[str, Any]:
+    x = p.given(f.node).numbers
+    found: dict[str, Any] = {"least": x.min(), "greatest": x.max()}
+    if "units" in f.evidence:
+        units = x.shape[-1]
+        shut = int((x.reshape(-1, units) <= 0).all(0).sum())
+        return found | {"units": units, "shut": shut, "places": x.size // units, "share": shut / units}
+    return found | {"elements": int((p.grad(f.node) != 0).sum())}
+
+
+STEEP = {"sigmoid": (0.25, lambda x: 1 / (2 + np.exp(-x) + np.exp(x))), "tanh": (1.0, lambda x: 1 - np.tanh(x) ** 2)}
+
+
+def of_saturated(p: Program, f: Any) -> dict[str, Any]:
+    node = p.nodes[f.node]
+    if "rows" in f.evidence:
+        y, x = p.value(f.node), p.given(f.node).numbers
+        rows = y.reshape(-1, y.shape[-1])
+        sharp = int((rows.max(-1) > 0.999).sum())
+        return {"rows": len(rows), "sharp": sharp, "share": sharp / len(rows), "largest": abs(x).max()}
+    if any(call.kind == "LSTM" for call in p.case.trace.calls):
+        return of_gates(p, f)
+    name = node.operation.partition("Backward")[0].lower()
+    steepest, slope = STEEP[name]
+    x, g = p.given(f.node).numbers, p.grad(f.node)
+    reached = g != 0
+    low = int((slope(x)[reached] < 0.01 * steepest).sum())
+    return {"elements": int(reached.sum()), "flat": low, "share": low / reached.sum(), "slope": 0.01 * steepest,
+            "members": len(p.seen(f.node)), "largest": abs(x).max()}  # fmt: skip
+
+
+def of_gates(p: Program, f: Any) -> dict[str, Any]:
+    """An LSTM by hand, of which the sigmoids that are shut are counted."""
+    (module,) = [m for m, _ in p.w.modules if type(m).__name__ == "LSTM"][:1] or [p.w.space["lstm"]]
+    wi, wh, bi, bh = (array(getattr(module, name)) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))
+    n, h, c, flat, largest = wh.shape[1], 0.0, 0.0, 0, None
+    x = array(p.w.space["x"])
+    h = c = np.zeros((x.shape[1], n))
+    for step in x:
+        z = step @ wi.T + h @ wh.T + bi + bh
+        i, fo, g, o = (z[:, k * n : (k + 1) * n] for k in range(4))
+        s = lambda a: 1 / (1 + np.exp(-np.clip(a, -700, 700)))  # noqa: E731
+        c = s(fo) * c + s(i) * np.tanh(g)
+        h = s(o) * np.tanh(c)
+        flat += int((s(i) * (1 - s(i)) < 0.0025).sum())
+        largest = abs(i).max() if largest is None else largest
+    return {"elements": flat if "flat" in f.evidence else array(p.w.space["out"]).size, "flat": flat, "share": 1.0, "slope": 0.0025,  # noqa: E501
+            "members": len(x), "largest": largest}  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------------------- numbers
+def of_birth(p: Program, f: Any) -> dict[str, Any]:
+    e, i = f.evidence, f.node
+    y = p.value(i)
+    harmed = y if not np.isfinite(y).all() else handed(p, i)
+    found: dict[str, Any] = {"nans": int(np.isnan(harmed).sum()), "infs": int(np.isinf(harmed).sum())}
+    if "then_nans" in e:
+        found["then_nans"] = int(np.isnan(p.value(e["then"])).sum())
+    try:
+        x = p.given(i, e.get("argument", 0)).numbers
+    except (LookupError, IndexError):
+        x = y
+    finite = x[np.isfinite(x)]
+    sized = (
+        y if e.get("made") or "limit" in e or ("largest" in e and isinstance(e["largest"], tuple)) or "argument" not in e else x
+    )
+    found |= {"zeros": int((sized == 0).sum()), "size": sized.size}
+    if finite.size:
+        found |= {"least": finite.min(), "below": int((x < 0).sum()), "greatest": finite.max(), "largest": abs(finite).max()}
+    found["ends"] = int((abs(x) == 1).sum())
+    dtype = str(p.seen(i)[p.turn(i)].tensor.dtype).rpartition(".")[2]
+    found["limit"] = math.log(GREATEST.get(dtype, math.inf)) if dtype in GREATEST else 0.0
+    found["bound"] = GREATEST.get(dtype)
+    tree = ast.parse(p.nodes[i].place.source, mode="eval").body
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow) and isinstance(tree.right, ast.Constant):
+        found |= {"exponent": tree.right.value, "slope": tree.right.value - 1}
+        if isinstance(e.get("largest"), tuple):
+            found["largest"] = (abs(finite).max(), float(tree.right.value))
+    return found
+
+
+def handed(p: Program, i: int) -> np.ndarray:
+    """What an operation whose value is finite hands back: its derivative by its formula, times what arrives at it."""
+    name, x, g = p.nodes[i].operation.partition("Backward")[0], p.given(i).numbers, p.grad(i)
+    with np.errstate(all="ignore"):
+        if name == "Sqrt":
+            return g * (0.5 / np.sqrt(x))
+        if name == "Pow":
+            exponent = ast.parse(p.nodes[i].place.source, mode="eval").body.right.value  # type: ignore[attr-defined]
+            return g * (exponent * x ** (exponent - 1))
+        if name == "Acos":
+            return g * (-1 / np.sqrt(1 - x**2))
+        if name == "Var":  # 2 (x - mean) / (n - 1)
+            return g * (2 * (x - x.mean(0)) / np.float64(len(x) - 1))
+    raise LookupError(f"no derivative of {name} is written here")
+
+
+def of_input(p: Program, f: Any) -> dict[str, Any]:
+    name = f.message.split("`")[1]
+    x = array(p.w.named(name))
+    return {"nans": int(np.isnan(x).sum()), "infs": int(np.isinf(x).sum()), "size": x.size}
+
+
+def of_underflow(p: Program, f: Any) -> dict[str, Any]:
+    tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
+    others = [p.w.of(ast.unparse(part))[-1].numbers for part in operands(tree, "")[1:]]
+    return {
+        "largest": abs(p.grad(f.node)).max(),
+        "factor": abs(others[0]).max(),
+        "least": float(np.finfo(np.float16).smallest_subnormal),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------------ zero
+def of_cancelled(p: Program, f: Any) -> dict[str, Any]:
+    if "norms" not in f.evidence:
+        found: dict[str, Any] = {"arrived": norm(p.grad(f.node))}
+        given = p.given(f.node).grad
+        return found | ({"handed": norm(given)} if given is not None else {"handed": 0.0})
+    leaf = p.seen(f.node)[-1]
+    total = norm(leaf.grad if leaf.grad is not None else 0)
+    return {"total": total, "norms": contributions(p, f.node)}
+
+
+def contributions(p: Program, i: int) -> tuple[float, ...]:
+    """‖what comes to a tensor‖ over each expression that was computed from it, by differences of that expression alone."""
+    found = []
+    for edge in p.case.trace.edges:
+        if edge.source != i:
+            continue
+        t = edge.target
+        if p.nodes[t].module or p.nodes[t].operation.startswith(("T", "Addmm", "Linear")):
+            found += [
+                norm(seen.grad.T @ seen.given[0].numbers)
+                for seen in p.w.calls(p.nodes[t].module or p.nodes[i].name.rpartition(".")[0])
+            ]
+            break
+        g = p.grad(t)
+        tree = ast.parse(p.nodes[t].place.source, mode="eval").body
+        parts = operands(tree, "")
+        x, own = p.seen(i)[-1].numbers, ast.unparse(parts[edge.argument])
+        assert own == ast.unparse(ast.parse(p.nodes[i].name or p.nodes[i].place.source, mode="eval")), (own, p.nodes[i])
+        slope = np.zeros_like(x)
+        for at in np.ndindex(x.shape):
+            values = []
+            for h in (-0.5e-3, 0.5e-3):
+                moved = x.copy()
+                moved[at] += h
+                values.append(evaluated(p, tree, edge.argument, moved))
+            slope[at] = (g * (values[1] - values[0]) / 1e-3).sum()
+        found.append(norm(slope))
+    return tuple(found)
+
+
+def evaluated(p: Program, tree: Any, argument: int, x: np.ndarray) -> np.ndarray:
+    """An expression with one of its operands replaced, the others as they were, in float64."""
+    if isinstance(tree, ast.BinOp):
+        both = [x if k == argument else p.w.of(ast.unparse(part))[-1].numbers for k, part in enumerate((tree.left, tree.right))]
+        return {ast.Sub: np.subtract, ast.Add: np.add, ast.Div: np.divide, ast.Mult: np.multiply}[type(tree.op)](*both)
+    keywords = {{"dim": "axis"}[k.arg]: ast.literal_eval(k.value) for k in tree.keywords}
+    return getattr(np, tree.func.attr)(x, **keywords)
+
+
+def of_factor(p: Program, f: Any) -> dict[str, Any]:
+    return {"arrived": norm(p.grad(f.node)), "literal": 0}
+
+
+# ---------------------------------------------------------------------------------------------------------------- losses
+def of_shapes(p: Program, f: Any) -> dict[str, Any]:
+    tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
+    shapes = [p.w.of(ast.unparse(part))[-1].numbers.shape for part in operands(tree, "")[:2]]
+    n = max(max(shape) for shape in shapes)
+    if f.evidence["shapes"] == tuple(shapes[::-1]):
+        shapes.reverse()
+    return {"n": n, "pairs": n * n, "shape": np.broadcast_shapes(*shapes), "shapes": tuple(shapes)}
+
+
+def of_probabilities(p: Program, f: Any) -> dict[str, Any]:
+    tree = ast.parse(p.nodes[f.node].place.source, mode="eval").body
+    given = p.w.of(ast.unparse(operands(tree, "")[0] if "NLLLoss()" not in ast.unparse(tree) else tree.args[0]))[-1].numbers  # type: ignore[attr-defined]
+    return {"least": given.min(), "greatest": given.max()}
+
+
+RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
+    "detached": of_cut, "item": of_cut, "numpy": of_cut, "no_grad": of_cut, "integer": of_cut, "re-wrapped": of_cut,
+    "non-differentiable": of_flat, "frozen": of_frozen,
+    "stale-optimizer": of_stale, "accumulated": of_accumulated, "step-before-backward": of_empty, "ascent": of_ascent,
+    "update-ratio": of_steps, "sum-for-mean": of_sum,
+    "vanishing": of_way, "exploding": of_way, "recurrent": of_recurrence,
+    "dead": of_dead, "saturated": of_saturated,
+    "nan-born": of_birth, "inf-born": of_birth, "nan-input": of_input, "underflow": of_underflow,
+    "cancelled": of_cancelled, "zero-factor": of_factor,
+    "broadcast": of_shapes, "double-softmax": of_probabilities, "nll-of-probabilities": of_probabilities,
+}  # fmt: skip

@@ -1,0 +1,34 @@
+"""The thresholds lie between what is measured of the healthy and of the sick (`measuring`)."""
+
+from __future__ import annotations
+
+import pytest
+from measuring import figures_of_steps, shares
+from test_planted import FAULTS, HEALTHY
+
+from gradlab.explore.doctor.progress import FAR, UP
+from gradlab.explore.doctor.units import DEAD, SATURATED
+
+
+@pytest.mark.slow
+def test_steps_up_and_down_are_told_apart_by_their_cosines():
+    found = figures_of_steps()
+    assert found["runs"] == 192
+    assert found["greatest down"] < -0.25 < UP < 0.26 < found["least first up"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("measure", "kind", "threshold", "healthy", "sick"),
+    [
+        ("shut", "dead", DEAD, 0.63, 0.85),
+        ("flat", "saturated", SATURATED, 0.14, 0.98),
+        ("sharp", "saturated", SATURATED, 0.14, 0.98),
+        ("ratio", "update-ratio", FAR, 3.3, 37.0),
+    ],
+)
+def test_a_threshold_lies_between_the_healthy_and_the_planted(measure, kind, threshold, healthy, sick):
+    well = shares(HEALTHY)[measure]
+    ill = [x for x in shares(FAULTS, (kind,))[measure] if x > threshold]
+    assert well and ill
+    assert max(well) <= healthy < threshold < sick <= min(ill)

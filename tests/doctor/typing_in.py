@@ -1,0 +1,58 @@
+"""Advice typed in: "`new` in place of `old`" and "`new` before `old`" of a fix, done to the cells of a row."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Any
+
+FORM = re.compile(r"`([^`]+)` (in place of|before) `([^`]+)`")
+
+
+def advised(fix: str) -> list[tuple[str, str, str]]:
+    """(new, how, old) of each piece of code that a fix says to write."""
+    return [found.groups() for found in FORM.finditer(fix)]  # type: ignore[misc]
+
+
+def typed(texts: Sequence[str], line: int | None, advice: tuple[str, str, str]) -> tuple[str, ...] | None:
+    """The cells with one piece of advice followed; on `line` of the last cell if `old` stands there, else where it stands first.
+    None if it stands nowhere."""
+    new, how, old = advice
+    orders = [(len(texts) - 1, line), (len(texts) - 1, None), *((cell, None) for cell in range(len(texts) - 1))]
+    for cell, only in orders:
+        head, text = ("%%grad", texts[cell][len("%%grad") :]) if texts[cell].startswith("%%grad") else ("", texts[cell])
+        tree = ast.parse(text)
+        change = Change(new, how, old, only)
+        tree = ast.fix_missing_locations(change.visit(tree))
+        if change.done:
+            made = ast.unparse(tree)
+            return (*texts[:cell], f"{head}\n{made}" if head else made, *texts[cell + 1 :])
+    return None
+
+
+class Change(ast.NodeTransformer):
+    """Replaces what reads as `old` once in a program, or puts something before it."""
+
+    def __init__(self, new: str, how: str, old: str, line: int | None) -> None:
+        self.new, self.how, self.line, self.done = ast.parse(new).body, how, line, False
+        head = old if old.endswith(":") else None
+        try:
+            self.old = ast.unparse(ast.parse(old if head is None else f"{old} pass"))
+        except SyntaxError:
+            self.old = old
+        self.head = self.old.partition("\n")[0] if head is not None else None
+
+    def visit(self, node: ast.AST) -> Any:
+        if self.done:
+            return node
+        around = self.line is None or getattr(node, "lineno", 0) <= self.line <= (getattr(node, "end_lineno", 0) or 10**9)
+        if isinstance(node, (ast.stmt, ast.expr)) and around and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+            text = ast.unparse(node)
+            if text == self.old or (self.head is not None and text.partition("\n")[0] == self.head):
+                self.done = True
+                if isinstance(node, ast.stmt) and self.how == "before":
+                    return [*self.new, node]
+                (first,) = self.new[:1]
+                return first if isinstance(node, ast.stmt) and len(self.new) == 1 else first.value  # type: ignore[attr-defined]
+        return self.generic_visit(node)
