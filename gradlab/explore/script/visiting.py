@@ -179,8 +179,8 @@ def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) 
         return None
     return Finding(
         "nan-born",
-        f"At the end {listed(names)} {'holds' if len(names) == 1 else 'hold'} NaN or ∞, and the backward() that brought it "
-        f"was not looked at: {recorder.journal.skipped} of {recorder.sweeps} were not.",
+        f"At the end {listed(names)} {'holds' if len(names) == 1 else 'hold'} NaN or ∞, and the call of backward() that "
+        f"brought it was not looked at: {recorder.journal.skipped} of {recorder.sweeps} were not.",
         fix=f"Look at every one, which takes longer: `gradlab doctor --every {program.called}`",
         evidence={"leaves": len(names), "skipped": recorder.journal.skipped},
         worth=9.0,
