@@ -1,4 +1,4 @@
-"""Other ways backward in PyTorch under `%%grad`: autograd.backward, autograd.grad, traced models, sparse gradients, NaN."""
+"""Other ways backward in PyTorch under `%%grad`: autograd.backward and .grad, traced models, sparse gradients, NaN on the way."""
 
 import pytest
 
