@@ -1,21 +1,25 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
 
-A namespace is searched three steps deep: what is bound to a name, what lists, tuples and dictionaries bound to a name hold, and
-what `named_parameters()` of a model says, of one that has a name before one in a list. Nothing else is looked into: reading
-attributes of unknown objects may run code, and so does `isinstance`. What an object is, is asked of its type.
+A namespace is searched in this order: what is bound to a name; what lists, tuples and dictionaries bound to a name hold, and what
+`named_parameters()` of a model says; the parameters of models in containers; what objects have in their own dictionaries, and
+objects and containers in these. No code of the user's runs but `named_parameters`: reading an attribute may run some, and so does
+`isinstance`. What an object is, is asked of its type, and its dictionary is taken by the slot that Python itself made for it.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from types import ModuleType
+from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 
 from gradlab.explore.libraries import library_of
 
 HELD = 1000  # how many items of one container are looked at
+OBJECTS, DEEP = 1000, 4  # how many objects are looked into, and how many steps deep
+OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
 
 def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
@@ -35,12 +39,38 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
             seen.add(id(value))
             found[name] = value
 
+    held = {name: list(_held(name, namespace[name])) for name in order}
+    passing = _left_over(order, namespace, held) - set(first)
     for name in order:
+        if name not in passing:
+            add(name, namespace[name])
+    for items in held.values():
+        for label, value in items:
+            add(label, value)
+    for name in order:
+        for label, value in _held_deeper(name, namespace[name]):
+            add(label, value)
+    for label, value in _of_objects(order, namespace):
+        add(label, value)
+    for name in passing:
         add(name, namespace[name])
-    for held in (_held, _held_deeper):
-        for name in order:
-            for label, value in held(name, namespace[name]):
-                add(label, value)
+    return found
+
+
+def _left_over(order: Iterable[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]) -> set[str]:
+    """The names that a loop left behind, as `p` of `for p in model.parameters()`: they stand for the last item of something that
+    was bound before, of which no other item has a name."""
+    at: dict[int, str] = {}
+    place: dict[str, int] = {}
+    for i, name in enumerate(order):
+        at.setdefault(id(namespace[name]), name)
+        place[name] = i
+    found = set()
+    for holder, items in held.items():
+        if len(items) > 1 and not any(id(item) in at for _, item in items[:-1]):
+            name = at.get(id(items[-1][1]), holder)
+            if place[name] > place[holder]:
+                found.add(name)
     return found
 
 
@@ -53,6 +83,44 @@ def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     """The parameters of the models in a container."""
     return [found for label, item in items_of(name, value) or () for found in _parameters(label, item)]
+
+
+def _of_objects(order: Iterable[str], namespace: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`."""
+    waiting = deque((name, namespace[name], 0) for name in order)
+    looked: set[int] = set()
+    while waiting and len(looked) < OBJECTS:
+        name, value, depth = waiting.popleft()
+        if id(value) in looked or library_of(value) is not None:
+            continue
+        items = items_of(name, value) if depth else None
+        if items is None:
+            items = _own(name, value)
+            looked.add(id(value))
+        for label, item in items:
+            if library_of(item) is not None and item.requires_grad:
+                yield label, item
+            if depth < DEEP and not isinstance(item, (str, int, float, type(None))):
+                waiting.append((label, item, depth + 1))
+
+
+def _own(name: str, value: Any) -> list[tuple[str, Any]]:
+    """What an object's own dictionary holds under names that do not begin with an underscore."""
+    kind = type(value)
+    if issubclass(kind, (type, ModuleType, FunctionType)):
+        return []
+    for one in type.__dict__["__mro__"].__get__(kind):
+        space = type.__dict__["__dict__"].__get__(one)
+        if str(space.get("__module__", "")).startswith(OURS):
+            return []
+        if "__dict__" in space:
+            slot = space["__dict__"]
+            own = slot.__get__(value) if type(slot) is GetSetDescriptorType else None
+            if type(own) is not dict:
+                return []
+            fields = islice(own.items(), HELD)
+            return [(f"{name}.{key}", item) for key, item in fields if type(key) is str and key.isidentifier() and key[0] != "_"]
+    return []
 
 
 def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
