@@ -18,7 +18,8 @@ from typing import Any
 from gradlab.explore.libraries import library_of
 
 HELD = 1000  # how many items of one container are looked at
-OBJECTS, DEEP = 1000, 4  # how many objects are looked into, and how many steps deep
+ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
+SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
 
@@ -89,19 +90,21 @@ def _of_objects(order: Iterable[str], namespace: Mapping[str, Any]) -> Iterable[
     """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`."""
     waiting = deque((name, namespace[name], 0) for name in order)
     looked: set[int] = set()
-    while waiting and len(looked) < OBJECTS:
+    room = ITEMS
+    while waiting and room > 0:
         name, value, depth = waiting.popleft()
         if id(value) in looked or library_of(value) is not None:
             continue
-        items = items_of(name, value) if depth else None
-        if items is None:
-            items = _own(name, value)
-            looked.add(id(value))
+        looked.add(id(value))
+        items = items_of(name, value)
+        items = _own(name, value) if items is None else items
+        room -= len(items) if depth else 0
         for label, item in items:
-            if library_of(item) is not None and item.requires_grad:
+            if library_of(item) is None:
+                if depth < DEEP and type(item) not in SIMPLE:
+                    waiting.append((label, item, depth + 1))
+            elif item.requires_grad:
                 yield label, item
-            if depth < DEEP and not isinstance(item, (str, int, float, type(None))):
-                waiting.append((label, item, depth + 1))
 
 
 def _own(name: str, value: Any) -> list[tuple[str, Any]]:

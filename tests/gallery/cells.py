@@ -560,7 +560,7 @@ distance = ((points - points[0]) ** 2).sum(1).sqrt()
 loss = distance.mean()
 loss.backward()""",
         libraries=BOTH,
-        found="nan-born",
+        found="inf-born",
     ),
     Written(
         "log_of_zero",
