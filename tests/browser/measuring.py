@@ -70,7 +70,7 @@ async ([roots, leastType, leastContrast]) => {
   // A picture's texts, where the image shows them. What is drawn before a text and lies under its middle is its ground.
   const inPicture = (image, seen, faults) => {
     const shown = image.getBoundingClientRect(), holder = document.createElement('div');
-    holder.style.cssText = `position:absolute;left:0;top:0;line-height:normal;color-scheme:${getComputedStyle(image).colorScheme}`;
+    holder.style.cssText = 'position:absolute;left:0;top:0;line-height:normal';
     const bytes = Uint8Array.from(atob(image.src.split(',')[1]), c => c.charCodeAt(0));
     const parsed = new DOMParser().parseFromString(new TextDecoder().decode(bytes), 'image/svg+xml').documentElement;
     const dark = { light: false, dark: true }[getComputedStyle(image).colorScheme] ??
@@ -114,7 +114,8 @@ async ([roots, leastType, leastContrast]) => {
         if (found < leastContrast) faults.push(`contrast ${found.toFixed(2)} in a picture: ${part.textContent}`);
       }
       const left = shown.left + zoom * box.left, right = shown.left + zoom * box.right;
-      if (right <= room.right) seen.push([{ left, right, top: shown.top + zoom * box.top, bottom: shown.top + zoom * box.bottom }, text]);
+      const top = shown.top + zoom * box.top, bottom = shown.top + zoom * box.bottom;
+      if (right <= room.right) seen.push([{ left, right, top, bottom }, text]);
     }
     holder.remove();
   };

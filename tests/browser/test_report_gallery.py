@@ -22,7 +22,8 @@ WIDTHS = (1300, 1000, 700)
 TALL = 2500  # no report of the gallery is taller, in pixels at 1300
 LIBRARIES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]
 REPORTS = ".jp-RenderedHTMLCommon:has(.tex2jax_ignore, .gradlab-picture)"  # what Jupyter itself shows is not ours
-LAID_OUT = """() => { %s panel.content.notebookConfig = {...panel.content.notebookConfig, windowingMode: 'none'}; }""" % lab.PANEL
+LAID_OUT = f"""() => {{ {lab.PANEL}
+  panel.content.notebookConfig = {{...panel.content.notebookConfig, windowingMode: 'none'}}; }}"""
 NAMED = "names => document.querySelectorAll('.jp-Cell').forEach((cell, i) => { cell.dataset.cell = names[i] ?? ''; })"
 
 

@@ -29,9 +29,17 @@ class Neuron:
 def test_what_objects_hold_is_named_by_attributes():
     space = {"neuron": Neuron(2), "layers": [Neuron(1), Neuron(1)]}
     found = names_in(space)
-    assert list(found) == ["neuron.b", "neuron.w[0]", "neuron.w[1]", "layers[0].b", "layers[1].b", "layers[0].w[0]", "layers[1].w[0]"]
+    assert list(found) == [
+        "neuron.b",
+        "neuron.w[0]",
+        "neuron.w[1]",
+        "layers[0].b",
+        "layers[1].b",
+        "layers[0].w[0]",
+        "layers[1].w[0]",
+    ]
     assert all(eval(name, space) is tensor for name, tensor in found.items())
-    assert list(names_in({**space, "mine": space["neuron"].b}))[0] == "mine", "a name of its own comes first"
+    assert next(iter(names_in({**space, "mine": space["neuron"].b}))) == "mine", "a name of its own comes first"
 
 
 def test_no_code_runs_for_attributes():
@@ -48,7 +56,11 @@ def test_no_code_runs_for_attributes():
     hostile, loop, slots = Hostile(), Neuron(1), Slots()
     object.__setattr__(hostile, "w", gl.ones((), requires_grad=True))
     slots.w = loop.itself = loop
-    assert list(names_in({"hostile": hostile, "p": Property(), "slots": slots, "loop": loop})) == ["hostile.w", "loop.b", "loop.w[0]"]
+    assert list(names_in({"hostile": hostile, "p": Property(), "slots": slots, "loop": loop})) == [
+        "hostile.w",
+        "loop.b",
+        "loop.w[0]",
+    ]
 
 
 def test_the_name_that_a_loop_left_behind_is_none():

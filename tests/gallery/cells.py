@@ -1,4 +1,4 @@
-"""Cells as students, teachers and researchers write them, whose reports are looked at: see `tests/browser/test_report_gallery.py`.
+"""Cells as students, teachers and researchers write them; `tests/browser/test_report_gallery.py` looks at their reports.
 
 A text is a `%%grad` cell as it is typed. Those of `BOTH` are run with PyTorch as well, where `gl` stands for it.
 """
@@ -232,7 +232,7 @@ wave.sum() + (gain * wave.float()).mean()""",
         """%%grad
 θ = gl.tensor([0.3, -0.2, 1.1], requires_grad=True)
 σ, 温度 = gl.tensor(0.5, requires_grad=True), gl.tensor(2.0, requires_grad=True)
-# 正規分布の対数尤度 <b>&amp;</b> — and a remark that goes on for so long that no line of a notebook would ever hold the whole of it
+# 正規分布の対数尤度 <b>&amp;</b> — and a remark that goes on for so long that no line of a notebook would ever hold it all
 эпоха = ((θ - 1) / σ) ** 2 / 2 + σ.log()
 énergie_libre = эпоха.sum() / 温度""",
     ),

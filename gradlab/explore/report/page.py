@@ -24,7 +24,9 @@ GROUND = (
 def page(title: Sentence, body: str, contains: Sentence) -> str:
     """The page of a fragment of HTML; `contains` says which values and which source are in it."""
     note = f'<div {NO_MATH} style="opacity:.72;font-size:12px;padding:8px 2px">{to_html(contains)}</div>'
-    body, classes = _with_classes(f"{body}{note}".replace(f"<style>{NOTEBOOKS}{PRINTED}</style>", ""))  # a page follows its reader
+    body, classes = _with_classes(
+        f"{body}{note}".replace(f"<style>{NOTEBOOKS}{PRINTED}</style>", "")
+    )  # a page follows its reader
     css = GROUND + classes + PRINTED
     allowed = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
