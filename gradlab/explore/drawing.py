@@ -7,10 +7,10 @@ a bundle.
 One file serves the light and the dark theme. The ground stays transparent, what stands on it (lines, axis labels) is
 painted in mid-tones whose contrast is 3:1 or better on white and on #111, and boxes are opaque with text of their own
 colour. Everything is said by explicit attributes, without script, `id`, foreign object or external font, so that a
-fragment means the same wherever it is put, even twice on a page. What lies in a `<g class="themed">` has a second set of
-colours for the boxes (`DARK`): the finished document carries a rule for each, which a browser follows in a dark theme and
-all else passes over. An image takes the theme of the element that shows it, so that `html` needs only to say which theme
-a notebook is in.
+fragment means the same wherever it is put, even twice on a page. There is a second set of colours, for what stands on the
+ground (`ON_DARK`) and for the boxes in a `<g class="themed">` (`DARK`): the finished document carries a rule for each, which a
+browser follows in a dark theme and all else passes over. An image takes the theme of the element that shows it, so that `html`
+needs only to say which theme a notebook is in.
 
 The notebook gets one `<img>` with a data URI and never a bare `image/svg+xml`, on which nbconvert's PDF path fails
 and which an untrusted notebook does not show. The PNG is the same SVG, rasterised by resvg with the DejaVu font that
@@ -30,8 +30,8 @@ from typing import Any
 from unicodedata import east_asian_width
 
 # On the transparent ground, the same in both themes: contrast on white and on #111 in brackets.
-VALUE = "#2f7cc3"  # what flows forward: values, leaves               [4.4, 4.3]
-GRADIENT = "#c05c0c"  # what flows back: cotangents, gradients           [4.4, 4.3]
+VALUE = "#2d79c0"  # what flows forward: values, leaves               [4.6, 4.1]
+GRADIENT = "#be5a0c"  # what flows back: cotangents, gradients           [4.5, 4.2]
 DIM = "#6b7787"  # text: axis labels, captions, shapes on edges     [4.6, 4.2]
 EDGE = "#7f8a99"  # lines                                            [3.5, 5.4]
 # In and around opaque boxes; text has 4.5:1 or better.
@@ -55,6 +55,7 @@ DARK = {
     GRADIENT_PANEL: "#38230f",
     GRADIENT_INK: "#f5ae6b",
 }
+ON_DARK = {VALUE: "#5b9fdd", GRADIENT: "#e08a3f", DIM: "#98a4b3"}  # on #111: 6.7, 7.1, 7.5
 THEMED = 'class="themed"'  # of a group whose boxes follow the theme
 
 SANS = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
@@ -67,6 +68,8 @@ NOTEBOOKS = (
     '[data-vscode-theme-kind$="light"] .gradlab-picture{color-scheme:light}'
     '[data-vscode-theme-kind$="dark"] .gradlab-picture{color-scheme:dark}'
 )
+
+PRINTED = "@media print{.gradlab-picture{max-width:100%!important}}"  # paper has no scroll bar
 
 MAX_SIDE = 1200  # pixels of a bitmap
 MAX_BYTES = 100_000  # of a bitmap in a notebook
@@ -133,10 +136,11 @@ class Drawing:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg().encode()).decode()
 
     def html(self) -> str:
-        """One `<img>` that holds the drawing; where its colours follow the theme, with the rules that tell it a notebook's."""
-        size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:100%;height:auto"'
-        rules = f"<style>{NOTEBOOKS}</style>" if THEMED in self.body else ""
-        return f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" {size}>{rules}'
+        """One `<img>` that holds the drawing, in its own size so that its type can be read: where there is less room, it scrolls.
+        With it the rules that tell it a notebook's theme."""
+        size = f'width="{self.width:.0f}" height="{self.height:.0f}" class="gradlab-picture" style="max-width:none;height:auto"'
+        image = f'<img alt="{escape(self.alt)}" src="{self.data_uri()}" {size}>'
+        return f'<div style="overflow-x:auto">{image}</div><style>{NOTEBOOKS}{PRINTED}</style>'
 
     def bundle(self) -> dict[str, str]:
         """What a notebook is given, by MIME type: `text/html`, `text/plain`, and `image/png` where it can be had."""
@@ -151,16 +155,16 @@ class Drawing:
 
 
 def _dark(body: str) -> str:
-    """A stylesheet with the second set of colours, of those that are used; "" where nothing is themed."""
-    if THEMED not in body:
-        return ""
+    """A stylesheet with the second set of colours, of those that are used; "" if there are none."""
+    sets = [("", ON_DARK), (".themed ", DARK)] if THEMED in body else [("", ON_DARK)]
     rules = "".join(
-        f'.themed [{key}="{light}"]{{{key}:{dark}}}'
-        for light, dark in DARK.items()
+        f'{within}[{key}="{light}"]{{{key}:{dark}}}'
+        for within, colours in sets
+        for light, dark in colours.items()
         for key in ("fill", "stroke")
         if f'{key}="{light}"' in body
     )
-    return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n"
+    return f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>\n" if rules else ""
 
 
 # ------------------------------------------------------------------------------------------------------------ composing

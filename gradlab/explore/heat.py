@@ -37,7 +37,7 @@ PIXELS = 8  # bitmap pixels a cell
 LETTERS = 10.5  # size of the labels, px
 NUMBERED = 8  # up to so many cells a side have their number in them
 DIGITS = 10  # size of these numbers, px
-BOLD = 1.15  # how much wider a bold text is
+BOLD = 1.2  # how much wider a bold text is
 ROUND: list[int] = [s * 10**power for power in range(12) for s in (1, 2, 5)]  # steps between labels
 ROOM = 48  # letters that fit below matplotlib's axes; longer labels are turned
 CROSS = (
@@ -74,6 +74,7 @@ def heatmap(
     blocks: Sequence[tuple[str, int]] | None = None,
     remark: str = "",
     separate: int = SEPARATE,
+    side: float = SIDE,
 ) -> Drawing:
     """Draw a vector or matrix of real numbers as a signed heat map.
 
@@ -97,6 +98,8 @@ def heatmap(
         A last line below the map.
     separate : int
         Up to this many cells are drawn one by one, more as one bitmap: a tenth of the bytes.
+    side : float
+        How long a large map's longer side is, in pixels.
 
     Returns
     -------
@@ -136,6 +139,7 @@ def heatmap(
         if blocks and len(blocks) <= limit
         else [],
         separate=drawn.cells.size <= separate,
+        side=side,
     )
 
 
@@ -192,7 +196,7 @@ def _luminance(rgb: tuple[int, ...]) -> float:
 def note(title: str, text: str) -> Drawing:
     """A picture of a sentence, where there is nothing to draw."""
     lines = _wrap(text, 80)
-    body = _text(0, 14, title, 13, GRADIENT, weight=600) + "".join(
+    body = _text(1.5, 14, title, 13, GRADIENT, weight=600) + "".join(
         _text(0, 34 + 17 * k, line, 12, DIM) for k, line in enumerate(lines)
     )
     width = max([text_width(title, 13) * BOLD, *(text_width(line, 12) for line in lines)])
@@ -293,10 +297,11 @@ def _draw(
     highlight: int | None,
     blocks: list[tuple[str, int]],
     separate: bool,
+    side: float,
 ) -> Drawing:
     m, n = cells.shape
     numbers = _numbers(cells, shown) if rows.exact and columns.exact and max(m, n) <= NUMBERED and separate else {}
-    high, wide = min(PITCH, max(SIDE / m, 6.25)), min(PITCH, max(SIDE / n, 6.25))
+    high, wide = (min(PITCH, max(side / many, side / 64)) for many in (m, n))
     high, wide = min(high, 3 * wide), min(wide, 3 * high)
     if numbers or max(m, n) <= NUMBERED:  # an empty one is as wide as it will be
         wide = max(wide, 10 + max([text_width("−0.123", DIGITS), *(text_width(one, DIGITS) for one in numbers.values())]))
@@ -316,7 +321,7 @@ def _draw(
     x = left + np.arange(n) * wide + before * space
     y = top + np.arange(m) * high
     right, bottom = x[-1] + wide, y[-1] + high
-    body = [_text(0, 14, title, 13, GRADIENT, weight=600)] if title else []
+    body = [_text(1.5, 14, title, 13, GRADIENT, weight=600)] if title else []
     for (name, column), stop in zip(blocks, [*starts[1:], n], strict=bool(blocks)):
         if stop > column:
             body.append(

@@ -1,22 +1,26 @@
 """The user's own names for tensors: `loss`, `params[0]`, `model.fc1.weight`.
 
-A namespace is searched three steps deep: what is bound to a name, what lists, tuples, dictionaries and objects of the user's own
-classes bound to a name hold, and what `named_parameters()` of a model says, of one that has a name before one in a list. Nothing
-else is looked into: reading attributes of unknown objects may run code, and so does `isinstance`. What an object is, is asked of
-its type.
+A namespace is searched in this order: what is bound to a name; what lists, tuples and dictionaries bound to a name hold, and what
+`named_parameters()` of a model says; the parameters of models in containers; what objects have in their own dictionaries, and
+objects and containers in these. No code of the user's runs but `named_parameters`: reading an attribute may run some, and so does
+`isinstance`. What an object is, is asked of its type, and its dictionary is taken by the slot that Python itself made for it.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from types import ModuleType
+from types import FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 
 from gradlab.explore.libraries import library_of
 
 HELD = 1000  # how many items of one container are looked at
+ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, and how many steps deep
+SIMPLE = (str, int, float, bool, complex, bytes, type(None))
+OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
 
 def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
@@ -36,12 +40,38 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
             seen.add(id(value))
             found[name] = value
 
+    held = {name: list(_held(name, namespace[name])) for name in order}
+    passing = _left_over(order, namespace, held) - set(first)
     for name in order:
+        if name not in passing:
+            add(name, namespace[name])
+    for items in held.values():
+        for label, value in items:
+            add(label, value)
+    for name in order:
+        for label, value in _held_deeper(name, namespace[name]):
+            add(label, value)
+    for label, value in _of_objects(order, namespace):
+        add(label, value)
+    for name in passing:
         add(name, namespace[name])
-    for held in (_held, _held_deeper):
-        for name in order:
-            for label, value in held(name, namespace[name]):
-                add(label, value)
+    return found
+
+
+def _left_over(order: Iterable[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]) -> set[str]:
+    """The names that a loop left behind, as `p` of `for p in model.parameters()`: they stand for the last item of something that
+    was bound before, of which no other item has a name."""
+    at: dict[int, str] = {}
+    place: dict[str, int] = {}
+    for i, name in enumerate(order):
+        at.setdefault(id(namespace[name]), name)
+        place[name] = i
+    found = set()
+    for holder, items in held.items():
+        if len(items) > 1 and not is_users(namespace[holder]) and not any(id(item) in at for _, item in items[:-1]):
+            name = at.get(id(items[-1][1]), holder)
+            if place[name] > place[holder]:
+                found.add(name)
     return found
 
 
@@ -56,6 +86,46 @@ def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     return [found for label, item in items_of(name, value) or () for found in _parameters(label, item)]
 
 
+def _of_objects(order: Iterable[str], namespace: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """What objects hold that are neither containers nor tensors: `regression.weight`, `net.layers[0].neurons[2].w`."""
+    waiting = deque((name, namespace[name], 0) for name in order)
+    looked: set[int] = set()
+    room = ITEMS
+    while waiting and room > 0:
+        name, value, depth = waiting.popleft()
+        if id(value) in looked or library_of(value) is not None:
+            continue
+        looked.add(id(value))
+        items = items_of(name, value)
+        items = _own(name, value) if items is None else items
+        room -= len(items) if depth else 0
+        for label, item in items:
+            if library_of(item) is None:
+                if depth < DEEP and type(item) not in SIMPLE:
+                    waiting.append((label, item, depth + 1))
+            elif item.requires_grad:
+                yield label, item
+
+
+def _own(name: str, value: Any) -> list[tuple[str, Any]]:
+    """What an object's own dictionary holds under names that do not begin with an underscore."""
+    kind = type(value)
+    if issubclass(kind, (type, ModuleType, FunctionType)):
+        return []
+    for one in type.__dict__["__mro__"].__get__(kind):
+        space = type.__dict__["__dict__"].__get__(one)
+        if str(space.get("__module__", "")).startswith(OURS):
+            return []
+        if "__dict__" in space:
+            slot = space["__dict__"]
+            own = slot.__get__(value) if type(slot) is GetSetDescriptorType else None
+            if type(own) is not dict:
+                return []
+            fields = islice(own.items(), HELD)
+            return [(f"{name}.{key}", item) for key, item in fields if type(key) is str and key.isidentifier() and key[0] != "_"]
+    return []
+
+
 def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
     """The items of a list, tuple or dictionary, or the attributes of an object of the program's own class, as one writes them;
     None of anything else."""
@@ -64,15 +134,14 @@ def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
     if type(value) is dict:
         return [(f"{name}[{key!r}]", item) for key, item in islice(value.items(), HELD) if type(key) in (str, int, bool)]
     if name != "self" and is_users(value):
-        return [(f"{name}.{key}", item) for key, item in islice(vars(value).items(), HELD) if not key.startswith("_")]
+        return _own(name, value)
     return None
 
 
 def is_users(value: Any) -> bool:
     """Whether it is an object of a plain class that the program defines, a trainer that holds a model, say."""
     kind = type(value)
-    own = kind.__module__ == "__main__" and type(kind) is type and not hasattr(kind, "named_parameters")
-    return own and type(getattr(value, "__dict__", None)) is dict
+    return type(kind) is type and kind.__module__ == "__main__" and not hasattr(kind, "named_parameters")
 
 
 def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +177,7 @@ def _attribute(name: str, path: str) -> str:
 
 def held_by_self(value: Any) -> list[tuple[str, Any]]:
     """What the attributes of `self` hold in a class of the user's, "self.model"; nothing of a model's own."""
-    held = getattr(value, "__dict__", None) if not callable(getattr(type(value), "named_parameters", None)) else None
-    return [(f"self.{name}", item) for name, item in held.items()] if type(held) is dict else []
+    return [] if value is None or callable(getattr(type(value), "named_parameters", None)) else _own("self", value)
 
 
 def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gradlab.explore.reduced import Reduced
 
 WIDTH = 940  # of a notebook's output, in pixels
 CELLS = 64  # a side
+SIDES = 400, 300, 220, 220, 180  # how long a map's longer side is in pixels, of one, two, ... maps
 SVG_BYTES = 105_000  # of the picture; in base64 140 kB
 
 
@@ -84,5 +85,6 @@ def _in_rows(drawings: Sequence[Drawing], width: float) -> Drawing:
 
 
 def heat_maps(gradients: Sequence[tuple[str, Reduced]]) -> list[Drawing]:
-    """The heat maps of gradients under their names. Few cells altogether are drawn one by one, many as bitmaps."""
-    return [heatmap(matrix, title=clean(name), limit=CELLS, separate=SEPARATE // len(gradients)) for name, matrix in gradients]
+    """The heat maps of one or more gradients under their names. Few cells altogether are drawn one by one, many as bitmaps."""
+    side, separate = SIDES[min(len(gradients), len(SIDES)) - 1], SEPARATE // len(gradients)
+    return [heatmap(matrix, title=clean(name), limit=CELLS, separate=separate, side=side) for name, matrix in gradients]

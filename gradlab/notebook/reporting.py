@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 
-from gradlab.diagnose.sites import recording
 from gradlab.explore.by_hand import ByHand
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
@@ -207,9 +206,8 @@ class CellReporter:
         assert first is not None
         if any(library_of(output) is not first for output in outputs):
             return Remark(say("There was nothing to differentiate: the outputs are of several libraries.")), None
-        with recording():
-            parts = [output if not output.shape else output.sum() for output in outputs]
-            total = sum(parts[1:], parts[0])
+        parts = [output if not output.shape else output.sum() for output in outputs]
+        total = sum(parts[1:], parts[0])
         hint = say(
             f"The cell ends in {len(outputs)} outputs: these are the gradients of the sum of all their elements. ",
             code("%%grad --of NAME"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 CELL_MARK, VALUE_MARK, IMPORT_MARK = (
@@ -136,7 +137,7 @@ ENGLISH = {
 
 def ending_of(body: list[ast.stmt]) -> Ending:
     """How a cell with these statements ends."""
-    found = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    found = [node for statement in body for node in _names(statement, frozenset())]
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     mentions = tuple(name for name in dict.fromkeys(node.id for node in found) if not hasattr(builtins, name))
     assigned = _assigned(body)
@@ -157,6 +158,23 @@ def ending_of(body: list[ast.stmt]) -> Ending:
     if isinstance(last, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         return Ending("none", "an assignment to something other than one name", mentions, assigned)
     return Ending("none", ENGLISH.get(type(last), "a statement without a value"), mentions, assigned)
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _names(node: ast.AST, own: frozenset[str]) -> Iterator[ast.Name]:
+    """The names in a part of a cell, but for those of its own that a function or a comprehension has."""
+    if isinstance(node, ast.Name) and node.id not in own:
+        yield node
+    if isinstance(node, (*FUNCTIONS, *COMPREHENSIONS)):
+        inside = list(ast.walk(node))
+        shared = {name for one in inside if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
+        stored = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        own |= (stored | {one.arg for one in inside if isinstance(one, ast.arg)}) - shared
+    for child in ast.iter_child_nodes(node):
+        yield from _names(child, own)
 
 
 def _assigned(body: list[ast.stmt]) -> tuple[str, ...]:

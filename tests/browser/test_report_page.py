@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "explore"))  # for `import traced`: test folders are no packages
 
+from measuring import measured
 from traced import traced
 
 import gradlab as gl
@@ -28,6 +29,8 @@ MODEL = """
 loss = (model(X) ** 2).mean()
 loss.backward()
 """
+REDRAWN = """{{ const image = document.querySelector('img.gradlab-picture'), [kind, data] = image.src.split(',');
+  image.src = kind + ',' + btoa(atob(data).{}); }}"""
 STATED = SimpleNamespace(
     kind="k",
     message="Line 5 cuts a path to `m`: `target` is a constant.",
@@ -36,58 +39,6 @@ STATED = SimpleNamespace(
     fix="Leave `.detach()` out.",
     evidence={"n": 1},
 )
-MEASURE = """() => {
-  const seen = [], faults = [];
-  const colour = text => {
-    const parts = text.match(/[\\d.e+-]+/g).map(Number);
-    const rgb = text.startsWith('color(') ? parts.slice(0, 3).map(x => x * 255) : parts.slice(0, 3);
-    return [...rgb, parts.length > 3 ? parts[3] : 1];
-  };
-  const over = (top, below) => top.slice(0, 3).map((x, i) => x * top[3] + below[i] * (1 - top[3]));
-  const light = rgb => rgb.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const node = walker.currentNode, text = node.textContent.trim(), element = node.parentElement;
-    if (!text || !element.checkVisibility()) continue;
-    const chain = []; for (let e = element; e; e = e.parentElement) chain.push(e);
-    const style = getComputedStyle(element), size = parseFloat(style.fontSize);
-    if (size < 9) faults.push(`${size}px: ${text}`);
-    let ground = colour(getComputedStyle(document.body).backgroundColor).slice(0, 3), shown = 1;
-    for (const e of chain.toReversed()) {
-      ground = over(colour(getComputedStyle(e).backgroundColor), ground); shown *= parseFloat(getComputedStyle(e).opacity);
-    }
-    const ink = colour(style.color);
-    const [high, low] = [light(over([...ink.slice(0, 3), ink[3] * shown], ground)), light(ground)].sort((x, y) => y - x);
-    const contrast = (high + 0.05) / (low + 0.05);
-    if (contrast < 4.5) faults.push(`contrast ${contrast.toFixed(2)}: ${text}`);
-    const range = document.createRange(); range.selectNodeContents(node);
-    for (const box of range.getClientRects()) {
-      if (box.width < 1) continue;
-      for (const e of chain) {
-        const { overflowX, overflowY } = getComputedStyle(e), outer = e.getBoundingClientRect();
-        const beyond = box.right > outer.right + 1 || box.left < outer.left - 1, under = box.bottom > outer.bottom + 3;
-        if (beyond && overflowX === 'hidden' || under && overflowY === 'hidden') faults.push(`clipped: ${text}`);
-        if (beyond && overflowX === 'auto' && e.dataset.scrolls === undefined) e.dataset.scrolls = text;
-      }
-      if (box.right > innerWidth + 1) faults.push(`off the page: ${text}`);
-      for (const [other, words] of seen) {
-        const wide = Math.min(box.right, other.right) - Math.max(box.left, other.left);
-        const high = Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top);
-        if (wide > 1 && high > 4) faults.push(`"${text}" over "${words}"`);
-      }
-      seen.push([box, text]);
-    }
-  }
-  for (const table of document.querySelectorAll('table:has(th)')) {
-    const scroller = table.parentElement.getBoundingClientRect();
-    for (const row of table.rows) {
-      const cell = row.cells[1];
-      if (cell && cell.getBoundingClientRect().right > scroller.right + 1) faults.push(`gradient cut off: ${row.textContent}`);
-    }
-  }
-  return [faults, seen.length, document.documentElement.scrollWidth - innerWidth];
-}"""
 
 
 def model():
@@ -119,15 +70,16 @@ def test_all_text_is_seen(browser, pages, name, width, theme):
         said = []
         page.on("console", lambda message: said.append(message.text))
         page.goto(pages[name].as_uri())
+        assert said == [], "the page's own policy forbids nothing that is on it"
         assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
         height = page.evaluate("document.querySelector('body > div').getBoundingClientRect().height")
         if name == "model" and width == 1300:
             assert height <= 900, "a transformer of twelve layers fits a screen"
         for opened in (False, True):
             page.evaluate("opened => { for (const d of document.querySelectorAll('details')) d.open ||= opened; }", opened)
-            faults, texts, beyond = page.evaluate(MEASURE)
-            assert faults == [] and beyond <= 0 and texts > 40
-        assert said == [], "the page's own policy forbids nothing that is on it"
+            [found] = measured(page, "body")
+            assert found["faults"] == [] and found["texts"] > 40
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         images = page.locator("img")
         card, picture = page.locator("body > div > div").first.bounding_box(), images.last.bounding_box()
         beside = picture["x"] > card["x"] + card["width"] / 2
@@ -145,6 +97,9 @@ def test_all_text_is_seen(browser, pages, name, width, theme):
         ("document.querySelector('table').parentElement.style.width = '150px'", "gradient cut off: "),
         ("Object.assign(document.querySelector('pre').style, {overflow: 'hidden', width: '40px'})", "clipped: "),
         ("document.querySelector('pre').style.transform = 'translateX(1000px)'", "off the page: "),
+        ("document.querySelector('img.gradlab-picture').style.width = '120px'", "px in a picture: "),
+        ("document.querySelector('img.gradlab-picture').parentElement.style.background = '#666'", " in a picture: "),
+        (REDRAWN.format("replace('<text ', '<text dx=\"-900\" ')"), "clipped in its picture: "),
     ],
 )
 def test_what_is_measured_can_fail(browser, pages, change, fault):
@@ -153,6 +108,7 @@ def test_what_is_measured_can_fail(browser, pages, change, fault):
         page = context.new_page()
         page.goto(pages["few"].as_uri())
         page.evaluate(change)
-        assert any(fault in found for found in page.evaluate(MEASURE)[0])
+        [found] = measured(page, "body")
+        assert any(fault in one for one in found["faults"]), found["faults"]
     finally:
         context.close()

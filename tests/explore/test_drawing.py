@@ -202,8 +202,8 @@ def test_bundle_is_one_image_a_bitmap_and_a_text():
     drawing = square(alt='Alt <b>&"x"</b>\nline two')
     bundle = drawing._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/png", "text/plain"}
-    [(tag, attributes)] = Tags(bundle["text/html"]).found
-    assert tag == "img" and attributes["alt"] == drawing.alt
+    [attributes] = [attributes for tag, attributes in Tags(bundle["text/html"]).found if tag == "img"]
+    assert attributes["alt"] == drawing.alt
     kind, _, data = attributes["src"].partition(",")
     assert kind == "data:image/svg+xml;base64" and base64.b64decode(data).decode() == drawing.svg()
     assert png_size(base64.b64decode(bundle["image/png"])) == (80, 80)

@@ -634,7 +634,7 @@ def test_what_a_user_named_is_inert_in_every_form():
     tags = {element.tag.removeprefix(SVG) for element in root.iter()}
     assert tags == {"svg", "style", "g", "rect", "text", "tspan", "path", "title"}
     assert [element.get("class") for element in root.iter() if {"id", "style", "class"} & set(element.attrib)] == ["themed"]
-    rule = r"\.themed \[(?:fill|stroke)=\"#[0-9a-f]{6}\"\]\{(?:fill|stroke):#[0-9a-f]{6}\}"
+    rule = r"(?:\.themed )?\[(?:fill|stroke)=\"#[0-9a-f]{6}\"\]\{(?:fill|stroke):#[0-9a-f]{6}\}"
     assert [
         re.fullmatch(rf"@media \(prefers-color-scheme:dark\)\{{(?:{rule})*\}}", e.text) for e in root.iter(f"{SVG}style")
     ] != [None]

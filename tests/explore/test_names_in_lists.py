@@ -20,6 +20,57 @@ def test_a_model_with_a_name_comes_first():
     assert list(names_in({"layers": layers, "net": net})) == [f"net[{i}].{part}" for i in (0, 1) for part in ("weight", "bias")]
 
 
+class Neuron:
+    def __init__(self, size):
+        self.w, self.b = [gl.ones((), requires_grad=True) for _ in range(size)], gl.zeros((), requires_grad=True)
+        self._cache = gl.ones((), requires_grad=True)
+
+
+def test_what_objects_hold_is_named_by_attributes():
+    space = {"neuron": Neuron(2), "layers": [Neuron(1), Neuron(1)]}
+    found = names_in(space)
+    assert list(found) == [
+        "neuron.b",
+        "neuron.w[0]",
+        "neuron.w[1]",
+        "layers[0].b",
+        "layers[1].b",
+        "layers[0].w[0]",
+        "layers[1].w[0]",
+    ]
+    assert all(eval(name, space) is tensor for name, tensor in found.items())
+    assert next(iter(names_in({**space, "mine": space["neuron"].b}))) == "mine", "a name of its own comes first"
+
+
+def test_no_code_runs_for_attributes():
+    class Hostile:
+        def __getattribute__(self, name):
+            raise ZeroDivisionError(name)
+
+    class Property:
+        __dict__ = property(lambda self: 1 / 0)
+
+    class Slots:
+        __slots__ = ("w",)
+
+    hostile, loop, slots = Hostile(), Neuron(1), Slots()
+    object.__setattr__(hostile, "w", gl.ones((), requires_grad=True))
+    slots.w = loop.itself = loop
+    assert list(names_in({"hostile": hostile, "p": Property(), "slots": slots, "loop": loop})) == [
+        "hostile.w",
+        "loop.b",
+        "loop.w[0]",
+    ]
+
+
+def test_the_name_that_a_loop_left_behind_is_none():
+    net, params = gl.nn.Linear(2, 2), {"a": gl.ones(1), "b": gl.ones(2)}
+    space = {"net": net, "params": params, "p": net.bias, "q": params["b"]}
+    assert list(names_in(space)) == ["net.weight", "net.bias", "params['a']", "params['b']"]
+    assert list(names_in(space, first=["p"])) == ["p", "net.weight", "params['a']", "params['b']"], "but where the cell says it"
+    assert list(names_in({"a": params["a"], **space}))[:2] == ["a", "q"], "where each has a name, it is none of a loop's"
+
+
 def test_leaves_without_names_have_their_own_gradients():
     def loss():
         hidden = [gl.tensor([float(k)], requires_grad=True) for k in range(1, 4)]

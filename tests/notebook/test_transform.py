@@ -55,6 +55,20 @@ def test_how_a_cell_ends(body, kind, text):
     assert (ending.kind, ending.text) == (kind, text)
 
 
+def test_what_a_function_or_a_comprehension_calls_its_own_is_not_mentioned():
+    """A notebook's `w` of an earlier cell is not what `lambda w: …` is about."""
+    cell = """
+def layer(x, w, *, last=flag):
+    global total
+    z, total = x @ w + bias, 0
+    return [z * scale for w in z]
+key = lambda p: p + shift
+sum(w.sum() for w in many) + layer(a, b)
+"""
+    mentions = ending_of(ast.parse(cell).body).mentions
+    assert set(mentions) == {"flag", "bias", "scale", "total", "key", "shift", "many", "layer", "a", "b"}
+
+
 def test_mentions_are_in_the_order_of_the_cell():
     assert ending_of(ast.parse("loss = (w @ x - y).sum()\nprint(loss)").body).mentions == ("loss", "w", "x", "y")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 import pytest
 from notebooks.running import PICTURE, TABLE, cell, is_stripped, read, run_twice, types
 
@@ -45,6 +48,20 @@ def test_a_grad_cell_shows_table_picture_and_code(runs, again, name):
     assert "<table" in card.data["text/html"] or "<details" in card.data["text/html"]
     assert "<img " in card.data["text/html"]
     assert "Equivalent code" in below.data["text/plain"]
+
+
+def test_the_first_report_shows_the_surprise_that_the_text_tells(runs):
+    """Every column of `a.grad` adds up to 0, and the edges to the means carry nothing."""
+    card = cell(runs[0][0], "loss").outputs[-2].data
+    pictures = [base64.b64decode(data).decode() for data in re.findall(r'svg\+xml;base64,([^"]+)"', card["text/html"])]
+    maps = {name: svg for svg in pictures for name in ("a.grad", "b.grad") if f">{name}<" in svg}
+    for svg in maps.values():
+        numbers = [float(text.replace("−", "-")) for text in re.findall(r'text-anchor="middle">([−.\d]+)<', svg) if "." in text]
+        assert len(numbers) == 24
+        assert all(abs(sum(numbers[column::4])) < 0.003 for column in range(4)), "rounded to three decimals"
+    assert len(maps) == 2
+    graph = next(svg for svg in pictures if "mean(0)" in svg and "SubBackward0" in svg)
+    assert graph.count("≈ 0 %") >= 2
 
 
 @pytest.mark.parametrize("again", [False, True])

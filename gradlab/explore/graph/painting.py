@@ -46,6 +46,7 @@ HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
 OVERLAP = 4.0  # how much of a port lies on its box
 LONGEST = 30  # characters of a name that are shown
 MARGIN = 4.0
+NOTE = 12.0  # height of a line below the graph
 BOLD = 1.09  # how much wider bold letters are
 ASIDE = 5.0  # between a box or its port and what is written beside it
 
@@ -129,9 +130,11 @@ def paint(
         links += [(tear, target) for target in cut.targets]
     layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
     scale = scale_of(box.port.norm for box in boxes if box.port.norm is not None)
-    notes = f"bar under a number: ‖gradient‖ on a log scale, {scale}" if scale is not None else ""
-    top, bottom = MARGIN + (18 if note else 0), MARGIN + (20 if notes else 0)
-    width = max(layout.width, text_width(note, 11), text_width(notes, cuts.LETTERS)) + 2 * MARGIN
+    notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
+    if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
+        notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
+    top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
+    width = max(layout.width, text_width(note, 11), *(text_width(line, cuts.LETTERS) for line in notes)) + 2 * MARGIN
     body = [f"<g {THEMED}>"]
     if note:
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
@@ -147,9 +150,9 @@ def paint(
     body += [_painted(box, position, scale) for box, position in zip(boxes, layout.boxes, strict=True)]
     body += _shares(edges, layout.routes[: len(edges)])
     body += ["</g>", "</g>"]
-    if notes:
-        at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 16)}" text-anchor="middle"'
-        body.append(f'<text {at} font-size="{cuts.LETTERS}" fill="{DIM}">{escape(notes)}</text>')
+    for i, line in enumerate(notes):
+        at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
+        body.append(f'<text {at} font-size="{cuts.LETTERS}" fill="{DIM}">{escape(line)}</text>')
     body.append("</g>")
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 
-from gradlab.explore.drawing import NOTEBOOKS
+from gradlab.explore.drawing import NOTEBOOKS, PRINTED
 from gradlab.explore.words import NO_MATH, Sentence, escape_html, to_html, to_text
 
 GROUND = (
@@ -24,8 +24,10 @@ GROUND = (
 def page(title: Sentence, body: str, contains: Sentence) -> str:
     """The page of a fragment of HTML; `contains` says which values and which source are in it."""
     note = f'<div {NO_MATH} style="opacity:.72;font-size:12px;padding:8px 2px">{to_html(contains)}</div>'
-    body, classes = _with_classes(f"{body}{note}".replace(f"<style>{NOTEBOOKS}</style>", ""))  # a page follows its reader
-    css = GROUND + classes
+    body, classes = _with_classes(
+        f"{body}{note}".replace(f"<style>{NOTEBOOKS}{PRINTED}</style>", "")
+    )  # a page follows its reader
+    css = GROUND + classes + PRINTED
     allowed = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
     return (

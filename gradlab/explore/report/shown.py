@@ -26,13 +26,13 @@ from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
 from gradlab.explore.report.plain import plain
 from gradlab.explore.report.plots import plot
-from gradlab.explore.report.table import CARD, RULE, SHOWN, Row, Table, head_html, leaf_table
+from gradlab.explore.report.table import CARD, RULE, Row, Table, head_html, leaf_table
 from gradlab.explore.report.tree import Part, forest
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.words import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
 
 OUTPUT = 290_000  # bytes of all outputs of a report
-COLUMN, HISTOGRAMS = 420, 560  # pixels that a table of numbers needs beside a picture, and one with histograms
+COLUMN = 420  # pixels that the words need at least beside a picture
 
 
 @dataclass(frozen=True)
@@ -197,20 +197,21 @@ class Report:
     def _card(self) -> str:
         """The sentence, the findings, and two columns: the words, and the picture beside them where there is room."""
         trees, rows = self._forest
-        left = []
+        left, needed = [], float(COLUMN)
         if trees:
             left.append(tree_view.html(trees))
+            needed = max(needed, tree_view.WIDTH)
         if rows:
-            left.append(self._table(rows, (), None if not self._values else self.bounds.leaf_rows).body())
+            table = self._table(rows, (), None if not self._values else self.bounds.leaf_rows)
+            left.append(table.body())
+            needed = max(needed, table.width)
         if self._lines:
             left.append(f'<div style="border-top:{RULE}">{cell_lines.html(self._lines, self.trace.program)}</div>')
         if self.map_drawings:
             maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
             left.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
         item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
-        histograms = any(row.value is not None and row.value.size > SHOWN for row in rows)
-        needed = max(tree_view.WIDTH if trees else 0, HISTOGRAMS if histograms else COLUMN)
-        columns = [f'<div style="{item};flex:1000 1 {needed}px">{"".join(left)}</div>'] if left else []
+        columns = [f'<div style="{item};flex:1000 1 {needed:.0f}px">{"".join(left)}</div>'] if left else []
         if self.graph_drawing is not None:
             wide = min(self.graph_drawing.width, 1180.0) + 30
             image = self.graph_drawing.html()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.drawing import GRADIENT, VALUE, escape
+from gradlab.explore.drawing import GRADIENT, VALUE, escape, text_width
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.words import (
     MONO,
@@ -39,6 +39,7 @@ CARD = f"border:{RULE};border-radius:8px;overflow:hidden;max-width:1180px;margin
 HEAD = "padding:9px 14px;background:rgba(128,128,128,.075)"
 TABULAR = "font-variant-numeric:tabular-nums"
 BLOCKS = " ▁▂▃▄▅▆▇█"
+HISTOGRAM, LONGEST_NAME = 160, 170  # pixels
 SHOWN = 12  # elements up to which the numbers stand in the table
 PRINTED = 18  # rows of a printed table that stay on one page
 LINE = 34  # characters of numbers on a line of the table
@@ -237,6 +238,13 @@ class Table:
         """A card: the sentences above, the table below."""
         return f'<div {NO_MATH} style="{CARD}">{head_html(self.head)}{self.body()}</div>'
 
+    @property
+    def width(self) -> float:
+        """About how many pixels wide the table is where nothing in it is broken but long names."""
+        first = max((text_width(to_text(row[0]), 13, mono=True) for row in self.rows), default=0.0)
+        others = zip(*(row[1:] for row in self.rows), strict=True)
+        return min(max(first, 64.0), LONGEST_NAME) + 24 + sum(max(40.0, *map(_cell_width, column)) + 24 for column in others)
+
     def body(self) -> str:
         """The table alone, which scrolls inside itself."""
         if not self.rows:
@@ -330,6 +338,12 @@ def head_html(head: Sequence[Sentence]) -> str:
     """The sentences on top of a card."""
     lines = "".join(f"<div>{to_html(sentence)}</div>" for sentence in head if sentence)
     return f'<div style="{HEAD}">{lines}</div>' if lines else ""
+
+
+def _cell_width(cell: Any) -> float:
+    if isinstance(cell, Figure) and cell.few:
+        return max(text_width(line, 13, mono=True) for line in cell.lines())
+    return HISTOGRAM if isinstance(cell, Figure) else text_width(to_text(cell), 13)
 
 
 def _html_cell(cell: Any) -> str:

@@ -17,6 +17,7 @@ from gradlab.explore.trace.data import ModuleCall
 from gradlab.explore.words import Sentence, code, listed, say
 
 ALIKE = 3  # blocks that are alike stand together from so many on
+MANY = 6  # parameters of modules that stand alone, beyond which these are models
 
 
 @dataclass
@@ -129,14 +130,21 @@ def grads_of(names: Sequence[str], most: int = 6) -> Sentence:
 def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part], list[Row]]:
     """The trees of the models among the rows, and the rows that belong to none.
 
-    A model is a name below which at least two modules hold parameters.
+    A model is a name below which at least two modules hold parameters; where there is one, or where they have many parameters
+    together, a single module that was called is one too.
     """
     owners: dict[str, set[tuple[str, ...]]] = {}
+    called = {call.path for call in calls}
+    single: dict[str, int] = {}
     for row in rows:
         path = steps_of(row.name)
         if len(path) > 2 and row.is_leaf:
             owners.setdefault(path[0], set()).add(tuple(path[:-1]))
+        elif len(path) == 2 and row.is_leaf and path[0] in called:
+            single[path[0]] = single.get(path[0], 0) + 1
     models = {name for name, found in owners.items() if len(found) > 1}
+    if models or sum(single.values()) > MANY:
+        models |= set(single)
     kinds: dict[str, str] = {}
     order: dict[str, int] = {}
     for at, call in enumerate(calls):

@@ -87,16 +87,16 @@ class Visit:
         )
 
 
-def visit(program: Program, ending: Callable[[BaseException], None] | None = None, *, every: bool = False) -> Visit:
+def visit(program: Program, *, every: bool = False, after: Callable[[Mapping[str, Any]], None] | None = None) -> Visit:
     """Run a script, and look at it when it has ended, however it ended.
 
     Parameters
     ----------
     program : Program
-    ending : callable, optional
-        Told of the error that ended the script, without our frames in its traceback. Default: it is shown as Python shows it.
     every : bool, default False
         Look at every call of backward, however long that takes.
+    after : callable, optional
+        Given the script's names when it has ended without an error, before they are let go.
 
     A process that the script forked ends here, with the status it would have had.
     """
@@ -120,15 +120,17 @@ def visit(program: Program, ending: Callable[[BaseException], None] | None = Non
                 error = raised
             finally:
                 recorder.close()
-            ended = _ended(error, ending or _shown)
+            ended = _ended(error)
             if os.getpid() != process:
                 raise SystemExit(ended)
+            if after is not None and error is None:
+                after(vars(main))
             return _looked_at(program, recorder, main, error, ended)
         finally:
             recorder.forget()
 
 
-def _ended(error: BaseException | None, shown: Callable[[BaseException], None]) -> int:
+def _ended(error: BaseException | None) -> int:
     """The status with which Python would end, once it has said what it says then."""
     if error is None:
         return 0
@@ -137,13 +139,10 @@ def _ended(error: BaseException | None, shown: Callable[[BaseException], None]) 
             return (error.code or 0) & 0xFF
         print(error.code, file=sys.stderr)  # noqa: T201  (as Python does)
         return 1
-    shown(trimmed(error))
-    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _shown(error: BaseException) -> None:
+    trimmed(error)
     sys.stdout.flush()
     sys.excepthook(type(error), error, error.__traceback__)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _looked_at(program: Program, recorder: Recorder, main: ModuleType, error: BaseException | None, ended: int) -> Visit:
@@ -179,8 +178,8 @@ def _never_seen(recorder: Recorder, space: Mapping[str, Any], program: Program) 
         return None
     return Finding(
         "nan-born",
-        f"At the end {listed(names)} {'holds' if len(names) == 1 else 'hold'} NaN or ∞, and the call of backward() that "
-        f"brought it was not looked at: {recorder.journal.skipped} of {recorder.sweeps} were not.",
+        f"At the end {listed(names)} {'holds' if len(names) == 1 else 'hold'} NaN or ∞, and the call of backward() that brought "
+        f"it was not looked at: {recorder.journal.skipped} of {recorder.sweeps} were not.",
         fix=f"Look at every one, which takes longer: `gradlab doctor --every {program.called}`",
         evidence={"leaves": len(names), "skipped": recorder.journal.skipped},
         worth=9.0,
