@@ -346,7 +346,17 @@ def as_html(notebook: Any, title: str) -> str:
     exporter.require_js_url = exporter.mathjax_url = exporter.mermaid_js_url = exporter.jquery_url = ""
     page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
     # The template's own scripts are for what is not here: require.js, MathJax, and Mermaid, which it would fetch.
-    return re.sub(r"<script\b.*?</script\s*>", "", page, flags=re.DOTALL | re.IGNORECASE)
+    page = re.sub(r"<script\b.*?</script\s*>", "", page, flags=re.DOTALL | re.IGNORECASE)
+    return _of_both_themes(page, exporter.template_paths)
+
+
+def _of_both_themes(page: str, templates: list[str]) -> str:
+    """The page in JupyterLab's light colours, or its dark ones where the reader's system is dark."""
+    files = (Path(template) / "static" / "theme-dark.css" for template in templates)
+    dark = next((file.read_text("utf-8") for file in files if file.is_file()), "")
+    style = f"<style>:root{{color-scheme:light dark}}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}</style>\n"
+    page = re.sub(r'(<body\b[^>]*?) data-jp-theme-light="true"', r"\1", page)
+    return page.replace("</head>", f"{style}</head>", 1) if dark else page
 
 
 def summary(notebook: Any) -> str:

@@ -32,6 +32,10 @@ def test_every_picture_is_shown_without_a_network(browser, quickstart, theme):
         sizes = page.evaluate("[...document.images].map(i => [i.naturalWidth, i.naturalHeight, i.clientWidth, i.clientHeight])")
         assert len(sizes) > 6
         assert all(min(size) > 0 for size in sizes)
+        for part, look, bright in (("body", "backgroundColor", "light"), (".jp-RenderedHTMLCommon h1", "color", "dark")):
+            colour = page.evaluate(f"getComputedStyle(document.querySelector({part!r})).{look}")
+            red = int(colour.partition("(")[2].partition(",")[0])
+            assert (red > 128) == (theme == bright), f"{look} of {part} is {colour}"
         text = page.inner_text("body")
         assert "Error displaying widget" not in text
         assert "model not found" not in text
