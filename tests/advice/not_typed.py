@@ -84,6 +84,7 @@ NOT_TYPED = {
     "ask for the gradient last: `{name} = {value}`": "of a leaf whose name was rebound: tests/doctor",
     "give the result another name, or compute it before": "of a leaf whose name was rebound: tests/doctor",
     "use x itself{at}, and make parameters once": "of a cut: tests/doctor",
+    "pass create_graph=True{at}, if it is to be differentiated in its turn": "of a cut of PyTorch's: tests/doctor",
     "batch= says how it is computed": WORDS,
     " A function travels by the name of its module": CLUSTER,
     "what is computed cannot travel to the workers": CLUSTER,
