@@ -22,6 +22,9 @@ ITEMS, DEEP = 5000, 4  # how much in objects and what they hold is looked at, an
 SIMPLE = (str, int, float, bool, complex, bytes, type(None))
 OURS = ("gradlab.explore.", "gradlab.notebook.")  # reports and their like hold much, and nothing that wants a name
 
+# What a class is made of, as Python itself tells it, whatever its metaclass does.
+_MRO, _SPACE, _NAME = (type.__dict__[slot] for slot in ("__mro__", "__dict__", "__name__"))
+
 
 def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[str, Any]:
     """{name: tensor}, one name for each tensor.
@@ -112,8 +115,8 @@ def _own(name: str, value: Any) -> list[tuple[str, Any]]:
     kind = type(value)
     if issubclass(kind, (type, ModuleType, FunctionType)):
         return []
-    for one in type.__dict__["__mro__"].__get__(kind):
-        space = type.__dict__["__dict__"].__get__(one)
+    for one in _MRO.__get__(kind):
+        space = _SPACE.__get__(one)
         if str(space.get("__module__", "")).startswith(OURS):
             return []
         if "__dict__" in space:
@@ -140,8 +143,7 @@ def items_of(name: str, value: Any) -> list[tuple[str, Any]] | None:
 
 def is_users(value: Any) -> bool:
     """Whether it is an object of a plain class that the program defines, a trainer that holds a model, say."""
-    kind = type(value)
-    return type(kind) is type and kind.__module__ == "__main__" and not hasattr(kind, "named_parameters")
+    return type(type(value)) is type and type(value).__module__ == "__main__" and not _defines(value, "named_parameters")
 
 
 def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,6 +155,11 @@ def with_held(namespace: Mapping[str, Any]) -> dict[str, Any]:
         for label, item in items_of(name, value) or ()
     }
     return {**namespace, **held}
+
+
+def _defines(value: Any, name: str) -> bool:
+    """Whether the class of an object, or one that it derives from, defines a name."""
+    return any(name in _SPACE.__get__(one) for one in _MRO.__get__(type(value)))
 
 
 def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -177,12 +184,12 @@ def _attribute(name: str, path: str) -> str:
 
 def held_by_self(value: Any) -> list[tuple[str, Any]]:
     """What the attributes of `self` hold in a class of the user's, "self.model"; nothing of a model's own."""
-    return [] if value is None or callable(getattr(type(value), "named_parameters", None)) else _own("self", value)
+    return [] if value is None or _defines(value, "named_parameters") else _own("self", value)
 
 
 def owners_in(space: Mapping[str, Any]) -> dict[str, Any]:
     """Of some names those that may hold what learns: models, optimizers, leaves that require grad, and containers of them."""
-    return {name: value for name, value in space.items() if not name.startswith("_") and _owns(name, value)}
+    return {name: value for name, value in space.items() if type(name) is str and name[:1] != "_" and _owns(name, value)}
 
 
 def _owns(name: str, value: Any, deeper: bool = True) -> bool:
@@ -190,7 +197,7 @@ def _owns(name: str, value: Any, deeper: bool = True) -> bool:
         return False
     if library_of(value) is not None:
         return bool(value.is_leaf and value.requires_grad)
-    if callable(getattr(type(value), "named_parameters", None)) or any(x.__name__ == "Optimizer" for x in type(value).__mro__):
+    if _defines(value, "named_parameters") or any(_NAME.__get__(one) == "Optimizer" for one in _MRO.__get__(type(value))):
         return True
     return deeper and any(_owns(label, item, False) for label, item in items_of(name, value) or ())
 

@@ -332,7 +332,7 @@ def test_showing_computes_what_is_cheap_and_says_what_is_missing():
     assert J.rows_known == 0 and "not computed yet. np.asarray(J) computes it" in blank.text
     assert "all 0" not in blank.svg() and "least" not in blank.text and "not computed yet" in repr(J) and " 0 of" not in repr(J)
     bundle = J._repr_mimebundle_()
-    assert J.rows_known == 2 and "z[1]" in bundle["text/plain"] and bundle["text/html"].startswith("<img ")
+    assert J.rows_known == 2 and "z[1]" in bundle["text/plain"] and "<img alt=" in bundle["text/html"]
     assert "image/svg+xml" not in bundle
     many = vector(*np.ones(100))
     J = jacobian(many * 2, many)
