@@ -438,9 +438,15 @@ def of_probabilities(p: Program, f: Any) -> dict[str, Any]:
     return {"least": given.min(), "greatest": given.max()}
 
 
+def of_overwritten(p: Program, f: Any) -> dict[str, Any]:
+    """The shape of what was overwritten is that of a tensor that the program has."""
+    shapes = [tuple(value.shape) for value in p.w.space.values() if isinstance(value, p.w.lib.Tensor)]
+    return {"shape": next((shape for shape in shapes if shape == tuple(f.evidence["shape"])), None)}
+
+
 RULES: dict[str, Callable[[Program, Any], dict[str, Any]]] = {
     "detached": of_cut, "item": of_cut, "numpy": of_cut, "no_grad": of_cut, "integer": of_cut, "re-wrapped": of_cut,
-    "non-differentiable": of_flat, "frozen": of_frozen,
+    "non-differentiable": of_flat, "frozen": of_frozen, "in-place": of_overwritten,
     "stale-optimizer": of_stale, "accumulated": of_accumulated, "step-before-backward": of_empty, "ascent": of_ascent,
     "update-ratio": of_steps, "sum-for-mean": of_sum,
     "vanishing": of_way, "exploding": of_way, "recurrent": of_recurrence,

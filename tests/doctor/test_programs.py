@@ -16,11 +16,9 @@ pytestmark = pytest.mark.oracle
 
 # Programs whose fault, or its line, is not named, and why.
 BLIND = {
-    "char_lstm": "the error that ends the cell is torch's, of a freed graph",
     "checkpointed": "the line inside the block is named, which the reentrant form runs under no_grad",
     "gcn": "what is computed before anything requires a gradient is not noted: the adjacency that holds the NaN is named",
     "neural_ode": "the growth runs along y = y + …, which counts as a skip connection",
-    "resnet_blocks": "the error that ends the cell is torch's, of a tensor overwritten in place",
 }
 
 

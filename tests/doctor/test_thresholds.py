@@ -1,9 +1,9 @@
-"""The thresholds lie between what is measured of the healthy and of the sick (`measuring`)."""
+"""The thresholds lie between what is measured of the healthy and of the sick (`measured_runs`)."""
 
 from __future__ import annotations
 
 import pytest
-from measuring import figures_of_steps, shares
+from measured_runs import figures_of_steps, shares
 from test_planted import FAULTS, HEALTHY
 
 from gradlab.explore.doctor.progress import FAR, UP

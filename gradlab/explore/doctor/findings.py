@@ -74,8 +74,11 @@ class Diagnosis:
 
     @classmethod
     def of(cls, found: Sequence[Finding], unseen: Sequence[str] = ()) -> Diagnosis:
-        """The findings sorted, Problems and Notes apart."""
+        """The findings sorted, Problems and Notes apart. Of two families that name one kind and the same fix in one line, the
+        worthier is heard."""
         ordered = sorted(found, key=lambda finding: -finding.worth)
+        first = {(one.kind, one.line, one.fix): one for one in reversed(ordered)}
+        ordered = [one for one in ordered if not one.fix or first[one.kind, one.line, one.fix] is one]
         return cls(
             tuple(finding for finding in ordered if not finding.remark),
             tuple(finding for finding in ordered if finding.remark),

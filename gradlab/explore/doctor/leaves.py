@@ -133,7 +133,9 @@ def _update_without_history(case: Case, name: str, value: Any) -> Iterable[Findi
         f"`{ast.unparse(made)}` on line {made.lineno} gives the name `{name}` to a new tensor, made under no_grad(), which "
         f"requires no gradient: backward() writes no `{name}.grad` any more.",
         made.lineno,
-        fix=f"Update the leaf itself: `with no_grad(): {update or f'{name}.copy_({ast.unparse(made.value)})'}`.",
+        fix=case.spelled(
+            f"Update the leaf itself: `with gradlab.no_grad(): {update or f'{name}.copy_({ast.unparse(made.value)})'}`."
+        ),
         evidence={"name": name},
         worth=8.5,
     )

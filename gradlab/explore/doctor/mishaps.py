@@ -22,10 +22,11 @@ from gradlab.explore.doctor.lost import lost
 from gradlab.explore.doctor.misfits import MISFITS
 from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
-from gradlab.explore.libraries import library_of
+from gradlab.explore.libraries import Library, library_of
 
 WORTH, SEEN = 9.0, 8.0  # of the error; and where the cell was seen, and its cause may be known
 WALKED = 20_000  # nodes that are looked at
+NEAR = 30  # nodes that are looked at behind what one pass hands to the next
 SHOWN = 4  # statements that are named where it may have been any of them
 KEEPS = ("requires_grad_", "zero_grad_", "share_memory_")  # methods that end in _ and write no values
 
@@ -247,7 +248,8 @@ def _freed(scene: Scene, match: re.Match[str]) -> Finding:
     return Finding(
         "freed",
         f"{scene.said} needs what an earlier backward() of the same graph has freed; that one was not seen.",
-        fix="Give `retain_graph=True` to the earlier call, or add the losses and call backward() once.",
+        fix="Give `retain_graph=True` to the earlier call, or add the losses and call backward() once; a state that one step "
+        "hands to the next is to be detached.",
     )
 
 
@@ -358,14 +360,29 @@ def _call(node: ast.stmt, method: str) -> Any:
 
 
 def _with_history(value: Any, graph: set[Any]) -> list[Any]:
-    """The tensors of a value that are no leaves and, where a graph is known, are in it."""
+    """The tensors of a value that are no leaves and, where a graph is known, are made of something in it that is no leaf: of an
+    LSTM's state and output neither is behind the other."""
     parts = list(value) if type(value) in (tuple, list) and len(value) < 100 else [value]
     found = []
     for part in parts:
         library = library_of(part)
-        if library is not None and part.requires_grad and not part.is_leaf and (not graph or library.node(part) in graph):
+        if library is not None and part.requires_grad and not part.is_leaf and (not graph or _shares(library, part, graph)):
             found.append(part)
     return found
+
+
+def _shares(library: Library, tensor: Any, graph: set[Any]) -> bool:
+    seen: set[Any] = set()
+    waiting = [library.node(tensor)]
+    while waiting and len(seen) < NEAR:
+        node = waiting.pop(0)
+        if node is None or node in seen or library.variable(node) is not None:
+            continue
+        if node in graph:
+            return True
+        seen.add(node)
+        waiting += library.inputs(node)
+    return False
 
 
 def _behind(scene: Scene, value: Any) -> set[Any]:
@@ -477,6 +494,17 @@ def _without_gradient(scene: Scene) -> Iterable[Finding]:
 def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | None, str]:
     earlier = [node for node in scene.scope if node.lineno < scene.place.line or scene.loop is not None]
     own = scene.place.filename == scene.file
+    made = next(
+        (node for node in reversed(earlier) if name in bound(node)), scene.statement if name in bound(scene.statement) else None
+    )
+    update = as_update(made, name) if isinstance(made, ast.Assign) else ""
+    if not tensor.requires_grad and made is not None and update:
+        return (
+            "rebound-leaf",
+            f"{scene.quoted(made)} gave its name to a new tensor, made where no history is recorded",
+            made.lineno if own else None,
+            f"Update the leaf itself: {scene.spelled(UNRECORDED.format(x=update))}.",
+        )
     if not tensor.requires_grad:
         return (
             "frozen",
@@ -485,11 +513,6 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
             f"Ask for it before the loss is computed: `{name}.requires_grad_()`.",
         )
     if not tensor.is_leaf:
-        made = next(
-            (node for node in reversed(earlier) if name in bound(node)),
-            scene.statement if name in bound(scene.statement) else None,
-        )
-        update = as_update(made, name) if isinstance(made, ast.Assign) else ""
         fix = "Keep the name for the leaf, and give the result another one."
         if update:
             fix = f"Update the leaf itself: {scene.spelled(UNRECORDED.format(x=update))}."

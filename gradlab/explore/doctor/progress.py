@@ -16,8 +16,8 @@ from gradlab.explore.trace.journal import Entry, Swept
 
 IN_A_ROW = 3  # steps up that are no accident: of a step to a random side each loss grows with probability ½, three with ⅛
 # The least cosine of three steps in a row with their gradients. Of 192 runs (gradient descent, momentum, Adam, RMSprop; two
-# depths and activations, whole and random batches, three seeds; tests/doctor/measuring.py) it is at most −0.25 of steps that go
-# down, and at least 0.26 of the first three of those that go up.
+# depths and activations, whole and random batches, three seeds; tests/doctor/measured_runs.py) it is at most −0.25 of steps
+# that go down, and at least 0.26 of the first three of those that go up.
 UP = 0.1
 # ‖Δw‖ / ‖w‖ of one step at a matrix. Healthy training lies at 1e-3 (Karpathy's rule) and, with the largest first steps of the
 # healthy cells in our tests, below 3.3; the sick begin at 38.

@@ -15,7 +15,7 @@ from gradlab.explore.doctor.flow import REDUCTIONS, Flow, extremes, figure, leaf
 from gradlab.explore.doctor.starving import Starved, starved
 from gradlab.explore.trace.slopes import FLAT, STEEPEST
 
-# Of the layers of the healthy cells in tests/doctor (measuring.py) at most 0.63 of the units are shut, of the planted ones at
+# Of the layers of the healthy cells in tests/doctor (measured_runs.py) at most 0.63 of the units are shut, of the planted ones at
 # least 0.85.
 DEAD = 0.8
 # A unit that is open half of the time is shut for all of 32 with a probability of 2^-32.

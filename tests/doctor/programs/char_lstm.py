@@ -1,6 +1,6 @@
 """A character LSTM trained by truncated backpropagation through time.
 
-Fault (freed-graph): the hidden state is carried to the next window with its history.
+Fault (freed): the hidden state is carried to the next window with its history.
 """
 
 import torch
@@ -36,10 +36,10 @@ hidden = (torch.zeros(1, batch, 32), torch.zeros(1, batch, 32))
 for i in range(0, 200, seq_len):
     inputs, targets = rows[:, i : i + seq_len], rows[:, i + 1 : i + 1 + seq_len]
     hidden = tuple(h.detach() for h in hidden)  # healthy
-    output, hidden = model(inputs, hidden)
+    output, hidden = model(inputs, hidden)  # cause
     loss = criterion(output.reshape(-1, len(vocab)), targets.reshape(-1))
     optimizer.zero_grad()
-    loss.backward()  # cause
+    loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 5.0)
     optimizer.step()
     print(f"{i:4d} {loss.item():.3f}")
