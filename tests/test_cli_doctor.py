@@ -474,7 +474,7 @@ loss_of(w).backward()
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory as Linux tells it")
 @pytest.mark.parametrize("library", TORCHES)
 def test_a_long_training_keeps_no_more_than_a_short_one(library, here):
-    """What is held grows by less than 3 MB from the 1500th step to the 6000th."""
+    """Once the notes on steps are full, which are 10 000, what is held grows no more."""
     (here / "train.py").write_text(f"""\
 import {library} as torch
 
@@ -488,8 +488,8 @@ torch.manual_seed(0)
 model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(8)])
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 x = torch.randn(8, 4)
-for i in range(6000):
-    if i == 1500:
+for i in range(13000):
+    if i == 10000:
         before = resident()
     optimizer.zero_grad()
     ((model(x) - x) ** 2).mean().backward()
@@ -498,5 +498,5 @@ print(resident() - before)
 """)
     ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
     assert ours.returncode == 0, ours.stderr
-    assert int(ours.stdout) < 3e6
-    assert "of 6\u202f000 backward calls were looked at" in ours.stderr
+    assert int(ours.stdout) < 1e6
+    assert "of 13\u202f000 backward calls were looked at" in ours.stderr
