@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -24,6 +25,14 @@ def strict():
 
     install()
     return StrictArray
+
+
+def pytest_collection_modifyitems(items):
+    """The marker oracle skips where there is no PyTorch."""
+    if find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("oracle") is not None:
+                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
 
 
 def pytest_report_header(config):
