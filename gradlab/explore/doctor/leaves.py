@@ -371,7 +371,8 @@ def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
             )
             kind, fix = "unused-module", "Use what it returns."
         else:
-            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used when `{shown(path)}` was called."
+            when = f"when `{shown(path)}` was called" if call is not None else "on the way to the result"
+            message = f"{called(group)} {'was' if len(group) == 1 else 'were'} not used {when}."
             kind, fix = "unused-leaf", "Use it in forward, or take it out."
         line = None if call is None else cell_line(call.place)
         yield Finding(kind, message, line, fix=fix, evidence={"leaves": [one.name for one in group]}, remark=not meant, worth=5.0)

@@ -449,7 +449,8 @@ class Recorder:
         """The user's names at this moment: the running functions' locals, innermost first, then the notebook's."""
         space = self._space(frames)
         names = Names.of(library, {**self.called, **names_in(space, first=self.first)})
-        own = [(name, value) for name, value in space.items() if isinstance(name, str) and not name.startswith("_")]
+        both = (*self.namespace().items(), *space.items())  # a trainer calls another's net `model`, too
+        own = [(name, value) for name, value in both if isinstance(name, str) and not name.startswith("_")]
         for label, model in [*own, *(item for name, value in own for item in items_of(name, value) or ())]:
             for path, module in _modules(label, model):
                 names.models.setdefault(id(module), path)
