@@ -7,8 +7,10 @@ about: import, define, load an extension, print. Any other cell may have been th
 from __future__ import annotations
 
 import ast
+import linecache
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from gradlab.explore.doctor.scene import Scene
@@ -59,10 +61,9 @@ def last_failure(shell: Any) -> tuple[BaseException | None, str]:
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None:
         return None, ""
-    numbers = getattr(shell.compile, "_filename_map", {})
-    scene = Scene(error)
-    first = next((step.place for step in scene.steps if step.place.filename in numbers), None)
     texts = shell.user_ns.get("In") or [""]
+    scene, numbers = Scene(error), _numbers(shell, texts)
+    first = next((step.place for step in scene.steps if step.place.filename in numbers), None)
     at = numbers.get(first.filename) if first is not None else None
     if first is None or at is None or at >= len(texts) or first.lines[first.line - 1].strip() not in texts[at]:
         return (error, "") if first is None and _is_last(shell, error) else (None, "")
@@ -71,6 +72,20 @@ def last_failure(shell: Any) -> tuple[BaseException | None, str]:
         return error, ""
     what = f"In[{at}] ended with {type(error).__name__}; {len(since)} cell{'s' * (len(since) > 1)} ran since"
     return None, f"{what}, so that error is left out."
+
+
+def _numbers(shell: Any, texts: list[str]) -> Mapping[str, int]:
+    """The numbers of cells by the names of their files. Before 8 IPython did not tell: there it is by their texts."""
+    told: Mapping[str, int] | None = getattr(shell.compile, "_filename_map", None)
+    if told is not None:
+        return told
+    at = {shell.transform_cell(text).strip(): k for k, text in enumerate(texts)}
+    sources = {
+        name: "".join(linecache.getlines(name)).strip()
+        for name in list(linecache.cache)
+        if "ipykernel_" in name or "<ipython-input" in name
+    }
+    return {name: at[source] for name, source in sources.items() if source in at}
 
 
 def _is_last(shell: Any, error: BaseException) -> bool:
