@@ -22,8 +22,7 @@ try:
 except ImportError:
     torch = None
 
-needs_torch = [pytest.mark.oracle, pytest.mark.skipif(torch is None, reason="PyTorch is not installed")]
-both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=needs_torch)], ids=["gradlab", "torch"])
+both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.oracle)], ids=["gradlab", "torch"])
 
 
 def tensor(lib, array, grad=True):
@@ -354,7 +353,6 @@ def test_tracing_outside_of_a_cell():
 
 
 @pytest.mark.oracle
-@pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 def test_other_modes_of_torchs_stay_where_they_are():
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
