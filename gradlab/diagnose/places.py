@@ -172,12 +172,6 @@ def place_of(site: Any) -> Place | None:
     return Place(code.co_filename, code.co_name, line, end, start, stop)
 
 
-def mark(site: Any) -> tuple[str, str]:
-    """A site in brief, without parsing anything: ("cell line 3", "x.exp()"); ("", "") of none."""
-    place = place_of(site)
-    return ("", "") if place is None else (place.where, clipped(place.expression or place.text))
-
-
 def quoted(site: Any) -> str:
     """A site in words; "" of none."""
     place = place_of(site)

@@ -275,11 +275,11 @@ def _by_steps(flow: Flow) -> list[Finding]:
         if abs(log) < -math.log(LOST_OVER_STEPS):
             continue
         covered |= set(flow.way_up(on[0]))
-        found.append(_of_steps(flow, leaf, on, first, last, len(nodes)))
+        found.append(_of_steps(flow, leaf, on, first, last))
     return found
 
 
-def _of_steps(flow: Flow, leaf: int, on: list[int], first: float, last: float, uses: int) -> Finding:
+def _of_steps(flow: Flow, leaf: int, on: list[int], first: float, last: float) -> Finding:
     steps, at, node = len(on), on[-1], flow.nodes[leaf]
     each = math.exp((math.log(first) - math.log(last)) / (steps - 1))
     small = first < last

@@ -70,7 +70,7 @@ def _layer(scene: Scene) -> Finding | None:
     return Finding(
         "shape",
         f"{scene.said}: `{path}` ({kind}) was made for {wanted} {made}, and was given a tensor of shape {shape}: {width}.",
-        fix=f"Make it for {width}: {_remade(path, module, kind, width)}; or have what comes before it give {wanted}.",
+        fix=f"Make it for {width}: {_remade(module, kind, width)}; or have what comes before it give {wanted}.",
         evidence={"layer": path, "wanted": wanted, "given": width},
     )
 
@@ -92,7 +92,7 @@ def _width(module: Any, shape: list[int]) -> tuple[int | None, int, str]:
     return None, 0, ""
 
 
-def _remade(path: str, module: Any, kind: str, width: int) -> str:
+def _remade(module: Any, kind: str, width: int) -> str:
     if kind == "Linear":
         return f"`nn.Linear({width}, {module.out_features})`"
     if kind.startswith("Conv") and len(set(module.kernel_size)) == 1:

@@ -259,7 +259,7 @@ def _carried(scene: Scene, name: str) -> Finding | None:
         return None
     inside = [node for node in scene.scope if scene.loop.lineno <= node.lineno <= (scene.loop.end_lineno or 0)]
     before = [node for node in scene.scope if node.lineno < scene.loop.lineno]
-    graph = _behind(scene, scene.value(name) if name else None)
+    graph = _behind(scene.value(name) if name else None)
     made: dict[str, ast.stmt] = {}
     for node in inside:
         for one in bound(node):
@@ -385,7 +385,7 @@ def _shares(library: Library, tensor: Any, graph: set[Any]) -> bool:
     return False
 
 
-def _behind(scene: Scene, value: Any) -> set[Any]:
+def _behind(value: Any) -> set[Any]:
     """The nodes of the graph of a tensor; none where it is not known, or not whole."""
     library = library_of(value)
     if library is None or not value.requires_grad:

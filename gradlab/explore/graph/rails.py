@@ -86,7 +86,7 @@ def paint_rows(rows: Sequence[Row], *, note: str, alt: str, text: str = "") -> D
         _band(row, t, start, width, x, label, text, words, parts, scale)
         for row, t, text, words, parts in zip(rows, tops, texts, came, beside, strict=True)
     ]
-    body += _rails(rows, lane, middles, tops)
+    body += _rails(rows, lane, middles)
     body.append("</g>")
     return Drawing("\n".join(body), width, y, text, alt)
 
@@ -293,7 +293,7 @@ def _heads(x: dict[str, float], widths: dict[str, float], scale: Scale | None, *
     return made
 
 
-def _rails(rows: Sequence[Row], lane: Sequence[int], middles: Sequence[float], tops: Sequence[float]) -> list[str]:
+def _rails(rows: Sequence[Row], lane: Sequence[int], middles: Sequence[float]) -> list[str]:
     """The lines between the rows, and a dot at each."""
     x = [9 + LANE * number for number in lane]
     made = ['<g fill="none" stroke-linecap="round">']

@@ -308,7 +308,7 @@ def report_of(
     first = say(_strong(subject), *_equals(shape, value), weighted, ", with respect to ", by)
     return Report(
         head=tuple(filter(None, (first, dimmed(say(deed, () if backward_calls else _which_sweep(trace), _since(trace, rows)))))),
-        bare=(say(subject if subject.text.isidentifier() else "The result", ", with respect to ", _listed_bare(rows, wrt)),),
+        bare=(say(subject if subject.text.isidentifier() else "The result", ", with respect to ", _listed_bare(wrt)),),
         rows=tuple(rows),
         picture=drawing,
         jacobian_picture=jacobian.drawing() if jacobian is not None else None,
@@ -388,7 +388,7 @@ def _with_respect_to(rows: Sequence[Row], wrt: Sequence[str], trace: Trace) -> S
     return say(listed(items), f": {tensors} tensors got a gradient, ‖gradient‖ {number(norm)}.")
 
 
-def _listed_bare(rows: Sequence[Row], wrt: Sequence[str]) -> Sentence:
+def _listed_bare(wrt: Sequence[str]) -> Sentence:
     return say(listed([code(name) for name in wrt]) if wrt else "nothing", ".")
 
 

@@ -7,7 +7,7 @@ inputs the deepest first. Equal programs give equal numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gradlab.explore.trace.journal import Swept
 from gradlab.explore.trace.values import Value
@@ -385,8 +385,6 @@ class Trace:
     recorded: bool = False
     freed: bool = False
     cut_off: bool = False
-    weights: Value | None = None
-    notes: tuple[str, ...] = field(default=())
     journal: tuple[Swept, ...] = ()
     losses: tuple[int, ...] = ()
     asked: Line | None = None
