@@ -500,3 +500,49 @@ print(resident() - before)
     assert ours.returncode == 0, ours.stderr
     assert int(ours.stdout) < 1e6
     assert "of 13\u202f000 backward calls were looked at" in ours.stderr
+
+
+SHARDED = """\
+import os
+import torch
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+{wrapped}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+x, y = torch.randn(5, 8), torch.randint(0, 4, (5,))
+for _ in range(3):
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print([round(p.norm().item(), 6) for p in map(lambda p: p.full_tensor() if hasattr(p, "full_tensor") else p, model.parameters())])
+distributed.destroy_process_group()
+"""
+WRAPPED = {
+    "DDP": "model = DistributedDataParallel(model)",
+    "FSDP": 'model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))',
+    "fully_shard": """\
+mesh = init_device_mesh("cpu", (1,))
+for part in (model[0], model[2], model):
+    fully_shard(part, mesh=mesh)""",
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_what_is_distributed_runs_as_it_is_and_is_left_in_peace(kind, here):
+    (here / "train.py").write_text(SHARDED.format(wrapped=WRAPPED[kind]))
+    plain, ours = as_python("train.py", cwd=here), as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    assert plain.returncode == 0, plain.stderr
+    assert ours.returncode == 0, ours.stderr
+    assert ours.stdout == plain.stdout
+    assert "called backward() 3 times: no Problem" in ours.stderr
+    assert ("(DTensor" in ours.stderr) == (kind == "fully_shard")

@@ -47,6 +47,22 @@ def test_sparse_gradients_are_reported(shell):
     assert not HOUSE.last.findings and not HOUSE.last.unseen
 
 
+def test_the_storage_of_what_was_looked_at_can_still_be_resized(shell):
+    """`numpy()` would take that away; sharded training resizes the storages of its weights."""
+    shell.ok(START + "x = torch.randn(5, 7, requires_grad=True)\nh = x * 2\nloss = (h**2).sum()\nloss.backward()")
+    for name in ("x", "h", "loss"):
+        storage = shell.ns[name].untyped_storage()
+        assert storage.resizable()
+        storage.resize_(0)
+    shell.ok("%%grad\nx.grad.sum()")
+
+
+def test_memory_that_was_let_go_is_not_read(shell):
+    text = "w = torch.randn(5, 7, requires_grad=True)\nh = w + 1\nloss = (h * 3).sum()\n"
+    ran = shell.ok(START + text + "h.untyped_storage().resize_(0)\nloss.backward()")
+    assert shell.ns["w"].shape == (5, 7) and "loss" in ran.text
+
+
 LOOP = """w = torch.tensor([4.0], requires_grad=True)
 for scale in {scales}:
     w.grad = None

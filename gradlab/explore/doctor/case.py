@@ -93,6 +93,7 @@ class Case:
     meant: frozenset[int] | None = None
     root: str = ""
     tensors: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # of the learners, once these are known
+    sharded: dict[int, str] = field(default_factory=dict, init=False)  # leaves that are no learners: see `learners`
     held: Any = field(default=None, init=False, repr=False)  # what `state` has read of them
 
     # ------------------------------------------------------------------------------------------------------- the graph
@@ -186,7 +187,10 @@ class Case:
 
     @cached_property
     def learners(self) -> dict[int, Learner]:
-        """All leaves of floating point that the namespace knows, those that require no gradient too."""
+        """All leaves of floating point that the namespace knows, those that require no gradient too.
+
+        Not those of which this process holds a part: nothing that is computed with them shows in their name. They are `sharded`.
+        """
         homes: dict[int, tuple[str, str]] = {}
         extra: dict[str, Any] = {}
         listed: dict[int, str] = {}
@@ -212,6 +216,9 @@ class Case:
                 continue
             library = library_of(tensor)
             if library is None:
+                continue
+            if library.is_sharded(tensor):
+                self.sharded[id(tensor)] = name
                 continue
             model, module = homes.get(id(tensor), ("", ""))
             self.tensors[id(tensor)] = tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gradlab.explore.doctor.case import Case
+from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.cuts import cuts, flat
 from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
@@ -53,4 +53,9 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             found += family(case)
         except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
             unseen.append(f"What `{family.__name__}` looks for could not be looked at: {type(error).__name__}: {error}.")
+    if names := list(case.sharded.values()):
+        unseen.append(
+            f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
+            "which of them get a gradient, and what they keep from step to step, was not seen."
+        )
     return Diagnosis.of(found, unseen)

@@ -27,10 +27,12 @@ class Torch(Library):
         return tensor is not None and issubclass(type(value), tensor)
 
     def array(self, tensor: Any) -> np.ndarray:
+        from gradlab.explore.libraries.reducing_torch import numbers
+
         torch = sys.modules["torch"]
         tensor = tensor.detach().cpu()
         tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()  # of an embedding, say
-        return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
+        return numbers(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
 
     def node(self, tensor: Any) -> Any:
         if not tensor.requires_grad:
@@ -85,10 +87,12 @@ class Torch(Library):
     def sample(self, tensor: Any) -> np.ndarray | None:
         if isinstance(tensor, tuple):
             tensor = tensor[0]
+        from gradlab.explore.libraries.reducing_torch import has_numbers, numbers
+
         torch = sys.modules["torch"]
-        if tensor.layout != torch.strided or not tensor.is_floating_point() or tensor.device.type == "meta":
+        if tensor.layout != torch.strided or not tensor.is_floating_point() or not has_numbers(tensor):
             return None
-        return np.array(spaced(tensor.detach().reshape(-1)).double().cpu().numpy())
+        return np.array(numbers(spaced(tensor.detach().reshape(-1)).double().cpu()))
 
     def is_zero(self, tensor: Any) -> bool:
         flat = tensor.detach() if tensor.layout == sys.modules["torch"].strided else tensor.detach().coalesce().values()
@@ -103,6 +107,9 @@ class Torch(Library):
 
     def is_parameter(self, tensor: Any) -> bool:
         return isinstance(tensor, sys.modules["torch"].nn.Parameter)
+
+    def is_sharded(self, tensor: Any) -> bool:
+        return hasattr(type(tensor), "to_local")  # a DTensor
 
     def share(self, part: Any, whole: Any) -> Any:
         from gradlab.explore.libraries.reducing_torch import share

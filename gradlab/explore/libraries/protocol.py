@@ -163,6 +163,10 @@ class Library:
         """Whether a leaf is a `Parameter`."""
         return False
 
+    def is_sharded(self, tensor: Any) -> bool:
+        """Whether this process holds a part of a tensor only; what is computed with is another, which is put together for it."""
+        return False
+
     def version(self, tensor: Any) -> int:
         """How often the memory of a tensor was written to."""
         raise NotImplementedError

@@ -15,12 +15,34 @@ from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
 HALVES = (torch.float16, torch.bfloat16)
 
 
+def has_numbers(tensor: Any) -> bool:
+    """Whether there is memory behind a tensor: not on device "meta", nor where it was let go, as FSDP does at times."""
+    if tensor.device.type == "meta":
+        return False
+    return tensor.layout != torch.strided or not tensor.numel() or tensor.untyped_storage().nbytes() > 0
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """A tensor on the host as an array on its memory, perhaps a read-only one.
+
+    Not by `numpy()`: from then on nobody may resize the tensor's storage, as FSDP does between a layer's uses.
+
+    Raises
+    ------
+    ValueError
+        If there is no memory behind the tensor.
+    """
+    if not has_numbers(tensor):
+        raise ValueError(f"the memory of this tensor of shape {tuple(tensor.shape)} was let go; there are no numbers to read")
+    return np.from_dlpack(tensor.resolve_conj().resolve_neg())
+
+
 def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
-    """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers (device "meta")."""
+    """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers."""
     with torch.no_grad():
         tensor = tensor.detach()
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
-        if tensor.device.type == "meta":
+        if not has_numbers(tensor):
             return None
         if tensor.layout != torch.strided:
             return _sparse(tensor, shape, dtype, histogram)
@@ -41,7 +63,7 @@ def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
 def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, absent: int = 0) -> Value | Pending:
     """Of the elements of a dense tensor, and `absent` zeros besides."""
     if tensor.device.type == "cpu" and not absent:
-        return brief((tensor.float() if tensor.dtype in HALVES else tensor.resolve_neg()).numpy(), dtype, histogram=histogram)
+        return brief(numbers(tensor.float() if tensor.dtype in HALVES else tensor), dtype, histogram=histogram)
     flat = tensor.reshape(-1)
     flat = flat.float() if flat.dtype in HALVES else flat if flat.is_floating_point() else flat.double()
     finite = torch.isfinite(flat)
@@ -104,7 +126,7 @@ def share(part: Any, whole: Any) -> Any:
     with torch.no_grad():
         if part.layout != torch.strided or whole.layout != torch.strided or part.shape != whole.shape or part.is_complex():
             return None
-        if not whole.numel() or whole.device.type == "meta":
+        if not whole.numel() or not has_numbers(whole) or not has_numbers(part):
             return None
         g, p = whole.detach().reshape(-1), part.reshape(-1).to(whole.dtype)
         if g.dtype in HALVES:
@@ -117,7 +139,7 @@ def share(part: Any, whole: Any) -> Any:
 
 def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
     """`trace.slopes.slopes` of tensors, to be read later of what lies on a device."""
-    if g.layout != torch.strided or handed.layout != torch.strided or g.device.type == "meta":
+    if g.layout != torch.strided or handed.layout != torch.strided or not has_numbers(g) or not has_numbers(handed):
         return None
     with torch.no_grad():
         arrived, passed = g != 0, handed != 0
