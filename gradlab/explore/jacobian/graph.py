@@ -229,8 +229,11 @@ class TorchGraph(Graph):
 
     def __init__(self, library: Library, outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
         super().__init__(library, outputs, inputs)
-        edge = sys.modules["torch"].autograd.graph.get_gradient_edge  # a write would give a tensor another
-        self.ends = [edge(y) if y.requires_grad else None for y in outputs]
+        torch = sys.modules["torch"]
+        edge = torch.autograd.graph.get_gradient_edge  # a write would give a tensor another
+        told = "GradientEdge" in torch.autograd._make_grads.__code__.co_names  # not in old versions: there a copy has what was
+        with torch.enable_grad():
+            self.ends = [(edge(y) if told else y.clone()) if y.requires_grad else None for y in outputs]
         self.starts = [edge(x) for x in inputs]
 
     def _backward(self, weights: list[np.ndarray], lead: Shape) -> list[Any]:

@@ -64,6 +64,7 @@ ARITHMETIC = frozenset(
     for prefix, suffix in (("", ""), ("__", "__"), ("__r", "__"), ("__i", "__"), ("", "_"))
 )
 sequence_number = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+TOLD = "handle_torch_function" in torch.autograd.backward.__code__.co_names  # whether modes are told of it: not in old versions
 
 
 def theirs(filename: str) -> bool:
@@ -100,7 +101,7 @@ class OfTorch(TorchFunctionMode, Recording):
         self._away = False  # whether numbers have left tensors that have a history
         self._handles: list[Any] = []
         self._calls: list[Any] = []  # the hooks on modules
-        self._backward_of_torch: Any = None  # while we are asleep
+        self._replaced: dict[Any, Any] = {}  # what `backward` was of torch.Tensor, while we are asleep, and of torch.autograd
         self._sweeping = False
 
     def open(self) -> None:
@@ -110,7 +111,7 @@ class OfTorch(TorchFunctionMode, Recording):
         self.wake()
 
     def close(self) -> None:
-        self._leave_backward()
+        self._give_back(*self._replaced)
         self._leave_mode()
         for handles in (self._calls, self._handles):
             _remove(handles)
@@ -122,13 +123,16 @@ class OfTorch(TorchFunctionMode, Recording):
             self._calls.append(register_module_forward_pre_hook(self.entered))
             self._calls.append(register_module_forward_hook(self.exited, always_call=True))
         self._enter_mode()
-        self._leave_backward()
+        if TOLD:
+            self._give_back(*self._replaced)
+        else:
+            self._give_back(torch.Tensor)
+            self._replace(torch.autograd)
 
     def sleep(self) -> None:
         """See nothing but sweeps."""
-        if self._backward_of_torch is None:
-            self._backward_of_torch = torch.Tensor.backward
-            torch.Tensor.backward = self._counting(self._backward_of_torch)  # type: ignore[method-assign]
+        self._replace(torch.Tensor)
+        self._replace(torch.autograd)
         self._leave_mode()
         _remove(self._calls)
 
@@ -137,19 +141,32 @@ class OfTorch(TorchFunctionMode, Recording):
         if not self.recorder.on and self.recorder.call is None:
             self.sleep()
 
-    def _counting(self, original: Any) -> Any:
-        """`Tensor.backward` while we are asleep."""
+    @property
+    def _asleep(self) -> bool:
+        return torch.Tensor in self._replaced
 
-        def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def _replace(self, owner: Any) -> None:
+        """Have a call of `torch.Tensor.backward` or `torch.autograd.backward` go through us where the mode is not told of it."""
+        if owner in self._replaced:
+            return
+        original = self._replaced[owner] = owner.backward
+
+        def backward(*args: Any, **kwargs: Any) -> Any:
             if self._sweeping or threading.get_ident() != self.thread:
-                return original(tensor, *args, **kwargs)
+                return original(*args, **kwargs)
             try:
-                return self._backward(original, (tensor, *args), kwargs)
+                return self._backward(original, args, kwargs, owner is torch.Tensor)
             finally:
-                if self.recorder.on and self._backward_of_torch is not None:
+                if self.recorder.on and self._asleep:
                     self.wake()
 
-        return wraps(original)(backward)
+        owner.backward = wraps(original)(backward)
+
+    def _give_back(self, *owners: Any) -> None:
+        for owner in owners:
+            if owner in self._replaced:
+                owner.backward = self._replaced[owner]
+                del self._replaced[owner]
 
     def _enter_mode(self) -> None:
         if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
@@ -164,15 +181,10 @@ class OfTorch(TorchFunctionMode, Recording):
                 if mode is not self:
                     _push_mode(mode)  # type: ignore[no-untyped-call]
 
-    def _leave_backward(self) -> None:
-        if self._backward_of_torch is not None:
-            torch.Tensor.backward = self._backward_of_torch  # type: ignore[method-assign]
-            self._backward_of_torch = None
-
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.backward or func is torch.autograd.backward:
-            return self._backward(func, args, kwargs)
+            return self._backward(func, args, kwargs, func is torch.Tensor.backward)
         recorder = self.recorder
         if not recorder.on or torch.jit.is_tracing():  # type: ignore[no-untyped-call]  # nothing of ours may come there
             return func(*args, **kwargs)
@@ -366,11 +378,10 @@ class OfTorch(TorchFunctionMode, Recording):
         self._lost[id(tensor)] = weakref.ref(tensor), losses
 
     # ----------------------------------------------------------------------------------------------------------- sweeps
-    def _backward(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """`tensor.backward(…)` or `autograd.backward(tensors, …)`, watched."""
+    def _backward(self, func: Any, args: Any, kwargs: Any, own: bool) -> Any:
+        """`tensor.backward(…)`, their own, or `autograd.backward(tensors, …)`, watched."""
         self._stepping = False  # also after a step that failed
         library, recorder = self.library, self.recorder
-        own = func is torch.Tensor.backward
         given = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
         outputs, weights = _listed(given["tensors"]), _listed(given.get(SEEDS[own]))
         weights += [None] * (len(outputs) - len(weights))
@@ -437,7 +448,7 @@ class OfTorch(TorchFunctionMode, Recording):
         """An optimizer has made a step."""
         if threading.get_ident() == self.thread:
             self._stepping = False
-            if self._backward_of_torch is None:
+            if not self._asleep:
                 self._enter_mode()
                 self._rest()
             self.recorder.stepped(self.library, optimizer, site_of(user_frame()))
