@@ -498,7 +498,3 @@ def _missing(error: ImportError) -> CommandError:
         f"this needs the extra `lab`, and {error.name or 'a part of it'} is not installed. Install it by\n\n"
         f"    {sys.executable} -m pip install 'gradlab[lab]'\n"
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

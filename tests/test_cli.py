@@ -82,7 +82,7 @@ def test_it_ends_quietly_where_nobody_reads_on(tmp_path, unbuffered):
     """As in `gradlab course DIR | head -0`."""
     read_end, write_end = os.pipe()
     os.close(read_end)
-    command = [sys.executable, *(["-u"] if unbuffered else []), "-m", "gradlab.cli", "course", str(tmp_path / "c")]
+    command = [sys.executable, *(["-u"] if unbuffered else []), "-m", "gradlab", "course", str(tmp_path / "c")]
     try:
         ended = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     finally:

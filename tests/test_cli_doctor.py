@@ -199,7 +199,7 @@ def test_it_runs_as_python_runs_it_and_fails_as_it_fails(here):
     (here / "train.py").write_text(SAYS)
     (here / "beside.py").write_text("def f(g):\n    return g()\n")
     plain = as_python("train.py", "--a", "b c", cwd=here)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", "--a", "b c", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", "--a", "b c", cwd=here)
     assert (ours.returncode, ours.stdout) == (plain.returncode, plain.stdout) == (1, plain.stdout)
     assert plain.stderr.count("Traceback") == 2
     assert ours.stderr.startswith(plain.stderr + "── gradlab doctor: train.py ended with status 1")
@@ -214,7 +214,7 @@ def test_a_traceback_through_torch_is_the_one_without_us(here):
     )
     (here / "train.py").write_text(text)
     plain = as_python("train.py", cwd=here)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert "modified by an inplace operation" in plain.stderr and ours.returncode == 1
     assert ours.stderr.startswith(plain.stderr)
 
@@ -222,7 +222,7 @@ def test_a_traceback_through_torch_is_the_one_without_us(here):
 def test_a_syntax_error_reads_as_pythons(here):
     (here / "train.py").write_text("x = (1,\ndef\n")
     plain = as_python("train.py", cwd=here)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 1 and ours.stderr.startswith(plain.stderr)
 
 
@@ -294,7 +294,7 @@ def test_ctrl_c_keeps_what_was_seen(library, here):
     )
     (here / "train.py").write_text(text)
     process = subprocess.Popen(
-        [sys.executable, "-m", "gradlab.cli", "doctor", "train.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "gradlab", "doctor", "train.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout.readline() == "go\n"
@@ -313,7 +313,7 @@ def test_a_forked_child_ends_as_it_would_and_says_nothing(here):
         "import os, sys\nchild = os.fork()\nif not child:\n    sys.exit(5)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert (ours.returncode, ours.stdout) == (0, "5\n")
     assert ours.stderr.count("gradlab doctor:") == 1
 
@@ -409,7 +409,7 @@ loss.backward()
 def test_torch_is_seen_from_its_import_on(here):
     """It is imported by the script and not by us."""
     (here / "train.py").write_text("import sys\nassert 'torch' not in sys.modules\n" + LATER)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 1 and lines_of(ours.stderr) == [6]
 
 
@@ -443,7 +443,7 @@ def main():
 if __name__ == "__main__":
     main()
 """)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 1 and "(4, 4)" in ours.stderr
     assert lines_of(ours.stderr) == [line_with((here / "train.py").read_text())]
 
@@ -464,7 +464,7 @@ w = torch.zeros(3, requires_grad=True)
 loss_of(w).backward()
 """
     (here / "train.py").write_text(text)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 1 and line_with(text) in lines_of(ours.stderr)
     assert "torch.compile was set aside" in ours.stderr
 
@@ -496,7 +496,7 @@ for i in range(13000):
     optimizer.step()
 print(resident() - before)
 """)
-    ours = as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    ours = as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert ours.returncode == 0, ours.stderr
     assert int(ours.stdout) < 1e6
     assert "of 13\u202f000 backward calls were looked at" in ours.stderr
@@ -540,9 +540,31 @@ for part in (model[0], model[2], model):
 @pytest.mark.parametrize("kind", WRAPPED)
 def test_what_is_distributed_runs_as_it_is_and_is_left_in_peace(kind, here):
     (here / "train.py").write_text(SHARDED.format(wrapped=WRAPPED[kind]))
-    plain, ours = as_python("train.py", cwd=here), as_python("-m", "gradlab.cli", "doctor", "train.py", cwd=here)
+    plain, ours = as_python("train.py", cwd=here), as_python("-m", "gradlab", "doctor", "train.py", cwd=here)
     assert plain.returncode == 0, plain.stderr
     assert ours.returncode == 0, ours.stderr
     assert ours.stdout == plain.stdout
     assert "called backward() 3 times: no Problem" in ours.stderr
     assert ("(DTensor" in ours.stderr) == (kind == "fully_shard")
+
+
+@pytest.mark.parametrize("library", TORCHES)
+def test_steps_of_an_optimizer_without_any_backward(doctor, library):
+    text = TRAINING.format(library=library, loss=HEALTHY).replace("        loss.backward()\n", "")
+    status, _, errors = doctor(text)
+    assert status == 1 and "backward() was not called" in errors
+    assert lines_of(errors) == [line_with(text, "optimizer.step()")]
+
+
+@pytest.mark.parametrize("library", TORCHES)
+def test_steps_that_show_a_schedule_are_left_in_peace(doctor, library):
+    status, _, errors = doctor(f"""\
+import {library} as torch
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+for _ in range(6):
+    optimizer.step()
+    scheduler.step()
+""")
+    assert status == 0 and "nothing to look at" in errors

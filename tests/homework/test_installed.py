@@ -96,7 +96,7 @@ def test_there_is_no_solution_in_the_wheel(wheel):
 
 
 def test_the_course_is_copied_and_checked(python, tmp_path):
-    said = run(tmp_path, python, "-m", "gradlab.cli", "course", "mine").stdout
+    said = run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout
     assert f"{NAME}.ipynb" in said and "05_jacobian.ipynb" in said
     folder = tmp_path / "mine" / "homework" / NAME
     assert json.loads((folder / f"{NAME}.ipynb").read_text()) == json.loads(json.dumps(student_version(source())))
@@ -105,11 +105,11 @@ def test_the_course_is_copied_and_checked(python, tmp_path):
         f"print([one.points for one in run(Path({str(folder)!r}) / '{NAME}.ipynb')])"
     )
     assert run(tmp_path, python, "-c", code).stdout == "[0, 0, 0, 0, 0]\n"
-    assert run(tmp_path, python, "-m", "gradlab.cli", "course", "mine").stdout.count("kept yours") == 3
+    assert run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout.count("kept yours") == 3
 
 
 def test_a_teacher_is_told_where_the_solutions_are(python, tmp_path):
-    said = run(tmp_path, python, "-m", "gradlab.cli", "course", "theirs", "--teacher", fails=True).stderr
+    said = run(tmp_path, python, "-m", "gradlab", "course", "theirs", "--teacher", fails=True).stderr
     assert "the solutions are not in the installed package" in said and "pip install -e" in said
     assert not (tmp_path / "theirs").exists()
 
@@ -128,4 +128,4 @@ def test_it_is_graded_there(python, tmp_path):
     }
     page = (tmp_path / "feedback" / "right" / NAME / f"{NAME}.html").read_text()
     assert "100 of 100 points" in page and "<script" not in page
-    assert "right" in run(tmp_path, python, "-m", "gradlab.cli", "course", ".", "--summary").stdout
+    assert "right" in run(tmp_path, python, "-m", "gradlab", "course", ".", "--summary").stdout

@@ -281,9 +281,10 @@ def empty(case: Case) -> Iterable[Finding]:
             continue
         first, held = trace.events[places[0]], set(trace.events[places[0]].held)
         reaching = [swept for swept in trace.journal if any(e.key in held and e.arrived > 0 for e in swept.entries)]
-        if not reaching:
-            continue
         name = next((one.name for one in case.optimizers if one.whose == whose), "") or first.optimizer
+        if not reaching:
+            yield from _never(case, name, first, held, len(places))
+            continue
         sweep = asked_at(case, reaching[0])
         norm = math.hypot(*(e.arrived for e in reaching[0].entries if e.key in held))
         earlier = reaching[0].event <= places[0]
@@ -319,6 +320,25 @@ def empty(case: Case) -> Iterable[Finding]:
             lines=() if cleared is None else (cleared[0],),
         )
     yield from _by_hand(case)
+
+
+def _never(case: Case, name: str, first: Event, held: set[int], steps: int) -> Iterable[Finding]:
+    """Steps where a model was called and nothing was ever differentiated: what the optimizer holds has no gradient even now.
+
+    (Where no model was called, steps may be there to show a schedule of learning rates.)
+    """
+    assert case.trace is not None
+    if case.trace.journal or case.root or not case.trace.calls or any(one.graded for one in case.known(held)):
+        return
+    idle = _not_called(case)
+    yield Finding(
+        "step-before-backward",
+        f"{statement(first.place)} moved nothing: backward() was not called, so no parameter that `{name}` holds had a gradient.",
+        event_line(first),
+        fix=f"Call it: {instead(f'{idle}()', idle)}." if idle else "Call backward() on the loss first, then step().",
+        evidence={"steps": steps, "parameters": len(held)},
+        worth=8.0,
+    )
 
 
 def _not_called(case: Case) -> str:

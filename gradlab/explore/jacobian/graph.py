@@ -231,7 +231,7 @@ class TorchGraph(Graph):
         super().__init__(library, outputs, inputs)
         torch = sys.modules["torch"]
         edge = torch.autograd.graph.get_gradient_edge  # a write would give a tensor another
-        told = "GradientEdge" in torch.autograd._make_grads.__code__.co_names  # not in old versions: there a copy has what was
+        told = torch.__version__ >= (2, 6)  # older ones differentiate tensors alone: there a copy has what was
         with torch.enable_grad():
             self.ends = [(edge(y) if told else y.clone()) if y.requires_grad else None for y in outputs]
         self.starts = [edge(x) for x in inputs]
