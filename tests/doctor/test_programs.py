@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 
 import pytest
 from reading_programs import NAMES, read
 
+from gradlab import cli
 from gradlab.explore.doctor.clinic import HOUSE
 from gradlab.explore.trace import recorder
 
@@ -62,6 +64,25 @@ def test_a_faulty_program_s_first_finding_names_the_cause(diagnosed, name):
         assert found.findings, found
         first = found.findings[0]
         assert first.kind in program.kinds and first.line in lines, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faulty", [False, True], ids=["healthy", "faulty"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in BLIND])
+def test_as_a_script(name, faulty, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    program = read(name, faulty)
+    (tmp_path / "train.py").write_text(program.text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        status = cli.main(["doctor", "--every", "train.py"])
+    said = capsys.readouterr().err
+    lines = [int(line) for line in re.findall(r"^train\.py:(\d+):", said, re.MULTILINE)]
+    if not faulty or program.remark:
+        assert status == 0, said
+    else:
+        assert status == 1, said
+        assert lines[0] in program.lines, said
 
 
 def test_a_form_differs_by_the_marked_lines_alone():
