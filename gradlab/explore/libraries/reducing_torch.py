@@ -11,12 +11,16 @@ import torch
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
 from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
+from gradlab.explore.trace.values import share as share_of_arrays
 
 HALVES = (torch.float16, torch.bfloat16)
+AS_NUMPYS = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
 
 
 def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
     """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers (device "meta")."""
+    if _on_host(tensor):
+        return brief(tensor.detach().numpy(), histogram=histogram)
     with torch.no_grad():
         tensor = tensor.detach()
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
@@ -27,6 +31,11 @@ def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
         if tensor.numel() <= FEW:
             return _few(tensor, shape, dtype)
         return _many(tensor.abs() if tensor.is_complex() else tensor, shape, dtype, histogram)
+
+
+def _on_host(tensor: Any) -> bool:
+    """Whether NumPy reads a tensor as it is."""
+    return bool(tensor.is_cpu and tensor.dtype in AS_NUMPYS and tensor.layout is torch.strided and not tensor.is_neg())
 
 
 def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
@@ -101,6 +110,8 @@ def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) ->
 
 def share(part: Any, whole: Any) -> Any:
     """⟨part, whole⟩ / ‖whole‖², to be read later of what lies on a device; None where `whole` is 0 or not finite."""
+    if _on_host(whole) and _on_host(part):
+        return share_of_arrays(part.detach().numpy(), whole.detach().numpy())
     with torch.no_grad():
         if part.layout != torch.strided or whole.layout != torch.strided or part.shape != whole.shape or part.is_complex():
             return None
