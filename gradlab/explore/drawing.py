@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import math
 import re
 from collections.abc import Callable
@@ -74,6 +75,7 @@ PRINTED = "@media print{.gradlab-picture{max-width:100%!important}}"  # paper ha
 
 MAX_SIDE = 1200  # pixels of a bitmap
 MAX_BYTES = 100_000  # of a bitmap in a notebook
+MAX_PIXELS = 500_000  # of a bitmap in a notebook that has heat maps in it: noise takes time and bytes
 LEAST_ZOOM = 0.2  # a bitmap smaller than this shows nothing any more
 
 
@@ -117,7 +119,8 @@ class Drawing:
         max_side : int
             The most pixels a side. A smaller drawing gets two pixels for each of its own, a larger one is scaled down.
         max_bytes : int, optional
-            The drawing is scaled down further until the file is no larger, or given up where nothing is left to see.
+            For a notebook: heat maps have `MAX_PIXELS` at most. A file that is larger gets a palette of 256 colours, then is
+            scaled down until it is not, or given up where nothing is left to see.
 
         Returns
         -------
@@ -125,11 +128,16 @@ class Drawing:
             None where resvg_py is not installed, and where `max_bytes` are too few.
         """
         zoom = min(2.0, max_side / max(self.width, self.height, 1))
+        if max_bytes is not None and "<image" in self.body:
+            zoom = min(zoom, math.sqrt(MAX_PIXELS / max(self.width * self.height, 1)))
         svg, power = self.svg(), 0.75  # of a file's size, as which the zoom goes: guessed first, then as two files tell
         before: tuple[float, int] | None = None
         while max_bytes is None or zoom >= LEAST_ZOOM:
             picture = rasterise(svg, max(1, int(self.width * zoom + 1e-6)))
             if picture is None or max_bytes is None or len(picture) <= max_bytes:
+                return picture
+            picture = in_few_colours(picture)
+            if len(picture) <= max_bytes:
                 return picture
             if before is not None and len(picture) < before[1]:
                 power = min(1.5, max(0.5, math.log(zoom / before[0]) / math.log(len(picture) / before[1])))
@@ -266,6 +274,19 @@ def rasterise(svg: str, width: int) -> bytes | None:
             image_rendering="optimize_speed",  # of a map's cells, which have sharp edges: quicker, and a third smaller
         )
     )
+
+
+def in_few_colours(png: bytes) -> bytes:
+    """The PNG with a palette of 256 colours, about a third of the size, or as it is where Pillow is not installed."""
+    try:
+        from PIL import Image
+    except ImportError:  # matplotlib brings it
+        return png
+    with Image.open(io.BytesIO(png)) as picture:
+        few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    few.save(file, "PNG")
+    return min(file.getvalue(), png, key=len)
 
 
 def _bundled_fonts() -> list[str]:

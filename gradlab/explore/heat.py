@@ -17,7 +17,8 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -372,10 +373,9 @@ def _draw(
             f'height="{tidy(high - gap + 6)}" rx="5" fill="none" stroke="{GRADIENT}" stroke-width="2.2"/>'
         )
     y0 = bottom + 12
-    scale, scale_width = _scale(left, y0, bound, range_)
+    scale, scale_width, scale_height = _scale(left, y0, bound, range_, right - left)
     body.append(scale)
-    if not scale:
-        y0 -= 30
+    y0 += scale_height - 30
     width = max(
         right,
         left + scale_width,
@@ -442,7 +442,6 @@ def _bitmap(cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: flo
         np.rint(np.clip(np.nan_to_num(cells, nan=0, posinf=0, neginf=0) / (bound or 1.0), -1, 1) * 120) + 120,
         0,
     ).astype(np.uint8)
-    palette = [tuple(c) for c in _ramp(np.linspace(-1, 1, 241))] + [NAN, MARK, (255, 255, 255), _rgb(EDGE), (0, 0, 0)]
     nan, mark, white, edge, clear = range(241, 246)
     index[np.isnan(cells)], index[np.isposinf(cells)], index[np.isneginf(cells)] = nan, 240, 0
     index[~shown] = clear
@@ -457,10 +456,9 @@ def _bitmap(cells: np.ndarray, shown: np.ndarray, x: float, y: float, width: flo
         where = where & (shown if ink != edge else True)
         if where.any():
             pixels[np.kron(where, np.ones((PIXELS, PIXELS), bool)) & np.tile(form, tile)] = ink
-    data = base64.b64encode(_png(pixels, palette, clear=clear)).decode()
     box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(height)}"'
     return (
-        f'<image {box} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+        f'<image {box} preserveAspectRatio="none" href="{_uri(_png(pixels, *_palette()))}"/>'
         f'<rect {box} fill="none" stroke="{EDGE}" stroke-width=".8"/>'
     )
 
@@ -471,8 +469,16 @@ def _border() -> np.ndarray:
     return form
 
 
-def _png(pixels: np.ndarray, palette: list[tuple[int, ...]], clear: int) -> bytes:
-    """An 8-bit palette PNG (ISO/IEC 15948) of `pixels`, whose colour number `clear` is transparent."""
+@cache
+def _palette() -> tuple[bytes, bytes]:
+    """The colours of a map's bitmap (red, green and blue of each), and how opaque they are: the last is not there."""
+    marks = [NAN, MARK, (255, 255, 255), _rgb(EDGE), (0, 0, 0)]
+    colours = _ramp(np.linspace(-1, 1, 241)).tobytes() + bytes(chain.from_iterable(marks))
+    return colours, bytes([255] * (241 + len(marks) - 1) + [0])
+
+
+def _png(pixels: np.ndarray, palette: bytes, opacity: bytes) -> bytes:
+    """An 8-bit palette PNG (ISO/IEC 15948) of `pixels`."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -483,9 +489,9 @@ def _png(pixels: np.ndarray, palette: list[tuple[int, ...]], clear: int) -> byte
     return (
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
-        + chunk(b"PLTE", bytes(int(c) for rgb in palette for c in rgb))
-        + chunk(b"tRNS", bytes(0 if k == clear else 255 for k in range(len(palette))))
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
+        + chunk(b"PLTE", palette)
+        + chunk(b"tRNS", opacity)
+        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 4))
         + chunk(b"IEND", b"")
     )
 
@@ -507,29 +513,40 @@ def _fills(cells: np.ndarray, bound: float) -> np.ndarray:
     return fills
 
 
-def _scale(x: float, y: float, bound: float, range_: list[str]) -> tuple[str, float]:
-    """The colour bar with its ends, and the true extremes beside it; and its width."""
+def _scale(x: float, y: float, bound: float, range_: list[str], room: float) -> tuple[str, float, float]:
+    """The colour bar with its ends, and the true extremes beside it, or below it where there is no room; its width and height."""
+    said = "".join(range_)
     if bound == 0:
-        said = "all 0" if len(range_) == 2 else "".join(range_)
-        return _text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS)
+        said = "all 0" if len(range_) == 2 else said
+        return _text(x, y + 9, said, LETTERS, DIM), text_width(said, LETTERS), 30 if said else 0
     (_, _, low), (_, _, high) = (one.partition(" ") for one in range_)
-    beside = f"all {high}" if low == high else " · ".join(range_)
-    steps, length = 33, max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
-    bar = "".join(  # each over the edge of the next, so that no seam shows
-        f'<rect x="{tidy(x + k * length / steps)}" y="{tidy(y)}" width="{tidy(length - k * length / steps)}" height="9" '
-        f'fill="{colour(-1 + 2 * k / (steps - 1), 1)}"/>'
-        for k in range(steps)
-    )
-    bar += (
-        f'<rect x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9" '
-        f'fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
-    )
-    ticks = (
-        _text(x, y + 21, number(-bound), LETTERS, DIM)
+    said = f"all {high}" if low == high else " · ".join(range_)
+    long = text_width(said, LETTERS)
+    length = max(132.0, 2 * (text_width(number(bound, sign=True), LETTERS) + 10))
+    box = f'x="{tidy(x)}" y="{tidy(y)}" width="{tidy(length)}" height="9"'
+    bar = (
+        f'<image {box} preserveAspectRatio="none" href="{_bar()}"/>'
+        f'<rect {box} fill="none" stroke="{EDGE}" stroke-opacity=".45" stroke-width=".6"/>'
+        + _text(x, y + 21, number(-bound), LETTERS, DIM)
         + _text(x + length / 2, y + 21, "0", LETTERS, DIM, anchor="middle")
         + _text(x + length, y + 21, number(bound, sign=True), LETTERS, DIM, anchor="end")
     )
-    return bar + ticks + _text(x + length + 16, y + 9, beside, LETTERS, DIM), length + 16 + text_width(beside, LETTERS)
+    if length + 16 + long <= room:
+        return bar + _text(x + length + 16, y + 9, said, LETTERS, DIM), length + 16 + long, 30
+    return bar + _text(x, y + 38, said, LETTERS, DIM), max(length, long), 47
+
+
+@cache
+def _bar() -> str:
+    """The colours from −1 to 1 as the URI of an image, a pixel each."""
+    palette = [tuple(c) for c in _ramp(np.linspace(-1, 1, 33)).tolist()]
+    return _uri(
+        _png(np.arange(len(palette), dtype=np.uint8)[None], bytes(chain.from_iterable(palette)), bytes([255]) * len(palette))
+    )
+
+
+def _uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _text(x: float, y: float, text: str, size: float, fill: str, anchor: str = "start", weight: int = 400, turn: int = 0) -> str:

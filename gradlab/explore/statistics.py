@@ -18,11 +18,12 @@ from gradlab.backend.namespaces import namespace_of, read
 
 BINS = 16
 PIECE = 1 << 18  # elements at a time: 2 MB in float64
+SMALL = 256  # elements up to which Python's own functions are quicker
 CACHED = 1 << 15  # elements that stay in a core's cache from one pass to the next: 256 kB in float64
 PIECE_THERE = 1 << 23  # on a device: 64 MB
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Plain numbers about an array.
 
@@ -83,6 +84,10 @@ def finite_statistics(array: np.ndarray, *, histogram: bool = False) -> Statisti
     squares = float(np.dot(flat, flat))
     if not 1e-30 < squares < 1e30:
         return None
+    if flat.size <= SMALL and not histogram:
+        numbers = flat.tolist()
+        mean = sum(numbers) / len(numbers)
+        return Statistics(tuple(array.shape), sqrt(squares), min(numbers), max(numbers), mean, 0, 0, numbers.count(0.0), ())
     low, high, total, zeros = float("inf"), float("-inf"), 0.0, 0
     for start in range(0, flat.size, CACHED):
         piece = flat[start : start + CACHED]

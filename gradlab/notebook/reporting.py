@@ -22,6 +22,7 @@ from gradlab.explore.report.table import Note
 from gradlab.explore.report.tree import grads_of
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not
 from gradlab.explore.statistics import statistics
+from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.words import Sentence, Span, code, listed, number, say
 from gradlab.notebook.backward import Written, backward
@@ -292,6 +293,7 @@ class CellReporter:
             f"It was called on {len(sweep.roots)} tensors together, of which this is the first. " if len(sweep.roots) > 1 else "",
             _what_happened(fresh, "set"),
             _what_happened(added, "added to"),
+            _emptied(library, sources, known),
         )
         maps = [(next(iter(sweep.names.by_node.get(node, ())), ""), matrix) for node, matrix in sweep.maps]
         report = make_report(
@@ -358,6 +360,26 @@ def _what_happened(names: Sequence[str], verb: str) -> Sentence:
     if not names:
         return ()
     return say(grads_of(names), f" {'was' if len(names) == 1 else 'were'} {verb}. ")
+
+
+def _emptied(library: Library, sources: Sequence[Source], leaves: Mapping[str, Leaf]) -> Sentence:
+    """The gradients that the sweep left and that are not there any more: `zero_grad()` came after it."""
+    gone, zero = [], []
+    for source in sources:
+        leaf = leaves.get(source.name)
+        if not source.is_leaf or leaf is None or leaf.gradient is None or leaf.gradient.all_zero:
+            continue
+        gradient = source.tensor.grad
+        if gradient is None:
+            gone.append(source.name)
+        elif library.is_zero(gradient):
+            zero.append(source.name)
+    parts = [
+        say(grads_of(names), " are " if len(names) > 1 else " is ", code(now))
+        for names, now in ((gone, "None"), (zero, "0"))
+        if names
+    ]
+    return say(listed(parts), " now: emptied since, and shown as backward left them. ") if parts else ()
 
 
 def _deed(written: Written, others: Sequence[str]) -> Sentence:

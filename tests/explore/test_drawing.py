@@ -14,6 +14,7 @@ import pytest
 
 from gradlab.explore import drawing as drawing_module
 from gradlab.explore.drawing import Drawing, above, beside, escape, text_width, tidy
+from gradlab.explore.heat import heatmap
 
 SVG = "{http://www.w3.org/2000/svg}"
 MALICE = "<script>alert(1)</script> ]]> \" ' & $x$ \\ \x00 \x1b[31m \u202e \ud800 &lt; {{7*7}}"
@@ -172,6 +173,39 @@ def test_bitmap_is_bounded_in_bytes_and_left_out_where_it_cannot_be():
     assert 0 < len(drawing.png(max_bytes=whole // 3)) <= whole // 3
     assert drawing.png(max_bytes=100) is None
     assert "image/png" not in Drawing(square().body, 100, 60_000, "", "").bundle()
+
+
+def test_a_notebooks_bitmap_of_noisy_maps_is_made_once_and_keeps_its_looks(monkeypatch):
+    pytest.importorskip("resvg_py")
+    from io import BytesIO
+
+    image = pytest.importorskip("PIL.Image")
+    rng, made = np.random.default_rng(0), []
+    drawing = above(
+        *(beside(*(heatmap(rng.normal(size=(64, 64)), title="W.grad", side=220) for _ in range(3))) for _ in range(2))
+    )
+    whole = drawing_module.rasterise
+    monkeypatch.setattr(drawing_module, "rasterise", lambda *given: made.append(whole(*given)) or made[-1])
+    small = drawing.png(max_bytes=60_000)
+    assert len(made) == 1 and len(small) <= 60_000 < len(made[0])
+    width, height = png_size(small)
+    assert (width, height) == png_size(made[0]) and 0.95 < width * height / drawing_module.MAX_PIXELS < 1.01, "whole pixels"
+
+    def on_white(png):
+        pixels = np.asarray(image.open(BytesIO(png)).convert("RGBA"), float)
+        return pixels[..., :3] * pixels[..., 3:] / 255 + 255 - pixels[..., 3:]
+
+    away = np.abs(on_white(small) - on_white(made[0])).max(axis=-1)
+    assert away.mean() < 4 and np.quantile(away, 0.999) < 24, "of 255"
+
+
+def test_without_pillow_a_bitmap_is_made_smaller(monkeypatch):
+    pytest.importorskip("resvg_py")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    drawing = noise(60)
+    whole = drawing.png()
+    small = drawing.png(max_bytes=len(whole) // 3)
+    assert len(small) <= len(whole) // 3 and png_size(small) < png_size(whole)
 
 
 def test_bitmap_has_a_transparent_ground_and_shows_text_without_a_system_font():

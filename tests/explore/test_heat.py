@@ -102,8 +102,8 @@ def test_bins_do_not_cross_blocks():
 
 
 def decode(drawing):
-    """The pixels (as RGBA) of the one embedded bitmap."""
-    (image,) = tree(drawing).iter(f"{SVG}image")
+    """The pixels (as RGBA) of the embedded bitmap: the map's; a second is that of its scale."""
+    image = next(tree(drawing).iter(f"{SVG}image"))
     data = base64.b64decode(image.get("href").partition(",")[2])
     chunks, at = {}, 8
     while at < len(data):
@@ -226,6 +226,16 @@ def test_what_is_not_computed_is_never_zero():
     assert not {"all 0", "least 0 · greatest 0"} & set(texts(drawing)) and "least" not in drawing.text
 
 
+@pytest.mark.parametrize(("side", "beside"), [(400, True), (180, False)])
+def test_the_extremes_stand_below_the_scale_of_a_narrow_map(side, beside):
+    drawing = heatmap(np.linspace(-1, 2, 1600).reshape(40, 40), side=side)
+    places = {node.text: node for node in tree(drawing).iter(f"{SVG}text")}
+    said, zero = places["least −1 · greatest +2"], places["+2"]
+    assert (float(said.get("y")) < float(zero.get("y"))) == beside
+    assert (float(said.get("x")) > float(zero.get("x"))) == beside
+    assert float(said.get("y")) + 3 < drawing.height and drawing.width < side + 60
+
+
 def test_labels_stand_at_round_elements():
     drawing = heatmap(np.eye(5000, 777), rows=[f"y[{k}]" for k in range(5000)], columns=[f"x[{k}]" for k in range(777)])
     labels = {node.text: (float(node.get("x")), float(node.get("y"))) for node in tree(drawing).iter(f"{SVG}text")}
@@ -234,7 +244,7 @@ def test_labels_stand_at_round_elements():
     for found in (rows, columns):
         step = found[1] - found[0]
         assert found == list(range(0, found[-1] + 1, step)) and str(step).rstrip("0") in ("1", "2", "5")
-    (image,) = tree(drawing).iter(f"{SVG}image")
+    image = next(tree(drawing).iter(f"{SVG}image"))
     top, height = float(image.get("y")), float(image.get("height"))
     for k in rows:  # where the element is
         assert labels[f"y[{k}]"][1] - 3.7 == pytest.approx(top + k / 5000 * height, abs=height / 64)

@@ -20,7 +20,6 @@ from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.tree import forest, steps_of
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import statistics
-from gradlab.explore.trace.data import Event
 from gradlab.explore.trace.values import Value
 from gradlab.explore.words import number, say, to_text
 
@@ -155,10 +154,6 @@ def test_values_are_those_that_the_backward_saw():
     assert report.sentence == (
         "loss = 14, with respect to w. Values and gradients are those that this backward saw and left; since then opt.step() "
         "(line 7) has changed w."
-    )
-    emptied = replace(report.trace, events=(*report.trace.events, Event("zero_grad", None, ("w",))))
-    assert report_of(emptied).sentence.endswith(
-        "since then opt.step() (line 7) has changed w, and zero_grad() has emptied the gradients of w."
     )
 
 

@@ -583,6 +583,24 @@ def test_by_hand_of_weights(cell):
     assert grad(cell) == shown == [2, 8, 18]
 
 
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("opt.zero_grad()", "x.grad and w.grad are None now: emptied since, and shown as backward left them."),
+        ("opt.zero_grad(set_to_none=False)", "x.grad and w.grad are 0 now: emptied since"),
+        ("w.grad = None", "w.grad is None now: emptied since"),
+        ("w.grad = None; x.grad.zero_()", "w.grad is None and x.grad is 0 now: emptied since"),
+        ("opt.step()", ""),
+    ],
+)
+def test_gradients_that_were_emptied_after_backward(cell, after, said):
+    cell.ok("opt = gl.optim.SGD([x, w], lr=0.1)")
+    cell.ok(f"%%grad -o r\nopt.zero_grad()\nloss = (x ** 2).sum() * w.sum()\nloss.backward()\n{after}")
+    sentence = cell.ns["r"].sentence
+    assert said in sentence if said else "emptied" not in sentence
+    assert cell.ns["r"]["x"].gradient.norm > 0
+
+
 # -------------------------------------------------------------------------------------------------- nothing is kept alive
 def test_nothing_outlives_the_cell(cell):
     cell.ok("%%grad -o r\nloss = (x ** 2).sum() * w.sum()\nz = loss * 1")

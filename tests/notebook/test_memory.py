@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
 jupyter_client = pytest.importorskip("jupyter_client")
@@ -28,6 +31,39 @@ J = gl.jacobian(z, w)
 view = J.widget()
 view
 """
+
+
+LARGE = """{magic}
+import weakref
+def net(h):
+    for _ in range(6):
+        h = (h * 0.99 + x).tanh()
+        alive.append(weakref.ref(h))
+    return (h @ w).mean()
+loss = net(w)
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("magic", ["%%grad", "%%grad -o report", "%%grad --jacobian -q", "%%doctor"])
+@pytest.mark.parametrize("library", ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+def test_nothing_of_a_cells_tensors_is_kept(shell, library, magic):
+    shell.ok(f"import {library} as lib\nw = lib.randn(500, 500, requires_grad=True); x = lib.randn(500, 500); alive = []")
+    shell.ok(LARGE.format(magic=magic))
+    shell.ok("alive.clear(); w.grad = None; del loss")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for cell in (LARGE.format(magic=magic), "w.grad = None; del loss"):
+            shell.ok(cell)
+        gc.collect()
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    alive = shell.ns["alive"]
+    assert len(alive) == 6 and [one() for one in alive] == [None] * 6
+    assert kept < 500_000, f"{kept / 2**20:.1f} MiB of NumPy's and Python's are kept"  # one matrix is 1 MB
+    assert library == "torch" or peak > 6_000_000, "what is freed was counted"
 
 
 @pytest.mark.slow

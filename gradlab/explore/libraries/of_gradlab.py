@@ -164,6 +164,10 @@ class Gradlab(Library):
             return None
         return node.meta[node.op.meta.index(name) - len(node.op.meta)]  # from the right: shapes may come first
 
+    def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
+        first = getattr(node, "members", (node,))[0]
+        return super().settings(node, names) if first.op is not None and first.op.meta else {}
+
     def grad(
         self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
     ) -> list[Any]:

@@ -161,6 +161,13 @@ class Torch(Library):
             return tuple(map(_signed, value))
         return _signed(value)
 
+    def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
+        kind = type(node)
+        kept = _kept_by_kind.get(kind)
+        if kept is None:
+            kept = _kept_by_kind[kind] = [name for name in names if hasattr(kind, f"_saved_{name}")]
+        return super().settings(node, kept)
+
     def grad(
         self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
     ) -> list[Any]:
@@ -185,6 +192,9 @@ class Torch(Library):
         finally:
             for handle in handles:
                 handle.remove()
+
+
+_kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`
 
 
 def _made(node: Any) -> Any:

@@ -94,6 +94,10 @@ class Library:
         """What an operation's node keeps under a name such as "axis" or "exponent"; None if there is no such thing."""
         raise NotImplementedError
 
+    def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
+        """What it keeps under any of some names."""
+        return {name: value for name in names if (value := self.setting(node, name)) is not None}
+
     def grad(
         self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
     ) -> list[Any]:

@@ -11,13 +11,18 @@ import torch
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.trace.slopes import MASKED, MASKED_HALF, SHARP, finished
 from gradlab.explore.trace.values import FEW, Pending, Value, brief, ratio
+from gradlab.explore.trace.values import share as share_of_arrays
 
 HALVES = (torch.float16, torch.bfloat16)
+AS_NUMPYS = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
 
 
 def has_numbers(tensor: Any) -> bool:
-    """Whether there is memory behind a tensor: not on device "meta", nor where it was let go, as FSDP does at times."""
-    if tensor.device.type == "meta":
+    """Whether there is memory behind a tensor: not on device "meta", nor where it was let go, as FSDP does at times.
+
+    Nor, that could be read, behind tensors that only stand for others, as FakeTensor and DTensor do.
+    """
+    if tensor.device.type == "meta" or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
     return tensor.layout != torch.strided or not tensor.numel() or tensor.untyped_storage().nbytes() > 0
 
@@ -39,6 +44,8 @@ def numbers(tensor: Any) -> np.ndarray:
 
 def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
     """What is remembered of a tensor: what lies on a device is to be read later. None of one without numbers."""
+    if _on_host(tensor):
+        return brief(numbers(tensor.detach()), histogram=histogram)
     with torch.no_grad():
         tensor = tensor.detach()
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2]
@@ -49,6 +56,12 @@ def reduced(tensor: Any, *, histogram: bool = False) -> Value | Pending | None:
         if tensor.numel() <= FEW:
             return _few(tensor, shape, dtype)
         return _many(tensor.abs() if tensor.is_complex() else tensor, shape, dtype, histogram)
+
+
+def _on_host(tensor: Any) -> bool:
+    """Whether NumPy reads a tensor as it is."""
+    plain = tensor.is_cpu and tensor.dtype in AS_NUMPYS and tensor.layout is torch.strided and not tensor.is_neg()
+    return bool(plain and has_numbers(tensor))
 
 
 def _few(tensor: Any, shape: tuple[int, ...], dtype: str) -> Value | Pending:
@@ -123,6 +136,8 @@ def _sparse(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool) ->
 
 def share(part: Any, whole: Any) -> Any:
     """⟨part, whole⟩ / ‖whole‖², to be read later of what lies on a device; None where `whole` is 0 or not finite."""
+    if _on_host(whole) and _on_host(part):
+        return share_of_arrays(numbers(part.detach()), numbers(whole.detach()))
     with torch.no_grad():
         if part.layout != torch.strided or whole.layout != torch.strided or part.shape != whole.shape or part.is_complex():
             return None

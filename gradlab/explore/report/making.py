@@ -420,13 +420,12 @@ def _since(trace: Trace, rows: Sequence[Row]) -> Sentence:
     if not trace.sweep or not later:
         return ()
     parts: list[Any] = [" Values and gradients are those that this backward saw and left; since then "]
-    verbs = {"step": "has changed", "write": "has changed", "zero_grad": "has emptied the gradients of"}
     told = list(later.items())[:3]
     for at, ((kind, source, where), names) in enumerate(reversed(told)):
         if at:
             parts.append("; " if at < len(told) - 1 else ", and ")
-        doer = {"step": "the optimizer's step", "zero_grad": "zero_grad()", "write": "a write in place"}.get(kind, kind)
-        parts += [code(source) if source else doer, f" ({where})" if where else "", f" {verbs.get(kind, 'has touched')} "]
+        doer = {"step": "the optimizer's step", "write": "a write in place"}[kind]
+        parts += [code(source) if source else doer, f" ({where})" if where else "", " has changed "]
         parts.append(listed([code(name) for name in names]) if len(names) <= 4 else f"{len(names)} tensors")
     return say(*parts, ".")
 

@@ -7,12 +7,15 @@ graph that nobody looked at while it was made has its structure, its names, and 
 from __future__ import annotations
 
 import ast
+import gc
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gradlab.core.extent import extent
 from gradlab.diagnose.places import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
@@ -96,6 +99,16 @@ def trace_of(outputs: Sequence[Any], names: Mapping[str, Any], most: int | None 
 
 def read(reader: Reader, roots: Sequence[Root], *, most: int | None = None) -> Trace:
     """The trace behind some roots. What belongs to the cell and not to the graph (leaves, events) is the recorder's to add."""
+    with uncollected():  # there is much of what is made here, and nothing of it is garbage
+        return _read(reader, roots, most)
+
+
+def uncollected() -> AbstractContextManager[None]:
+    """The garbage collector waits for the end of the block."""
+    return extent(gc.disable, gc.enable) if gc.isenabled() else nullcontext()
+
+
+def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
     library, names, seen = reader.library, reader.names, reader.seen
     tops = [library.whole(root.node) for root in roots]
     nodes, inputs = spine_first(library, tops, most)
@@ -167,6 +180,7 @@ class Reader:
         self._shapes: dict[Any, Shape | None] = {}
         self._paths: dict[int, str] = {}
         self._tensors: set[str] | None = None
+        self._written: dict[int, list[tuple[Any, Any]]] = {}  # by parsed operation, which `lines` keeps
         self.reaching: list[Severed] = []  # the cuts of which something reached the graph
         self._reached: dict[int, list[int]] = {}  # and which nodes
 
@@ -271,7 +285,7 @@ class Reader:
     def operands(self, note: Note, expression: Any) -> tuple[Operand, ...]:
         """What an operation was given that no gradient goes to, with the user's words for it."""
         module = note.call is not None and note.call.site == note.site  # then the words are of the call of a module
-        free = [] if module else list(operands_of(expression))
+        free = [] if module else list(self._operands_of(expression))
         made = []
         for given in note.given:
             value = self.kept(given.kept)
@@ -282,19 +296,26 @@ class Reader:
             made.append(Operand(kind, given.argument, name or self._words(given, free), value, cut))
         return tuple(made)
 
-    def _words(self, given: Given, free: list[Any]) -> str:
+    def _operands_of(self, expression: Any) -> Sequence[tuple[Any, Any]]:
+        """What a parsed operation is given, as it stands, and the numbers that are written there."""
+        found = self._written.get(id(expression))
+        if found is None:
+            found = self._written[id(expression)] = [(node, literal(node)) for node in operands_of(expression)]
+        return found
+
+    def _words(self, given: Given, free: list[tuple[Any, Any]]) -> str:
         """The operand of the source that an argument is: the literal of its value, or the one that is left."""
         if given.number is not None:
-            for node in free:
-                if literal(node) == given.number:
-                    free.remove(node)
-                    return source_of(node)
-        left = [node for node in free if literal(node) is None and not self._mentions_tensors(node)]
+            for one in free:
+                if one[1] == given.number:
+                    free.remove(one)
+                    return source_of(one[0])
+        left = [one for one in free if one[1] is None and not self._mentions_tensors(one[0])]
         if given.number is None and given.argument < len(free) and free[given.argument] in left:
             left = [free[given.argument]]
         if len(left) == 1:
             free.remove(left[0])
-            return source_of(left[0])
+            return source_of(left[0][0])
         return ""
 
     def _mentions_tensors(self, expression: Any) -> bool:
@@ -407,8 +428,7 @@ def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any
 def _settings(library: Library, node: Any) -> dict[str, Any]:
     """The axes and the exponent that a node keeps."""
     found: dict[str, Any] = {}
-    for key in SETTINGS:
-        value = library.setting(node, key)
+    for key, value in library.settings(node, SETTINGS).items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             found[key] = value
         elif isinstance(value, (tuple, list)) and value and all(isinstance(axis, int) for axis in value):

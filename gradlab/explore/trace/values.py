@@ -19,10 +19,12 @@ from gradlab.explore.statistics import Statistics, finite_statistics, joined, st
 
 FEW = 16  # elements up to which the numbers themselves are kept
 
+SAFE = 1e-200, 1e200  # sums of products between these have lost nothing
+
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Value:
     """What is remembered of an array, or of a tensor's.
 
@@ -196,10 +198,12 @@ def share(part: Any, whole: Any) -> Any:
         return None
     xp = np if isinstance(whole, np.ndarray) else namespace_of[type(whole)]
     g, p = (array.reshape(-1).astype(np.float64, copy=False) for array in (whole, part))
+    if xp is np and SAFE[0] < (squares := float(np.dot(g, g))) < SAFE[1] and SAFE[0] < abs(both := float(np.dot(p, g))) < SAFE[1]:
+        return both / squares
     scale = xp.abs(g).max()
     g, p = g / xp.where(scale > 0, scale, 1.0), p / xp.where(scale > 0, scale, 1.0)
-    both = [xp.dot(p, g), xp.dot(g, g)]
-    return ratio([np.asarray(x) for x in both]) if xp is np else Pending(both, ratio)
+    numbers = [xp.dot(p, g), xp.dot(g, g)]
+    return ratio([np.asarray(x) for x in numbers]) if xp is np else Pending(numbers, ratio)
 
 
 def ratio(numbers: Sequence[np.ndarray]) -> float | None:
