@@ -150,8 +150,8 @@ def assert_cuts(out, leaf, names):
         if edge.target < len(nodes):
             lost = g - cut(out, leaf, nodes[edge.target], edge.argument)
             assert paths.amounts[i] == pytest.approx(float((lost * unit).sum()), abs=1e-9 * scale)
-    for path in paths.paths:
-        assert path.amount == pytest.approx(path.amount)
+    if paths.paths:
+        assert math.fsum(path.amount for path in paths.paths) == pytest.approx(paths.total, abs=1e-9 * scale)
     return paths
 
 
@@ -171,7 +171,7 @@ def test_several_outputs_of_one_operation_do_not_add_up(t):
     a, b = x.split(2)
     out = (a * 2 - b * 2 + a).sum()
     paths = assert_cuts(out, x, {"x": x, "out": out})
-    assert not any(meeting.cancels and meeting.node not in (paths.leaf,) and meeting.remains == 0 for meeting in paths.meetings)
+    assert not any(meeting.cancels and meeting.node != paths.leaf and meeting.remains == 0 for meeting in paths.meetings)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -190,14 +190,16 @@ def test_random_programs_are_conserved(seed):
         try:
             paths = graph.paths(name)
         except RuntimeError as error:
-            assert "modified by an inplace operation" in str(error)
+            if "modified by an inplace operation" not in str(error):
+                raise
             continue
         (g,) = gl.autograd.grad([out], [names[name]], gl.ones_like(out), retain_graph=True, allow_unused=True)
         norm = 0.0 if g is None else float(np.linalg.norm(g.numpy()))
         assert abs(paths.total) == pytest.approx(norm, abs=1e-12)
         if norm and math.isfinite(norm):
             assert paths.why_not == ""
-            assert_conserved(paths, 1e-8)
+            if norm > 1e-12:  # else it is rounding
+                assert_conserved(paths, 1e-8)
 
 
 def test_nothing_is_left_behind(t):
@@ -225,7 +227,7 @@ def test_nothing_is_left_behind(t):
 def test_the_answer_holds_no_tensor():
     x = gl.ones(3).requires_grad_()
     loss = (x * x).sum()
-    graph = gl.graph(loss)
+    graph = gl.graph(loss, {"x": x})
     paths = graph.paths("x")
     del loss
     gc.collect()
@@ -379,3 +381,23 @@ def test_a_gradient_that_is_not_finite():
     paths = gl.graph(loss).paths("x")
     assert "NaN or ∞" in paths.why_not and not math.isfinite(paths.total)
     json.dumps(paths.to_dict(), allow_nan=False)
+
+
+def test_a_report_tells_the_paths(t):
+    """Of a graph that is still there, and of one that was freed."""
+    x = t.tensor([1.0, -2.0], dtype=t.float64).requires_grad_()
+    h = x * 2
+    loss = (h * h + h + x).sum()
+    names = {"x": x, "loss": loss}
+    whole = gl.explain(loss, names=names).paths("x")
+    assert whole.why_not == "" and whole.amounts == pytest.approx(gl.graph(loss, names).paths("x").amounts)
+    with gl.tracing() as traced:
+        h = x * 2
+        loss = (h * h + h + x).sum()
+        loss.backward()
+    known = Paths(traced.trace, 0, flow_of(traced.trace, 0))
+    assert "freed" in known.why_not and known.total == pytest.approx(whole.total)
+    for i, amount in known.amounts.items():
+        assert amount == pytest.approx(whole.amounts[i])
+    with pytest.raises(ValueError, match="there are x"):
+        gl.explain(loss.detach() + (x * 1).sum(), names=names).paths("y")

@@ -1,20 +1,20 @@
 """What each edge of a graph contributes to the gradient of one leaf.
 
-Let ℓ be the leaf, g its gradient, and e an edge along which an operation hands the cotangent c to the tensor s. What flowed
-through e arrives at the leaf as J_sᵀ c, J_s = ∂s/∂ℓ over all ways that lead from ℓ to s. That is the edge's *contribution*, a part
-of g: the contributions of the edges that leave the leaf add up to g, and at each tensor on the way what comes in goes on,
+Let x be the leaf, g its gradient, and e an edge along which an operation hands the cotangent c to the tensor s. What flowed
+through e arrives at the leaf as J_sᵀ c, J_s = ∂s/∂x over all ways that lead from x to s. That is the edge's *contribution*, a
+part of g: the contributions of the edges that leave the leaf add up to g, and at each tensor on the way what comes in goes on,
 
     Σ (edges by which cotangents arrive at s) = Σ (edges by which the operation that made s hands them on),
 
-the latter those that lead on to ℓ. Contributions are tensors of the leaf's shape. What is told of one is its signed length along
+the latter those that lead on to x. Contributions are tensors of the leaf's shape. What is told of one is its signed length along
 g: ⟨J_sᵀ c, d⟩, with d = g/‖g‖; of a leaf with one element d = 1, so that it is the number itself. The share is that length over
 the length of g: ⟨J_sᵀ c, g⟩/‖g‖², signed, and summing to 1 wherever all paths are counted.
 
-They are had all at once, without a vector for each edge. Of the adjoint identity ⟨J_sᵀ c, d⟩ = ⟨c, J_s d⟩ the right side needs one
-backward sweep (c at every edge) and one forward sweep (the tangent J_s d at every tensor). The forward sweep is a backward sweep
-through the recorded backward sweep: g is linear in each c with the factor J_sᵀ, so that ∂⟨g, d⟩/∂c = J_s d. (Townsend, "A new trick
-for calculating Jacobian vector products", 2017.) It needs of a library no more than `create_graph=True`. Each edge's cotangent is
-cloned on its way, so that two edges with one cotangent stay two variables.
+They are had all at once, without a vector for each edge. Of the adjoint identity ⟨J_sᵀ c, d⟩ = ⟨c, J_s d⟩ the right side needs
+one backward sweep (c at every edge) and one forward sweep (the tangent J_s d at every tensor). The forward sweep is a backward
+sweep through the recorded backward sweep: g is linear in each c with the factor J_sᵀ, so that ∂⟨g, d⟩/∂c = J_s d. (Townsend, "A
+new trick for calculating Jacobian vector products", 2017.) It needs of a library no more than `create_graph=True`. Each edge's
+cotangent is cloned on its way, so that two edges with one cotangent stay two variables.
 
 Where the sweep cannot be recorded (an operation without second derivatives), or the graph is gone, `by_structure` tells what
 follows from the shares at each tensor alone: contributions are conserved; those of one number split as its cotangents do; where
@@ -35,6 +35,7 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 
 ROUNDING = 1e-3  # of what should be equal
+SLACK = 100.0  # units of rounding
 MOST_PATHS = 12  # that are followed one by one, a sweep each
 
 
@@ -73,6 +74,8 @@ class Flow:
         Of the cotangents of the two edges that arrive at one tensor.
     remains : dict of int to float
         By node at which several cotangents arrive, ‖their sum‖ over the sum of their norms.
+    slack : dict of int to float
+        By edge, how much of its contribution may be rounding.
     routes : tuple of Route
         The paths, where they are few.
     why_not : str
@@ -84,6 +87,7 @@ class Flow:
     norms: dict[int, float] = field(default_factory=dict)
     cosines: dict[tuple[int, int], float] = field(default_factory=dict)
     remains: dict[int, float] = field(default_factory=dict)
+    slack: dict[int, float] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     why_not: str = ""
 
@@ -128,7 +132,8 @@ def routes(trace: Trace, leaf: int, found: Ways) -> list[tuple[int, ...]]:
     after: dict[int, list[int]] = {}
     for i in found.edges:
         after.setdefault(trace.edges[i].source, []).append(i)
-    done, waiting = [], [(leaf, ())]
+    done: list[tuple[int, ...]] = []
+    waiting: list[tuple[int, tuple[int, ...]]] = [(leaf, ())]
     while waiting:
         node, way = waiting.pop()
         if trace.nodes[node].kind == "output":
@@ -189,7 +194,9 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
         return Flow(0.0, dict.fromkeys(found.edges, 0.0))
     gradient = _plain(library, g)
     flow = Flow(_length(gradient))
-    tensors = {i: library.arrivals(nodes[t])[trace.edges[i].argument] for i in found.edges if (t := trace.edges[i].target) < len(nodes)}
+    tensors = {
+        i: library.arrivals(nodes[t])[trace.edges[i].argument] for i in found.edges if (t := trace.edges[i].target) < len(nodes)
+    }
     _compare(library, flow, trace, found, seen, tensors)
     direction = _direction(gradient)
     if direction is None:
@@ -260,7 +267,9 @@ class _Sweeps:
             return _not_known(str(error).splitlines()[0][:120] if str(error) else type(error).__name__)
         for i, tangent in zip(seen, tangents, strict=True):
             c = _plain(library, seen[i])
-            flow.amounts[i] = 0.0 if tangent is None else float(np.vdot(c, _plain(library, tangent)).real)
+            t = np.zeros(1) if tangent is None else _plain(library, tangent)
+            flow.amounts[i] = 0.0 if tangent is None else float(np.vdot(c, t).real)
+            flow.slack[i] = SLACK * _unit(library, seen[i]) * float(np.linalg.norm(c) * np.linalg.norm(t))
         for i in self.on - seen.keys():  # nothing was handed on there
             flow.amounts[i] = 0.0
         return ""
@@ -284,6 +293,12 @@ def _plain(library: Library, tensor: Any) -> np.ndarray:
     """A tensor's numbers in double precision."""
     array = np.asarray(library.array(tensor.detach()))
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _unit(library: Library, tensor: Any) -> float:
+    """The unit of rounding of a tensor's numbers."""
+    name = library.dtype_name(tensor)
+    return 2.0**-7 if name == "bfloat16" else float(np.finfo(name).eps)
 
 
 def _length(gradient: np.ndarray) -> float:
@@ -311,8 +326,8 @@ def _not_known(reason: str) -> str:
 
 
 def unconserved(trace: Trace, found: Ways, flow: Flow) -> int | None:
-    """The operation nearest to the leaf that hands on other contributions than arrive at it, if there is one: a rule of the user's
-    that hides how its result depends on the cotangent, a hook that changes one."""
+    """The operation nearest to the leaf that hands on other contributions than arrive at it, if there is one: a rule of the
+    user's that hides how its result depends on the cotangent, a hook that changes one."""
     into: dict[int, list[float]] = {}
     for i in found.edges:
         into.setdefault(trace.edges[i].target, []).append(flow.amounts[i])
@@ -321,7 +336,8 @@ def unconserved(trace: Trace, found: Ways, flow: Flow) -> int | None:
         came = [flow.amounts[i] for i in edges]
         went = into.get(node, [flow.total or 0.0])
         gross = max(math.fsum(map(abs, came)), math.fsum(map(abs, went)))
-        if abs(math.fsum(came) - math.fsum(went)) > ROUNDING * gross + ROUNDING**2 * most:
+        slack = math.fsum(flow.slack.get(i, 0.0) for i in edges)
+        if abs(math.fsum(came) - math.fsum(went)) > ROUNDING * gross + ROUNDING**2 * most + slack:
             return node
     return None
 

@@ -332,7 +332,10 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         stroke, dashes = EDGE if node.kind == "output" else INK, ' stroke-width="2.2"'
     left, width = tidy(-box.width / 2), tidy(box.width)
     look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"{dashes}'
-    parts = [f'<g transform="translate({tidy(x)},{tidy(y)})"{faded}><title>{escape(hover(node))}</title>', box.chips.svg(box.width)]
+    parts = [
+        f'<g transform="translate({tidy(x)},{tidy(y)})"{faded}><title>{escape(hover(node))}</title>',
+        box.chips.svg(box.width),
+    ]
     if node.count > 1:  # a second sheet behind the first
         parts.append(f'<rect x="{tidy(-box.width / 2 + 3)}" y="3" width="{width}" {look}/>')
     parts.append(f'<rect x="{left}" width="{width}" {look}/>')

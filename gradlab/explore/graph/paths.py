@@ -1,8 +1,8 @@
 """Through which paths a leaf's gradient came: what each edge, each node and each path contributed, signed.
 
-What a contribution is, and how all of them are had from two sweeps, is said in `contributions`. Here it is plain data by the numbers
-of a trace's nodes and edges, words, a table of the paths where they are few, and a picture whose edges are as thick as what
-flowed along them: ink for what was chosen, dashes for what counts against the rest, so that neither colour nor thickness is
+What a contribution is, and how all of them are had from two sweeps, is said in `contributions`. Here it is plain data by the
+numbers of a trace's nodes and edges, words, a table of the paths where they are few, and a picture whose edges are as thick as
+what flowed along them: ink for what was chosen, dashes for what counts against the rest, so that neither colour nor thickness is
 needed to tell the sign.
 """
 
@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.graph.contributions import Flow, Ways, arriving, ways
+from gradlab.explore.graph.contributions import Flow, arriving, ways
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
@@ -96,11 +96,11 @@ class Path:
 
 
 class Paths:
-    """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges. Made by `Graph.paths` and `Report.paths`.
+    """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges. `Graph.paths` and `Report.paths` make it.
 
-    The contribution of an edge is the part of the leaf's gradient g that flowed along it, J_sᵀ c for the cotangent c that arrives
-    by it at the tensor s, with J_s = ∂s/∂leaf. It is told as its signed length along g: of a leaf with one element the number itself,
-    else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`; so do those of all paths, and those
+    The contribution of an edge is the part of the leaf's gradient g that flowed along it, J_sᵀ c for the cotangent c that
+    arrives by it at the tensor s, with J_s = ∂s/∂leaf. It is told as its signed length along g: of a leaf with one element the
+    number itself, else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`; so do those of all paths, and those
     that arrive at any tensor are those that its operation hands on towards the leaf.
 
     Attributes
@@ -195,9 +195,9 @@ class Paths:
         Returns
         -------
         dict
-            ``{"leaf": …, "name": …, "scalar": …, "total": …, "count": …, "edges": […], "meetings": […], "paths": […], "why_not": …}``.
-            Of `edges` there is one for each edge on a path: `edge` (its number in the trace), `amount` and `share`, None where they
-            are not known, and `norm`. Numbers that are not finite are None.
+            ``{"leaf": …, "name": …, "scalar": …, "total": …, "count": …, "edges": […], "meetings": […], "paths": […],
+            "why_not": …}``. Of `edges` there is one for each edge on a path: `edge` (its number in the trace), `amount` and
+            `share`, None where they are not known, and `norm`. Numbers that are not finite are None.
         """
         return {
             "leaf": self.leaf,
@@ -279,8 +279,10 @@ class Paths:
         name = code(self.name)
         if self.total is None:
             return (say("Paths to ", name, ". ", self.why_not),)
-        what = say("The gradient of ", name, f" is {number(self.total)}") if self.scalar else say(
-            "‖gradient‖ of ", name, f" is {number(self.total)}"
+        what = (
+            say("The gradient of ", name, f" is {number(self.total)}")
+            if self.scalar
+            else say("‖gradient‖ of ", name, f" is {number(self.total)}")
         )
         several = f"It came along {count(self.count, 'path')}"
         said = [say(*what, ". ", several, self._largest(), ".")]
@@ -327,7 +329,13 @@ class Paths:
         cells = tuple(
             (
                 say(code(text)),
-                say(("not known" if self.total else "–") if amount is None else "≈ 0" if 0 < abs(amount) < least else signed(amount)),
+                say(
+                    ("not known" if self.total else "–")
+                    if amount is None
+                    else "≈ 0"
+                    if 0 < abs(amount) < least
+                    else signed(amount)
+                ),
                 say("" if (share := self._share(amount)) is None else share_text(share)),
                 *(() if self.scalar else (say("" if norm is None else number(norm)),)),
             )
@@ -456,4 +464,3 @@ def leaf_called(trace: Trace, wanted: str, asked: str) -> int:
 
 def _finite(x: float | None) -> float | None:
     return None if x is None or not math.isfinite(x) else float(x)
-

@@ -228,9 +228,9 @@ class Library:
         raise NotImplementedError
 
     def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
-        """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes of
-        it: of tensors, None where there is none; None takes one away. `.grad` of tensors that retain theirs is as it was after
-        the block, and nothing else is left behind."""
+        """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
+        of it: of tensors, None where there is none; None takes one away. `.grad` of tensors that retain theirs is as it was
+        after the block, and nothing else is left behind."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph
