@@ -208,7 +208,7 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
         if lost is not None:
             flow.why_not = _not_known(f"{trace.nodes[lost].operation or trace.nodes[lost].label} has no second derivative")
         if flow.why_not:
-            shares = {i: share for i, c in seen.items() if (share := _share(library, c, seen, trace, i)) is not None}
+            shares = _shares(library, trace, seen, tensors)
             flow.amounts = by_structure(trace, leaf, found, flow.total, shares, _numbers(library, seen))
     if 1 < found.count <= MOST_PATHS:
         flow.routes = tuple(sweeps.along(way, starts, ends, direction) for way in routes(trace, leaf, found))
@@ -368,15 +368,19 @@ def _compare(
                 flow.cosines[there[0], there[1]] = float(np.vdot(one, other).real)
 
 
-def _share(library: Library, c: Any, seen: Mapping[int, Any], trace: Trace, i: int) -> float | None:
-    """⟨c, g⟩/‖g‖² at the tensor where c arrives."""
-    source = trace.edges[i].source
-    parts = [_plain(library, seen[k]) for k, edge in enumerate(trace.edges) if edge.source == source and k in seen]
-    if len({part.shape for part in parts}) != 1:
-        return None
-    whole = sum(parts[1:], parts[0])
-    square = float(np.vdot(whole, whole).real)
-    return float(np.vdot(_plain(library, c), whole).real) / square if 0 < square < math.inf else None
+def _shares(library: Library, trace: Trace, seen: Mapping[int, Any], tensors: Mapping[int, Any]) -> dict[int, float]:
+    """By edge ⟨c, h⟩/‖h‖², for the cotangent c on it and the sum h of those that arrive at its tensor."""
+    by_tensor: dict[Any, list[int]] = {}
+    for i in seen:
+        by_tensor.setdefault(tensors.get(i, trace.edges[i].source), []).append(i)
+    found = {}
+    for edges in by_tensor.values():
+        parts = [_plain(library, seen[i]) for i in edges]
+        whole = sum(parts[1:], parts[0])
+        square = float(np.vdot(whole, whole).real)
+        if 0 < square < math.inf:
+            found.update({i: float(np.vdot(c, whole).real) / square for i, c in zip(edges, parts, strict=True)})
+    return found
 
 
 def _numbers(library: Library, seen: Mapping[int, Any]) -> dict[int, float]:

@@ -24,6 +24,7 @@ from gradlab.explore.report.table import CARD, RULE, Column, Table, head_html
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
 from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, dimmed, number, say, to_text
 
+MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
 THIN, THICK = 1.4, 6.4  # pixels
 HALF = 0.5  # of what met, less than which remains: it has cancelled
@@ -96,12 +97,14 @@ class Path:
 
 
 class Paths:
-    """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges. `Graph.paths` and `Report.paths` make it.
+    """What flowed to one leaf, as plain data by the numbers of the trace's nodes and edges.
+
+    Made by `Graph.paths` and `Report.paths`.
 
     The contribution of an edge is the part of the leaf's gradient g that flowed along it, J_sᵀ c for the cotangent c that
     arrives by it at the tensor s, with J_s = ∂s/∂leaf. It is told as its signed length along g: of a leaf with one element the
-    number itself, else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`; so do those of all paths, and those
-    that arrive at any tensor are those that its operation hands on towards the leaf.
+    number itself, else ⟨J_sᵀ c, g⟩/‖g‖. The contributions of the edges that leave the leaf add up to `total`; so do those
+    of all paths, and those that arrive at any tensor are those that its operation hands on towards the leaf.
 
     Attributes
     ----------
@@ -197,14 +200,15 @@ class Paths:
         dict
             ``{"leaf": …, "name": …, "scalar": …, "total": …, "count": …, "edges": […], "meetings": […], "paths": […],
             "why_not": …}``. Of `edges` there is one for each edge on a path: `edge` (its number in the trace), `amount` and
-            `share`, None where they are not known, and `norm`. Numbers that are not finite are None.
+            `share`, None where they are not known, and `norm`. Numbers that are not finite are None, and so is a `count`
+            of more than a million.
         """
         return {
             "leaf": self.leaf,
             "name": self.name,
             "scalar": self.scalar,
             "total": _finite(self.total),
-            "count": self.count,
+            "count": self.count if self.count <= MANY else None,
             "edges": [
                 {
                     "edge": i,
@@ -284,7 +288,7 @@ class Paths:
             if self.scalar
             else say("‖gradient‖ of ", name, f" is {number(self.total)}")
         )
-        several = f"It came along {count(self.count, 'path')}"
+        several = f"It came along {count(self.count, 'path') if self.count <= MANY else 'more than a million paths'}"
         said = [say(*what, ". ", several, self._largest(), ".")]
         cancelled = [meeting for meeting in self.meetings if meeting.cancels]
         for meeting in cancelled[:3]:
