@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +55,24 @@ NONE = Chips()
 
 
 @dataclass(frozen=True)
+class EdgeMark:
+    """How an edge is drawn that was chosen.
+
+    Attributes
+    ----------
+    width : float
+        Pixels.
+    label : str
+    against : bool
+        Whether it counts against the rest: dashed.
+    """
+
+    width: float
+    label: str = ""
+    against: bool = False
+
+
+@dataclass(frozen=True)
 class _Box:
     """What is written on a node and how large it is."""
 
@@ -66,6 +84,8 @@ class _Box:
     line: str = ""  # its line number
     chips: Chips = NONE
     beside: tuple[str, ...] = ()  # what is said at the right of its port, line by line
+    told: bool = False  # whether that stands beside the box and not beside its port
+    look: str = ""  # "new" or "gone", where it is drawn otherwise
     tear: str = ""  # the words of a torn edge, which is no box at all
 
     @property
@@ -83,7 +103,7 @@ class _Box:
         left, right = self.chips.room
         if self.line:
             left = max(left, text_width(self.line, SMALL) + ASIDE)
-        if self.beside and self.node.norms:
+        if self.beside and (self.node.norms or self.told):
             right = max(right, 4) + max(text_width(text, SMALL) for text in self.beside) + ASIDE
         elif self.beside:
             wide = max(text_width(text, SMALL) for text in self.beside) + ASIDE
@@ -99,6 +119,10 @@ def paint(
     text: str,
     alt: str,
     none: frozenset[int] = frozenset(),
+    marks: Mapping[int, EdgeMark] | None = None,
+    beside: Mapping[int, tuple[str, ...]] | None = None,
+    looks: Mapping[int, str] | None = None,
+    legend: str = "",
 ) -> Drawing:
     """Lay out and draw a graph.
 
@@ -111,10 +135,22 @@ def paint(
         See `Drawing`.
     none : set of int
         The leaves that a sweep brought no gradient, by their numbers in the whole graph.
+    marks : mapping of int to EdgeMark, optional
+        The edges that were chosen; with them all others are faint, and no shares are written.
+    beside : mapping of int to tuple of str, optional
+        What is said at nodes, in place of what is said there else.
+    looks : mapping of int to str, optional
+        Nodes that are drawn otherwise: "new" with a heavy outline, "gone" faded with dashes.
+    legend : str
+        A line below.
     """
     place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
     torn = cuts.torn_edges(nodes, place.get)
     boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    for i, words in (beside or {}).items():
+        boxes[i] = replace(boxes[i], beside=words, told=True)
+    for i, look in (looks or {}).items():
+        boxes[i] = replace(boxes[i], look=look)
     links = [(edge.source, edge.target) for edge in edges]
     faint: set[int] = set()  # links to what lies behind a cut
     for cut in torn:
@@ -133,6 +169,7 @@ def paint(
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
+    notes += [legend] if legend else []
     top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
     width = max(layout.width, text_width(note, 11), *(text_width(line, cuts.LETTERS) for line in notes)) + 2 * MARGIN
     body = [f"<g {THEMED}>"]
@@ -140,15 +177,15 @@ def paint(
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
     body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
     body.append(f'<g fill="none" stroke="{EDGE}" stroke-width="1.2">')
-    lines = _edges(links, layout.routes)
+    lines = _edges(links, layout.routes, whole=marks is not None)
     titles = [_title(edge, nodes) for edge in edges] + [""] * (len(links) - len(edges))
     for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
-        dotted = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else ""
-        body.append(f'<path d="{path}"{dotted}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
+        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else _drawn(i, marks)
+        body.append(f'<path d="{path}"{drawn}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
     body.append("</g>")
     body.append(f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">')
     body += [_painted(box, position, scale) for box, position in zip(boxes, layout.boxes, strict=True)]
-    body += _shares(edges, layout.routes[: len(edges)])
+    body += _labels(edges, layout.routes[: len(edges)], _share_labels(edges) if marks is None else _mark_labels(edges, marks))
     body += ["</g>", "</g>"]
     for i, line in enumerate(notes):
         at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
@@ -288,9 +325,17 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         fill, stroke, ink, quiet, radius = INK, EDGE, PAPER, LINE, HEIGHT / 2
     elif node.kind == "ghost":
         ink, dashes = QUIET, ' stroke-dasharray="3 3"'
+    faded = ' opacity="0.5"' if box.look == "gone" else ""
+    if box.look == "gone":
+        dashes = ' stroke-dasharray="3 3"'
+    elif box.look == "new":
+        stroke, dashes = EDGE if node.kind == "output" else INK, ' stroke-width="2.2"'
     left, width = tidy(-box.width / 2), tidy(box.width)
     look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"{dashes}'
-    parts = [f'<g transform="translate({tidy(x)},{tidy(y)})"><title>{escape(hover(node))}</title>', box.chips.svg(box.width)]
+    parts = [
+        f'<g transform="translate({tidy(x)},{tidy(y)})"{faded}><title>{escape(hover(node))}</title>',
+        box.chips.svg(box.width),
+    ]
     if node.count > 1:  # a second sheet behind the first
         parts.append(f'<rect x="{tidy(-box.width / 2 + 3)}" y="3" width="{width}" {look}/>')
     parts.append(f'<rect x="{left}" width="{width}" {look}/>')
@@ -306,8 +351,9 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         at = f'x="{tidy(-box.width / 2 - ASIDE + 1)}" y="8" text-anchor="end"'
         parts.append(f'<text {at} fill="{DIM}">{escape(box.line)}</text>')
     if box.beside:
-        middle = HEIGHT / 2 if node.norms else HEIGHT - OVERLAP + ports.HEIGHT / 2
-        right = box.width / 2 + max(box.chips.room[1], 4) if node.norms else box.port.width / 2
+        high = bool(node.norms or box.told)
+        middle = HEIGHT / 2 if high else HEIGHT - OVERLAP + ports.HEIGHT / 2
+        right = box.width / 2 + max(box.chips.room[1], 4) if high else box.port.width / 2
         for i, text in enumerate(box.beside):
             y = middle + 3.2 + 11 * (i - (len(box.beside) - 1) / 2)
             parts.append(f'<text x="{tidy(right + ASIDE)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
@@ -359,23 +405,52 @@ def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], 
     return paths
 
 
-def _shares(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]]) -> list[str]:
+def _drawn(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
+    """The attributes of an edge where some are chosen."""
+    if marks is None:
+        return ""
+    mark = marks.get(i)
+    if mark is None:
+        return ' stroke-opacity="0.45" stroke-width="1"'
+    dashes = f' stroke-dasharray="{tidy(3 + 1.5 * mark.width)} {tidy(2 + mark.width)}"' if mark.against else ""
+    return f' stroke="{INK}" stroke-width="{tidy(mark.width)}"{dashes}'
+
+
+def _share_labels(edges: Sequence[GraphEdge]) -> list[str]:
     """At each edge its share in the gradient of the tensor that it carries, where that is a sum of several."""
     uses = Counter(edge.source for edge in edges)
     total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
     for edge in edges:
         total[edge.source, edge.target] += math.nan if edge.share is None else edge.share
+    labels = []
+    for edge in edges:
+        share = total.pop((edge.source, edge.target), math.nan)
+        labels.append("" if uses[edge.source] < 2 or not math.isfinite(share) else share_text(share))
+    return labels
+
+
+def _mark_labels(edges: Sequence[GraphEdge], marks: Mapping[int, EdgeMark]) -> list[str]:
+    return [marks[i].label if i in marks else "" for i in range(len(edges))]
+
+
+def _labels(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[str]:
+    """What is written at the edges, where there is room."""
     taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
     drawn = []
-    for edge, route in zip(edges, routes, strict=True):
-        share = total.pop((edge.source, edge.target), math.nan)
-        if uses[edge.source] < 2 or not math.isfinite(share):
+    copies = Counter((edge.source, edge.target) for edge in edges)
+    told = Counter((edge.source, edge.target) for edge, text in zip(edges, labels, strict=True) if text)
+    done: Counter[tuple[int, int]] = Counter()
+    for edge, route, text in zip(edges, routes, labels, strict=True):
+        pair = edge.source, edge.target
+        aside = 12.0 * (done[pair] - (copies[pair] - 1) / 2) if told[pair] > 1 else 0.0
+        done[pair] += 1
+        if not text:
             continue
-        text = share_text(share)
         wide = text_width(text, SMALL) + 7
         (x, y), (to_x, to_y) = route[-2], route[-1]
         for t in (0.5, 0.35, 0.65, 0.2, 0.8):
             at_x, at_y = x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3)  # on the curve
+            at_x += aside
             if all(abs(at_x - a) > (wide + w) / 2 + 2 or abs(at_y - b) > 13 for a, b, w in taken):
                 break
         else:
