@@ -1,4 +1,4 @@
-"""The kit's plot in Chromium: its ticks are those of the static pictures, nothing is cut off, things are where they are said to be."""
+"""The kit's plot in Chromium: its ticks are those of the static pictures, nothing is cut off, things are where they should be."""
 
 from __future__ import annotations
 

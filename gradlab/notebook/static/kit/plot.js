@@ -25,10 +25,10 @@ import { ticks } from "./ticks.js";
  *   | { kind: "band", low: number, high: number, class?: string, across?: "x" | "y" }
  *   | { kind: "rule", at: number, class: string, across?: "x" | "y" }
  *   | { kind: "boxes", boxes: [number, number, number, number][], class: string }
- *   | { kind: "arrow", from: [number, number], by: [number, number], class: string }
+ *   | { kind: "arrow", from: [number, number], towards: [number, number], long: number, class: string }
  *   | { kind: "text", x: number, y: number, text: string, class?: string, dx?: number, dy?: number, end?: "start" | "middle" | "end" }
- * )} Mark bands and rules lie across the y axis (at a height) unless `across` says "x"; boxes are [x, y, width, height]; an arrow
- * goes `by` pixels, right and up
+ * )} Mark bands and rules lie across the y axis (at a height) unless `across` says "x"; boxes are [x, y, width, height]; an arrow is
+ * `long` px
  */
 
 /** @typedef {{ x: Axis, y: Axis, marks: Mark[], equal?: boolean }} Picture `equal`: one unit is as long on both axes */
@@ -107,6 +107,7 @@ function plot({ label, height, hover }) {
         for (let k = 0; k < mark.xs.length; k++) {
           const x = across(mark.xs[k]),
             y = down(mark.ys[k]);
+          if (!Number.isFinite(mark.ys[k]) || !Number.isFinite(mark.xs[k])) continue;
           if (x >= l - 0.5 && x <= l + w + 0.5 && y >= t - 0.5 && y <= t + h + 0.5)
             group.append(svg("circle", { cx: x, cy: y, r: mark.radius ?? 3 }));
         }
@@ -137,8 +138,12 @@ function plot({ label, height, hover }) {
         }
         return group;
       }
-      case "arrow":
-        return arrow(across(mark.from[0]), down(mark.from[1]), mark.by[0], -mark.by[1], mark.class);
+      case "arrow": {
+        const [right, up] = [mark.towards[0] * (across(1) - across(0)), mark.towards[1] * (down(1) - down(0))],
+          size = Math.hypot(right, up);
+        const stretch = size > 0 && Number.isFinite(size) ? mark.long / size : 0;
+        return arrow(across(mark.from[0]), down(mark.from[1]), right * stretch, up * stretch, mark.class);
+      }
       case "text": {
         const x = across(mark.x) + (mark.dx ?? 0),
           y = down(mark.y) + (mark.dy ?? 0);
@@ -158,8 +163,8 @@ function plot({ label, height, hover }) {
     const parts = [];
     let open = false;
     for (let k = 0; k < xs.length; k++) {
-      const x = across(xs[k]),
-        y = down(ys[k]);
+      const x = Number.isFinite(xs[k]) ? across(xs[k]) : NaN,
+        y = Number.isFinite(ys[k]) ? down(ys[k]) : NaN;
       if (Number.isNaN(x) || Number.isNaN(y)) {
         open = false;
         continue;
