@@ -4,8 +4,8 @@ A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"ans
 as binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
 the model has a lock. What goes wrong while answering is part of the answer and shown in the view.
 
-Beside itself the widget displays the static view as an output of its own above it, brought up to date when the view has been quiet
-for a while; the style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has it.
+Beside itself the widget displays the static view as an output of its own above it, brought up to date when the view has been
+quiet for a while; the style sheet hides it while the live view stands right below. So a saved notebook has it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class PlaygroundWidget(anywidget.AnyWidget):
         finally:
             names = [[str(k), "f8"] for k in range(len(arrays))]
             self.send(
-                {**frame, "answer": str(message.get("id", "")), "ask": ask, "arrays": names}, [array.tobytes() for array in arrays]
+                {**frame, "answer": str(message.get("id", "")), "ask": ask, "arrays": names},
+                [array.tobytes() for array in arrays],
             )
         if ask in ("keep", "gone") and self._picture is not None:
             self._picture.update(self._static(), raw=True)
@@ -86,8 +87,8 @@ class PlaygroundWidget(anywidget.AnyWidget):
 
 
 def packed(data: Any, arrays: list[np.ndarray]) -> Any:
-    """Plain data in which arrays are {"array": number}, and numbers that are not finite None; the arrays are appended to a list, as
-    little-endian float64."""
+    """Plain data in which arrays are {"array": number}, and numbers that are not finite None; the arrays are appended to a list,
+    as little-endian float64."""
     if isinstance(data, dict):
         return {key: packed(value, arrays) for key, value in data.items()}
     if isinstance(data, np.ndarray) or (isinstance(data, list) and len(data) > 2 and all(isinstance(n, float) for n in data)):
@@ -101,13 +102,16 @@ def packed(data: Any, arrays: list[np.ndarray]) -> Any:
 def saved_page(shown: Playground, live: bool) -> str:
     """A page of its own: with sliders that work without a kernel, or static."""
     heading = shown.lab.heading
-    contains = say("This page contains the function's formula or name, its values on a grid, and the code shown. It loads nothing.")
+    contains = say(
+        "This page contains the function's formula or name, its values on a grid, and the code shown. It loads nothing."
+    )
     if not live:
         return page(say("Playground of ", heading), shown.html(), contains)
     css = GROUND + ".note{opacity:.72;font-size:12px;padding:8px 2px}" + styles(*SHEETS)
-    code = f'{script("playground/page.js")}\n$playground$page.open("view", "data");'.replace("export default $playground$page;", "")
+    code = f'{script("playground/page.js")}\n$playground$page.open("view", "data");'.replace(
+        "export default $playground$page;", ""
+    )
     allowed = {name: _digest(text) for name, text in (("script", code), ("style", css))}
-    # A slider's filled part is an inline style that the script sets, which a hash cannot allow; styles set by script are no markup.
     policy = (
         f"default-src 'none'; script-src '{allowed['script']}'; style-src '{allowed['style']}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"

@@ -33,9 +33,9 @@ def playground(
 ) -> Playground:
     """A function to take hold of: sliders over its inputs, its value and gradient there, and a path of descent.
 
-    ``gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4))`` draws the curve with its tangent, ``gl.playground(f, x=(-4, 4), y=(-2, 2))``
-    contours with the gradient's arrow, each with the finite difference beside it. The view is live in a notebook, and has a static
-    picture that stays when the notebook is saved.
+    ``gl.playground(lambda x: x**3 / 3 - x, x=(-2.4, 2.4))`` draws the curve with its tangent,
+    ``gl.playground(f, x=(-4, 4), y=(-2, 2))`` contours with the gradient's arrow, each with the finite difference beside it. The
+    view is live in a notebook, and has a static picture that stays when the notebook is saved.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def playground(
     axes : str or sequence of str, optional
         The inputs that are the axes of the picture: one for a curve, two for contours. By default the first two.
     optimizer : str
-        Who descends: "SGD", "momentum" (SGD with momentum 0.9), "Nesterov", "Adam", "AdamW", "RMSprop", "Adagrad", "Adamax", "NAdam", of
-        the function's library.
+        Who descends: "SGD", "momentum" (SGD with momentum 0.9), "Nesterov", "Adam", "AdamW", "RMSprop", "Adagrad", "Adamax" or
+        "NAdam", of the function's library.
     lr : float
         Its learning rate.
     steps : int
@@ -59,8 +59,8 @@ def playground(
         Whose tensors f is called with. By default it is tried with gradlab's, and if that fails with torch's once torch is
         imported.
     **more
-        The ranges of the parameters of f, by their names: ``x=(-3, 3)``; of a vector a pair for each element, ``p=[(-4, 4), (-2, 2)]``,
-        whose elements are the inputs p[0] and p[1]. What has a default and no range keeps its default.
+        The ranges of the parameters of f, by their names: ``x=(-3, 3)``; of a vector a pair for each element,
+        ``p=[(-4, 4), (-2, 2)]``, whose elements are the inputs p[0] and p[1]. What has a default and no range keeps its default.
 
     Returns
     -------

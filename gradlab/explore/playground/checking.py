@@ -73,7 +73,7 @@ def check(
 
 
 def _steps(one: Input, x: float, eps: float) -> np.ndarray:
-    """The steps of one input, the largest a power of ten, each with its half and quarter; none that rounding of x would swallow."""
+    """The steps of one input, the largest first, each with its half and quarter; none that rounding of x would swallow."""
     first = max(eps ** (1 / 3) * one.width / 6, abs(x) * eps ** (2 / 3))
     first = 10.0 ** round(math.log10(first))
     ladder = [first * part for part in LADDER if first * part > abs(x) * eps**0.75] or [first]

@@ -47,11 +47,8 @@ class Code:
 
     def difference(self, point: np.ndarray, k: int, h: float) -> str:
         """The central difference by input number k."""
-        at = 0
-        for name, size in self._call.parameters:
-            if at <= k < at + (size or 1):
-                break
-            at += size or 1
+        owners = [(*parameter, j) for parameter in self._call.parameters for j in range(parameter[1] or 1)]
+        name, size, j = owners[k]
         ends = []
         for sign in "+-":
             moved = f"{name} {sign} h" if size is None else f"{name} {sign} h * e"
@@ -61,7 +58,7 @@ class Code:
                 for (n, _), (m, _) in zip(self._call.parameters, swapped.parameters, strict=True)
             ]
             ends.append(f"{self._called}({', '.join(parts)})")
-        unit = [] if size is None else [f"e = {self._tensor(np.eye(size)[k - at], False)}"]
+        unit = [] if size is None else [f"e = {self._tensor(np.eye(size)[j], False)}"]
         return "\n".join([*self._begin(point, False), *unit, f"h = {h!r}", f"({ends[0]} - {ends[1]}) / (2 * h)"])
 
     def descent(self, start: np.ndarray, optimizer: str, lr: float, steps: int, end: np.ndarray | None) -> str:

@@ -1,4 +1,4 @@
-"""Contours of a function of two inputs, the others held: a grid of values that becomes finer, levels, and the lines between cells.
+"""Contours of a function of two inputs, the others held: a grid of values that becomes finer, levels, and the lines.
 
 The grid has 2ᵏ + 1 points a side, so that a finer one keeps what the coarser one knows.
 """
@@ -112,7 +112,7 @@ class Line:
 
 
 def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[float]) -> list[Line]:
-    """The lines on which values on a grid, rows going up, have the levels; linear between neighbours, none beside what is not finite."""
+    """The lines on which values on a grid, rows going up, have the levels; none beside what is not finite."""
     found = []
     for level in levels:
         for chain in _chains(_segments(values, level)):

@@ -127,8 +127,8 @@ class Descent:
 
 
 def curvature(function: Function, inputs: Sequence[Input], point: np.ndarray) -> np.ndarray | None:
-    """The matrix of second derivatives, where differences of gradients give the same one at three places: of a quadratic function.
-    None of any other, of more than three inputs, and where f or a gradient fails."""
+    """The matrix of second derivatives, where differences of gradients give the same one at three places, as of a quadratic
+    function. None of any other, of more than three inputs, and where f or a gradient fails."""
     n = len(inputs)
     if n > 3:
         return None

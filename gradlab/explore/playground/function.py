@@ -117,7 +117,8 @@ class Function:
         if tuple(made.shape) not in ((), (1,), (1, 1)):
             shape = "×".join(map(str, made.shape))
             raise NotScalarError(
-                f"the function returned a tensor of shape {shape}, and a playground shows one number. Make one of it: .sum(), .mean()."
+                f"the function returned a tensor of shape {shape}, and a playground shows one number. "
+                "Make one of it: .sum(), .mean()."
             )
         return made if tuple(made.shape) == () else made.reshape(())
 
@@ -207,8 +208,9 @@ def _not_a_tensor(made: Any, kind: Kind) -> str:
     if other is not None:
         return f"the function was called with tensors of {name} and returned one of {other.name}."
     return (
-        f"the function returned {'nothing' if made is None else type(made).__name__}, and should return a tensor of one element that "
-        f"it computed from its inputs. (float(), .item(), NumPy and math give numbers without a gradient: take {alias}.sin and the like.)"
+        f"the function returned {'nothing' if made is None else type(made).__name__}, and should return a tensor of one element "
+        "that it computed from its inputs. (float(), .item(), NumPy and math give numbers without a gradient: take "
+        f"{alias}.sin and the like.)"
     )
 
 

@@ -1,8 +1,8 @@
 """What a playground shows, and what changes it: the model of its live view and of its pictures, without a front end.
 
 A `Lab` is asked for something ("move", "step", "rate", …) and answers with a frame: sentences, a table, code, and a picture as
-plain data (`marks`). It is called from one thread at a time, whichever that is: a lock sees to it. An answer computes for a fraction
-of a second; where that was not enough the frame says so ("more", "running") and whoever draws asks again.
+plain data (`marks`). It is called from one thread at a time, whichever that is: a lock sees to it. An answer computes for a
+fraction of a second; where that was not enough the frame says so ("more", "running") and whoever draws asks again.
 
 The point that the sliders move is also where a path of descent starts, so a path can be dragged by its start.
 """
@@ -193,7 +193,7 @@ class Lab:
                 self._sent = kept
 
     def frame(self) -> dict[str, Any]:
-        """All that is shown now; without the picture's ground where the last frame had it. In its marks coordinates are arrays, or lists of numbers."""
+        """All that is shown now; without the picture's ground where the last frame had it."""
         with self._lock:
             ground = self.ground()
             if not ground.finished and self._sent and self._sent[0] is ground:
@@ -208,12 +208,12 @@ class Lab:
             checks = [] if trouble else check(self.function, inputs, point, gradient, spread)
             path = self.walked()
             said = self._headline(at, gradient) if not trouble else say(trouble)
-            told = words.path(path, self.optimizer, self.lr, self._quadratic(), self.wanted)
+            told = words.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
             holes = marks.holes_text(ground, self.function.raised)
             key = (ground, self._fineness(ground), self.axes)
             picture = self._picture(ground, at, gradient, path)
-            if key == self._sent:
-                del picture["ground"]
+            if key != self._sent:
+                picture |= marks.grounded(ground, inputs, self.axes)
             self._sent = key
             shown = None if trouble else gradient
             first = next((k for k in self.axes), 0)
@@ -270,14 +270,14 @@ class Lab:
         found = []
         for k, (one, check_) in enumerate(zip(self.inputs, checks, strict=True)):
             g = "none" if gradient is None else number(float(gradient[k]))
-            difference = number(check_.slope) if math.isfinite(check_.slope) and check_.kind not in ("jump",) else "–"
+            difference = number(check_.slope) if math.isfinite(check_.slope) and check_.kind != "jump" else "–"
             found.append([one.name, g, difference, words.verdict(check_)])
         return found
 
     def _picture(self, ground: Curve | Grid, at: float, gradient: np.ndarray | None, path: Descent) -> dict[str, Any]:
         if isinstance(ground, Curve):
             return marks.curve(ground, self.inputs, self.axes[0], self.point, at, gradient, path, self._ahead())
-        return marks.map_(ground, self.inputs, (self.axes[0], self.axes[1]), self.point, gradient, path)
+        return marks.map_(self.inputs, (self.axes[0], self.axes[1]), self.point, gradient, path)
 
     # ------------------------------------------------------------------------------------------ for a page without a kernel
     def records(self, most: int) -> tuple[list[list[float]], list[dict[str, Any]], dict[str, Any]]:
@@ -285,7 +285,8 @@ class Lab:
         fastest), and the frames of the path from the present point by its steps, under "path". At most about `most` frames."""
         with self._lock:
             kept = self.point, self.wanted
-            side = max(2, int(round(most ** (1 / len(self.inputs)))))
+            self.frame()  # the ground is sent: frames come without it
+            side = max(2, round(most ** (1 / len(self.inputs))))
             places = [
                 sorted({snapped(one, float(x)) for x in np.linspace(one.low, one.high, side)} | {float(self.point[k])})
                 for k, one in enumerate(self.inputs)
@@ -308,7 +309,11 @@ class Lab:
             finally:
                 self.point, self.wanted = kept
                 self._sent = ()
-            return places, frames, {"ground": first["picture"]["ground"], "path": path}
+            return (
+                places,
+                frames,
+                {"still": {key: first["picture"][key] for key in ("ground", "grid") if key in first["picture"]}, "path": path},
+            )
 
 
 def asked_rate(given: Any) -> float:

@@ -45,14 +45,9 @@ def curve(
     path: Descent,
     ahead: tuple[float, float] | None,
 ) -> Picture:
-    """y = f(x): the curve, its tangent at the point, what one step along it adds, and the path."""
+    """y = f(x), without its ground: the tangent at the point, what one step along it adds, and the path."""
     one, x = inputs[k], float(point[k])
     low, high = ground.extent()
-    xs, ys = ground.drawn()
-    behind: list[Mark] = [
-        *({"kind": "band", "across": "x", "low": a, "high": b, "class": "gl-nowhere"} for a, b in _holes(ground)),
-        {"kind": "line", "xs": xs, "ys": ys, "class": "gl-forward"},
-    ]
     front: list[Mark] = []
     g = None if gradient is None else float(gradient[k])
     if g is not None and math.isfinite(g) and math.isfinite(at):
@@ -100,15 +95,33 @@ def curve(
         "x": {"range": [one.low, one.high], "label": one.name},
         "y": {"range": [low, high], "label": "f"},
         "equal": False,
-        "ground": behind,
         "front": front,
         "said": _curve_said(one, low, high, path),
     }
 
 
+def grounded(ground: Curve | Grid, inputs: Sequence[Input], axes: Sequence[int]) -> Picture:
+    """What stays in a picture while the point moves: the marks of its "ground", and the values under contours in "grid"."""
+    if isinstance(ground, Grid):
+        a, b = inputs[axes[0]], inputs[axes[1]]
+        values = {"values": ground.values.reshape(-1), "side": ground.values.shape[1]}
+        return {"ground": _contour_marks(ground, a, b, _equal(a, b)), "grid": values}
+    xs, ys = ground.drawn()
+    bands = [{"kind": "band", "across": "x", "low": a, "high": b, "class": "gl-nowhere"} for a, b in _holes(ground)]
+    return {"ground": [*bands, {"kind": "line", "xs": xs, "ys": ys, "class": "gl-forward"}]}
+
+
+def _equal(a: Input, b: Input) -> bool:
+    """Whether two axes have the same scale."""
+    return max(a.width, b.width) <= EQUAL * min(a.width, b.width)
+
+
 def _curve_said(one: Input, low: float, high: float, path: Descent) -> str:
     more = f", and a path of {path.steps} steps" if path.steps else ""
-    return f"curve of f for {one.name} from {number(one.low)} to {number(one.high)}, with the tangent at the point{more}; the vertical axis goes from {number(low)} to {number(high)}"
+    return (
+        f"curve of f for {_range(one)}, with the tangent at the point{more}; the vertical "
+        f"axis goes from {number(low)} to {number(high)}"
+    )
 
 
 def _radius(path: Descent) -> float:
@@ -152,9 +165,9 @@ def holes_text(ground: Curve | Grid, raised: Exception | None) -> str:
 
 # ------------------------------------------------------------------------------------------------------------ two inputs
 def map_(
-    ground: Grid, inputs: Sequence[Input], axes: tuple[int, int], point: np.ndarray, gradient: np.ndarray | None, path: Descent
+    inputs: Sequence[Input], axes: tuple[int, int], point: np.ndarray, gradient: np.ndarray | None, path: Descent
 ) -> Picture:
-    """Contours of f over two inputs, the gradient's arrow at the point, and the path."""
+    """Contours of f over two inputs, without them: the gradient's arrow at the point, and the path."""
     a, b = inputs[axes[0]], inputs[axes[1]]
     here = [float(point[axes[0]]), float(point[axes[1]])]
     front: list[Mark] = []
@@ -170,7 +183,7 @@ def map_(
             front.append({"kind": "arrow", "from": here, "towards": towards, "long": ARROW, "class": "gl-backward"})
     front.append({"kind": "points", "xs": here[:1], "ys": here[1:], "class": "gl-held", "radius": 5.5})
     more = f", and a path of {path.steps} steps" if path.steps else ", with an arrow along the gradient at the point"
-    equal = max(a.width, b.width) <= EQUAL * min(a.width, b.width)
+    equal = _equal(a, b)
     scale = (
         ""
         if equal
@@ -180,14 +193,16 @@ def map_(
         "x": {"range": [a.low, a.high], "label": a.name},
         "y": {"range": [b.low, b.high], "label": b.name},
         "equal": equal,
-        "ground": _contour_marks(ground, a, b),
         "front": front,
-        "said": f"contours of f over {a.name} from {number(a.low)} to {number(a.high)} and {b.name} from {number(b.low)} to {number(b.high)}{more}{scale}",
-        "grid": {"values": ground.values.reshape(-1), "side": ground.values.shape[1]},
+        "said": f"contours of f over {_range(a)} and {_range(b)}{more}{scale}",
     }
 
 
-def _contour_marks(ground: Grid, a: Input, b: Input) -> list[Mark]:
+def _range(one: Input) -> str:
+    return f"{one.name} from {number(one.low)} to {number(one.high)}"
+
+
+def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
     levels = levels_of(ground.values)
     lines = contours(ground.xs, ground.ys, ground.values, levels)
     found: list[Mark] = []
@@ -197,21 +212,38 @@ def _contour_marks(ground: Grid, a: Input, b: Input) -> list[Mark]:
     if boxes:
         found.append({"kind": "boxes", "boxes": boxes, "class": "gl-nowhere"})
     for level in reversed(levels):
-        mine = [line for line in lines if line.level == level]
+        mine = [((line.xs - a.low) / a.width, (line.ys - b.low) / b.width) for line in lines if line.level == level]
         if not mine:
             continue
-        gap = np.array([np.nan])
-        xs = np.concatenate([part for line in mine for part in (line.xs, gap)])
-        ys = np.concatenate([part for line in mine for part in (line.ys, gap)])
-        found.append({"kind": "line", "xs": xs, "ys": ys, "class": "gl-contour"})
-        spot = _label_place([((line.xs - a.low) / a.width, (line.ys - b.low) / b.width) for line in mine], placed)
+        spot, text = _label_place(mine, placed), number(level)
         if spot is not None:
             placed.append(spot)
-            x, y = a.low + spot[0] * a.width, b.low + spot[1] * b.width
             labels.append(
-                {"kind": "text", "x": x, "y": y, "text": number(level), "dy": 4, "end": "middle", "class": "gl-forward gl-halo"}
+                {
+                    "kind": "text",
+                    "x": a.low + spot[0] * a.width,
+                    "y": b.low + spot[1] * b.width,
+                    "text": text,
+                    "dy": 4,
+                    "end": "middle",
+                    "class": "gl-forward gl-halo",
+                }
             )
+            size = 0.008 + len(text) * 0.0085, 0.012 * max(1.0, a.width / b.width if wide else 1.0)
+            mine = [_without(line, spot, size) for line in mine]
+        gap = np.array([np.nan])
+        xs, ys = (np.concatenate([part for line in mine for part in (line[way], gap)]) for way in (0, 1))
+        found.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "class": "gl-contour"})
     return found + labels
+
+
+def _without(
+    line: tuple[np.ndarray, np.ndarray], spot: tuple[float, float], size: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A line with a gap for a text that stands on it."""
+    xs, ys = line
+    near = (np.abs(xs - spot[0]) < size[0]) & (np.abs(ys - spot[1]) < 2.2 * size[1])
+    return np.where(near, np.nan, xs), ys
 
 
 def _label_place(

@@ -22,8 +22,9 @@ class Painter:
 
     def __init__(self, picture: Picture, width: float, height: float) -> None:
         self.picture, self.width = picture, width
-        self.x, self.y = picture["x"]["range"], picture["y"]["range"]
-        self.y_ticks = ticks(*self.y, max(2, int((height - 40) // 44)))
+        self.x: tuple[float, float] = tuple(picture["x"]["range"])
+        self.y: tuple[float, float] = tuple(picture["y"]["range"])
+        self.y_ticks = ticks(self.y[0], self.y[1], max(2, int((height - 40) // 44)))
         widest = max((text_width(t.text, SIZE) for t in self.y_ticks), default=0.0)
         left, top, below = math.ceil(widest) + 10.0, 20.0, 35.0
         w, h = max(20.0, width - left - 12), max(20.0, height - top - below)
@@ -45,22 +46,22 @@ class Painter:
         """The SVG."""
         left, top, w, h = self.frame
         parts = []
-        for tick in ticks(*self.x, max(2, int(w // 78))):
+        for tick in ticks(self.x[0], self.x[1], max(2, int(w // 78))):
             x = self.across(tick.at)
             parts.append(_line(x, top, x, top + h, EDGE, 0.8, opacity=0.35))
             parts.append(self._text(tick.text, x, top + h + 14, "middle", DIM))
         for tick in self.y_ticks:
             y = self.down(tick.at)
             parts.append(_line(left, y, left + w, y, EDGE, 0.8, opacity=0.35))
-            parts.append(
-                f'<text x="{tidy(left - 6)}" y="{tidy(y + 3.6)}" font-size="{SIZE}" text-anchor="end" fill="{DIM}">{escape(tick.text)}</text>'
-            )
+            parts.append(_type(tick.text, left - 6, y + 3.6, "end", DIM))
         parts.append(self._text(self.picture["x"]["label"], left + w, top + h + 29, "end", DIM, weight=600))
         parts.append(self._text(self.picture["y"]["label"], 2, 11, "start", DIM, weight=600))
         marks = [*self.picture["ground"], *self.picture["front"]]
         cut = [self._drawn(mark) for mark in marks if mark["kind"] in ("line", "band", "boxes")]
-        inner = f'x="{tidy(left)}" y="{tidy(top)}" width="{tidy(w)}" height="{tidy(h)}" viewBox="{tidy(left)} {tidy(top)} {tidy(w)} {tidy(h)}"'
-        parts.append(f'<svg {inner} overflow="hidden">{"".join(cut)}</svg>')
+        place = f'x="{tidy(left)}" y="{tidy(top)}" width="{tidy(w)}" height="{tidy(h)}"'
+        parts.append(
+            f'<svg {place} viewBox="{tidy(left)} {tidy(top)} {tidy(w)} {tidy(h)}" overflow="hidden">{"".join(cut)}</svg>'
+        )
         parts += [self._drawn(mark) for mark in marks if mark["kind"] not in ("line", "band", "boxes")]
         return "\n".join(part for part in parts if part)
 
@@ -69,8 +70,7 @@ class Painter:
         long = text_width(text, SIZE)
         before = {"start": 0.0, "middle": long / 2, "end": long}[anchor]
         x = min(max(x, before + 1), max(before + 1, self.width - 1 - (long - before)))
-        bold = f' font-weight="{weight}"' if weight != 400 else ""
-        return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{SIZE}" text-anchor="{anchor}"{bold} fill="{fill}">{escape(text)}</text>'
+        return _type(text, x, y, anchor, fill, weight)
 
     def _drawn(self, mark: Mark) -> str:
         kinds = mark["class"].split() if "class" in mark else []
@@ -103,11 +103,11 @@ class Painter:
                     f'<rect x="{tidy(a)}" y="{tidy(top)}" width="{tidy(b - a)}" height="{tidy(h)}" fill="{EDGE}" opacity="0.25"/>'
                 )
             case "boxes":
-                return "".join(
-                    f'<rect x="{tidy(self.across(x))}" y="{tidy(self.down(y + high))}" width="{tidy(self.across(x + wide) - self.across(x))}" '
-                    f'height="{tidy(self.down(y) - self.down(y + high))}" fill="{EDGE}" opacity="0.25"/>'
+                corners = [
+                    (self.across(x), self.down(y + high), self.across(x + wide), self.down(y))
                     for x, y, wide, high in mark["boxes"]
-                )
+                ]
+                return "".join(_box(*corner) for corner in corners)
             case "arrow":
                 return self._arrow(mark, colour)
             case "text":
@@ -136,7 +136,8 @@ class Painter:
         a, b = right / size, lower / size
         x, y = self.across(x), self.down(y)
         tip, back = (x + a * mark["long"], y + b * mark["long"]), (x + a * (mark["long"] - 9), y + b * (mark["long"] - 9))
-        head = f"M{tidy(tip[0])} {tidy(tip[1])}L{tidy(back[0] - 4 * b)} {tidy(back[1] + 4 * a)}L{tidy(back[0] + 4 * b)} {tidy(back[1] - 4 * a)}Z"
+        corners = tip, (back[0] - 4 * b, back[1] + 4 * a), (back[0] + 4 * b, back[1] - 4 * a)
+        head = f"M{'L'.join(f'{tidy(u)} {tidy(v)}' for u, v in corners)}Z"
         return f'{_line(x, y, *back, colour, 2)}<path d="{head}" fill="{colour}"/>'
 
 
@@ -147,7 +148,19 @@ def painted(picture: Picture, width: float, height: float, text: str, alt: str) 
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, colour: str, wide: float, opacity: float = 1) -> str:
-    return f'<line x1="{tidy(x1)}" y1="{tidy(y1)}" x2="{tidy(x2)}" y2="{tidy(y2)}" stroke="{colour}" stroke-width="{wide}"{_opacity(opacity)}/>'
+    ends = f'x1="{tidy(x1)}" y1="{tidy(y1)}" x2="{tidy(x2)}" y2="{tidy(y2)}"'
+    return f'<line {ends} stroke="{colour}" stroke-width="{wide}"{_opacity(opacity)}/>'
+
+
+def _box(left: float, top: float, right: float, bottom: float) -> str:
+    size = f'width="{tidy(right - left)}" height="{tidy(bottom - top)}"'
+    return f'<rect x="{tidy(left)}" y="{tidy(top)}" {size} fill="{EDGE}" opacity="0.25"/>'
+
+
+def _type(text: str, x: float, y: float, anchor: str, fill: str, weight: int = 400) -> str:
+    bold = f' font-weight="{weight}"' if weight != 400 else ""
+    look = f'font-size="{SIZE}" text-anchor="{anchor}"{bold} fill="{fill}"'
+    return f'<text x="{tidy(x)}" y="{tidy(y)}" {look}>{escape(text)}</text>'
 
 
 def _opacity(share: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,10 @@ from gradlab.explore.views import opened
 from gradlab.explore.words import NO_MATH, Span, escape_html, style, to_html, to_text
 
 WIDTH, HEIGHT = 500, 340  # px of a static picture, at most
-FRAMES = 441  # that a saved page has
+FRAMES = 161, 441  # that a saved page has, of one input and of two
 WAIT = 1.0  # seconds that a picture on its own may compute
-HEADS = "input", "gradient", "difference", ""
+BAR = "border-left:2px solid #8886;padding-left:10px;margin:8px 0"
+HEADS = "input", "gradient", "by differences", ""
 
 
 class Playground:
@@ -152,7 +152,7 @@ class Playground:
         )
         told = f'<p style="{small}">{escape_html(frame["told"])}</p>' if frame["steps"] else ""
         codes = [frame["code"], *([frame["descentCode"]] if frame["steps"] else [])]
-        box = f"{style('code')};display:block;white-space:pre;overflow-x:auto;font-size:12px;border-left:2px solid {'#8886'};padding-left:10px;margin:6px 0"
+        box = f"{style('code')};display:block;white-space:pre;overflow-x:auto;font-size:12px;{BAR}"
         code = "".join(f'<code style="{box}">{escape_html(text)}</code>' for text in codes)
         table = (
             f'<table style="border-collapse:collapse;margin:4px 0;font-size:13px">{f"<tr>{titles}</tr>{rows}"}</table>'
@@ -162,7 +162,8 @@ class Playground:
         return (
             f'<div {NO_MATH} style="font-size:13px;line-height:1.5"><div style="padding:4px 0 8px">{head}</div>'
             '<div style="display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start">'
-            f'<div style="min-width:0;max-width:100%">{picture.html()}</div><div style="flex:1;min-width:280px;max-width:100%">{table}{said}{told}{code}</div></div></div>'
+            f'<div style="min-width:0;max-width:100%">{picture.html()}</div>'
+            f'<div style="flex:1;min-width:280px;max-width:100%">{table}{said}{told}{code}</div></div></div>'
         )
 
     def bundle(self) -> dict[str, str]:
@@ -225,7 +226,7 @@ class Playground:
     def record(self) -> Any:
         """What a page without a kernel needs: plain data for JSON."""
         self._lab.finish(WAIT)
-        places, frames, rest = self._lab.records(FRAMES)
+        places, frames, rest = self._lab.records(FRAMES[len(self._lab.inputs) - 1])
         return plain({"about": {**self._lab.about(), "recorded": True}, "places": places, "frames": frames, **rest})
 
 

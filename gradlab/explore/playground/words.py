@@ -44,7 +44,7 @@ def headline(
     gradient: np.ndarray | None,
     ahead: tuple[float, float] | None,
 ) -> Sentence:
-    """The value and the gradient at the point, and what they mean. `ahead`: a step along the only input, and what it truly adds."""
+    """The value and the gradient at the point, and what they mean. `ahead`: a step along the only input, and what it adds."""
     opening = say(code(heading), " ", Span(f"at {place(inputs, point)}: ", "strong"), value(at))
     if gradient is None:
         return say(
@@ -120,35 +120,38 @@ def _doubtful(one: Input, found: Check, g: float | None, kind: Kind) -> str:
                 else f"the gradient, {got}, is none of the slopes between them"
             )
             return (
-                f"Kink here in {name}: to the left the slope is {number(found.left)}, to the right {number(found.right)} (within h = "
-                f"{number(found.h, 2)}); {among}."
+                f"Kink here in {name}: to the left the slope is {number(found.left)}, to the right "
+                f"{number(found.right)} (within h = {number(found.h, 2)}); {among}."
             )
         case "jump":
             return (
-                f"Jump here in {name}: within h = {number(found.h, 2)} the value changes by {number(found.left)}, which no gradient shows "
-                f"(it is {got})."
+                f"Jump here in {name}: within h = {number(found.h, 2)} the value changes by {number(found.left)}, which "
+                f"no gradient shows (it is {got})."
             )
         case "edge":
             return f"No check in {name}: f is not a finite number here or right beside."
         case "unclear":
             return (
-                f"The differences in {name} settle nothing: {number(found.slope)} with an error of about {number(found.error, 2)} for "
-                f"h = {number(found.h, 2)}."
+                f"The differences in {name} settle nothing: {number(found.slope)} with an error of about "
+                f"{number(found.error, 2)} for h = {number(found.h, 2)}."
             )
         case "late":
             return f"{name} was not checked: f takes too long to be called so often while a slider moves."
         case "differs":
             return (
                 f"Differs in {name}: the central difference is {number(found.slope)} (h = {number(found.h, 2)}, error about "
-                f"{number(found.error, 2)}), {kind.library.name} says {got}. f is smooth here as far as differences tell, so some part of it "
-                "passes on another gradient than its own, or none."
+                f"{number(found.error, 2)}), {kind.library.name} says {got}. f is smooth here as far as differences "
+                "tell, so some part of it passes on another gradient than its own, or none."
             )
     return ""
 
 
-def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, wanted: int) -> str:
-    """How a path goes, in sentences that follow from its numbers."""
+def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, gradient: np.ndarray | None) -> str:
+    """How a path goes, in sentences that follow from its numbers; of one without steps, where the first one will go."""
     inputs, steps = descent.inputs, descent.steps
+    law = _law(inputs, curvature, lr) if OPTIMIZERS[name] == ("SGD", {}) else ""
+    if not steps and not descent.ended:
+        return f"{_next(descent, name, lr, gradient)} {law}".strip()
     told = _ending(descent, steps)
     if steps and not told and (cycle := _swings(descent)):
         told = cycle
@@ -167,8 +170,20 @@ def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, w
         if steps and not told and len(inputs) <= 3:
             begin += f", at {place(inputs, descent.points[-1])}"
     sentence = f"{begin}." if not told else f"{begin}. {told}"
-    law = _law(inputs, curvature, lr) if OPTIMIZERS[name] == ("SGD", {}) else ""
     return f"{sentence} {law}".strip()
+
+
+def _next(descent: Descent, name: str, lr: float, gradient: np.ndarray | None) -> str:
+    """Where plain descent goes next, with its numbers."""
+    plain = OPTIMIZERS[name] == ("SGD", {}) and len(descent.inputs) <= 2
+    if not plain or gradient is None or not np.isfinite(gradient).all():
+        return f"No step of {name} with lr = {number(lr, EXACT)} yet."
+    rate = number(lr, EXACT)
+    parts = [
+        f"{one.name} = {number(float(x), EXACT)} − {rate}·{_bracketed(float(g))} = {number(float(x - lr * g), EXACT)}"
+        for one, x, g in zip(descent.inputs, descent.points[0], gradient, strict=True)
+    ]
+    return f"The first step of {name} goes to {' and '.join(parts)}."
 
 
 def _ending(descent: Descent, steps: int) -> str:

@@ -6,7 +6,7 @@ import { render } from "./view.js";
 /**
  * What the page has: for each input the places of its slider, a frame for each combination of places (the last input goes
  * fastest), and the frames of the path from the first point by its steps.
- * @typedef {{ about: any, places: number[][], frames: any[], path: any[], ground: any[] }} Kept
+ * @typedef {{ about: any, places: number[][], frames: any[], path: any[], still: any }} Kept `still`: of the picture, what stays
  */
 
 const TIMEOUT = 10; // seconds
@@ -28,7 +28,7 @@ function open(place, data) {
  * A model whose kernel is the record.
  * @param {Kept} kept
  */
-function answering({ about, places, frames, path, ground }) {
+function answering({ about, places, frames, path, still }) {
   /** @type {((answer: object, buffers: DataView[]) => void)[]} */
   const listeners = [];
   let steps = 0,
@@ -72,7 +72,7 @@ function answering({ about, places, frames, path, ground }) {
       frame = path[steps];
       if (steps === path.length - 1 && !frame.ended) frame = { ...frame, ended: "over" };
     }
-    return message.ask === "hello" ? { ...frame, picture: { ...frame.picture, ground } } : frame;
+    return message.ask === "hello" ? { ...frame, picture: { ...frame.picture, ...still } } : frame;
   }
 
   return {
