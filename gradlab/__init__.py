@@ -86,6 +86,7 @@ _LAZY = {
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
     "vmap": "gradlab.func",
+    "playground": "gradlab.explore.playground",
     "record_sites": "gradlab.diagnose.sites",
     "tracing": "gradlab.explore.trace.tracing",
     "load_ipython_extension": "gradlab.notebook.extension",
@@ -100,6 +101,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
     from gradlab.explore.jacobian import hessian, jacobian
+    from gradlab.explore.playground import playground
     from gradlab.explore.report import explain
     from gradlab.explore.trace.tracing import tracing
     from gradlab.func import vmap

@@ -14,4 +14,33 @@ def jacobian(shown: Any, **options: Any) -> Any:
     return JacobianWidget(shown, **options)
 
 
+def playground(shown: Any) -> Any:
+    """The live view of a playground."""
+    from gradlab.notebook.playground_widget import PlaygroundWidget
+
+    return PlaygroundWidget(shown)
+
+
+def shown_playground(shown: Any) -> None:
+    """Display a playground in IPython: live where widgets can be, else as it stands."""
+    from IPython.display import display
+
+    try:
+        widget = shown.widget()
+    except ImportError:
+        display(shown.bundle(), raw=True)
+    else:
+        display(widget)
+
+
+def playground_page(shown: Any, *, live: bool) -> str:
+    """A playground as a page of its own."""
+    from gradlab.notebook.playground_widget import saved_page
+
+    return saved_page(shown, live)
+
+
 VIEWS["jacobian"] = jacobian
+VIEWS["playground"] = playground
+VIEWS["shown playground"] = shown_playground
+VIEWS["playground page"] = playground_page

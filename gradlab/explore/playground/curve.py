@@ -1,0 +1,119 @@
+"""A curve: the values of a function along one input, more of them where it bends, jumps or ends.
+
+Points are computed coarsely first and then finer, within a time that the caller gives, so that a slow function is drawn at once
+and better later (`refine`). A segment between two points that does not become flatter as it is halved is a jump, and is left out.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from gradlab.explore.playground.function import Function
+from gradlab.explore.playground.inputs import Input
+
+COARSE = 16  # segments at first
+REGULAR = 128  # segments of the same length, before they are halved where it matters
+MOST = 700  # points
+ROUNDS = 24  # of halving
+TURN = 0.05  # radians by which a line may turn at a point, on a square picture
+
+
+class Curve:
+    """y = f along one input through a point.
+
+    Attributes
+    ----------
+    xs, ys : ndarray
+        Sorted by x; NaN where f has no value.
+    finished : bool
+        Whether nothing would be gained by more points.
+    """
+
+    def __init__(self, function: Function, one: Input, k: int, point: np.ndarray) -> None:
+        self._function, self._input, self._k, self._point = function, one, k, point.copy()
+        self.xs, self.ys = np.empty(0), np.empty(0)
+        self._waiting = np.linspace(one.low, one.high, COARSE + 1)
+        self._round = 0
+        self.finished = False
+
+    def refine(self, seconds: float) -> None:
+        """Go on for some time: at least one point is computed."""
+        until = time.monotonic() + seconds
+        while not self.finished:
+            done = self._compute(self._waiting, until)
+            self._waiting = self._waiting[done:]
+            if not len(self._waiting):
+                self._waiting = self._wanted()
+                self.finished = not len(self._waiting)
+            if time.monotonic() >= until:
+                break
+
+    def _compute(self, xs: np.ndarray, until: float) -> int:
+        points = np.repeat(self._point[None], len(xs), axis=0)
+        points[:, self._k] = xs
+        values = self._function.values(points, until)
+        order = np.argsort(np.concatenate([self.xs, xs[: len(values)]]), kind="stable")
+        self.xs = np.concatenate([self.xs, xs[: len(values)]])[order]
+        self.ys = np.concatenate([self.ys, values])[order]
+        return len(values)
+
+    def _wanted(self) -> np.ndarray:
+        """The places to be computed next."""
+        xs, ys = self.xs, self.ys
+        if len(xs) - 1 < REGULAR:
+            return 0.5 * (xs[1:] + xs[:-1])
+        self._round += 1
+        if self._round > ROUNDS or len(xs) >= MOST:
+            return np.empty(0)
+        finite = np.isfinite(ys)
+        low, high = self.extent()
+        with np.errstate(all="ignore"):
+            dx, dy = np.diff(xs) / self._input.width, np.diff(ys) / ((high - low) or 1.0)
+            angle = np.arctan2(dy, dx)
+            turn = np.abs(np.diff(angle))
+        long = np.hypot(dx, np.nan_to_num(dy, nan=1.0, posinf=1.0, neginf=1.0)) > 0.004
+        bent = np.zeros(len(dx), bool)
+        turned = np.nan_to_num(turn) > TURN
+        bent[:-1] |= turned
+        bent[1:] |= turned
+        edge = finite[1:] != finite[:-1]
+        inside = finite[1:] & finite[:-1] & (np.maximum(ys[1:], ys[:-1]) >= low) & (np.minimum(ys[1:], ys[:-1]) <= high)
+        segments = np.flatnonzero(((bent & long & inside) | edge) & (dx > 1e-6))
+        if len(segments) > MOST - len(xs):
+            size = np.where(edge, np.inf, np.hypot(dx, np.nan_to_num(dy)))[segments]
+            segments = np.sort(segments[np.argsort(-size, kind="stable")[: MOST - len(xs)]])
+        return 0.5 * (xs[segments] + xs[segments + 1])
+
+    def extent(self) -> tuple[float, float]:
+        """From where to where the values are shown: all of them, unless a few are so far out that the others would be a line."""
+        return extent(self.ys[np.isfinite(self.ys)])
+
+    def drawn(self) -> tuple[np.ndarray, np.ndarray]:
+        """The line, with a gap where it jumps."""
+        xs, ys = self.xs, self.ys
+        if not len(xs):
+            return xs, ys
+        low, high = self.extent()
+        with np.errstate(all="ignore"):
+            jump = (np.diff(xs) < 3e-6 * self._input.width) & (np.abs(np.diff(ys)) > 0.004 * ((high - low) or 1.0))
+        at = np.flatnonzero(jump) + 1
+        return np.insert(xs, at, xs[at]), np.insert(ys, at, np.nan)
+
+
+def extent(finite: np.ndarray) -> tuple[float, float]:
+    """A range for some finite values, with a margin."""
+    if not len(finite):
+        return -1.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    a, b = (float(q) for q in np.quantile(finite, [0.04, 0.96]))
+    if b > a:  # poles
+        low, high = max(low, a - 3 * (b - a)), min(high, b + 3 * (b - a))
+    if not high - low > 1e-9 * max(abs(low), abs(high)):
+        room = max(abs(low), abs(high)) * 0.5 or 1.0
+        return low - room, high + room
+    margin = 0.06 * (high - low)
+    if not np.isfinite(high - low + 2 * margin):
+        return low / 4, high / 4
+    return low - margin, high + margin

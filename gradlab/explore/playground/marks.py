@@ -1,0 +1,281 @@
+"""The picture as plain data: two axes, and what is drawn on them, in the units of the axes.
+
+A mark is a dict with its "kind": "line" and "points" (`xs`, `ys`), "text", "boxes", "arrow"; `class` says what it means. The same
+marks are drawn by static/kit/plot.js and by `painting`. The "ground" (a curve, contours) stays while the point moves, the "front"
+(the point, the tangent or the arrow, the path) does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.playground.contours import Grid, contours, levels_of
+from gradlab.explore.playground.curve import Curve, extent
+from gradlab.explore.playground.descent import Descent
+from gradlab.explore.playground.inputs import Input
+from gradlab.explore.words import number
+
+ARROW = 54  # px
+ROOM = 0.17  # of the picture between two labels of contours
+EQUAL = 4.0  # how many times as long as the other a range may be and still have the same scale
+DOTS = 60  # of a path, beyond which they are small
+
+Mark = dict[str, Any]
+Picture = dict[str, Any]
+
+
+def spread(ground: Curve | Grid) -> float:
+    """How far apart the values in the picture are."""
+    ys = ground.ys if isinstance(ground, Curve) else ground.values
+    low, high = extent(ys[np.isfinite(ys)])
+    return high - low
+
+
+def curve(
+    ground: Curve,
+    inputs: Sequence[Input],
+    k: int,
+    point: np.ndarray,
+    at: float,
+    gradient: np.ndarray | None,
+    path: Descent,
+    ahead: tuple[float, float] | None,
+) -> Picture:
+    """y = f(x), without its ground: the tangent at the point, what one step along it adds, and the path."""
+    one, x = inputs[k], float(point[k])
+    low, high = ground.extent()
+    front: list[Mark] = []
+    g = None if gradient is None else float(gradient[k])
+    if g is not None and math.isfinite(g) and math.isfinite(at):
+        ends = [one.low, one.high]
+        front.append({"kind": "line", "xs": ends, "ys": [at + g * (end - x) for end in ends], "class": "gl-backward"})
+        if ahead is not None and not path.steps:
+            step = ahead[0]
+            inside = low < at + g * step < high and low < at < high
+            if inside and abs(g * step) > 0.06 * (high - low):
+                corner = {"xs": [x, x + step, x + step], "ys": [at, at, at + g * step]}
+                front.append({"kind": "line", **corner, "class": "gl-backward gl-dashes"})
+                away = 1 if step > 0 else -1
+                side = {"end": "start" if step > 0 else "end", "dx": 7 * away}
+                front.append(
+                    {
+                        "kind": "text",
+                        "x": x + step,
+                        "y": at + g * step / 2,
+                        "text": number(g * step),
+                        "dy": 4,
+                        **side,
+                        "class": "gl-backward gl-halo",
+                    }
+                )
+                below = 13 if g * step > 0 else -6
+                front.append(
+                    {
+                        "kind": "text",
+                        "x": x + step / 2,
+                        "y": at,
+                        "text": number(step),
+                        "dy": below,
+                        "end": "middle",
+                        "class": "gl-halo",
+                    }
+                )
+    if path.steps and len(path.values) == len(path.points):
+        places = [float(p[k]) for p in path.points]
+        front.append({"kind": "line", "xs": places, "ys": path.values, "class": "gl-backward gl-thin"})
+        front.append({"kind": "points", "xs": places[1:], "ys": path.values[1:], "class": "gl-backward", "radius": _radius(path)})
+    if math.isfinite(at):
+        seen = min(max(at, low), high)
+        front.append({"kind": "points", "xs": [x], "ys": [seen], "class": "gl-held", "radius": 5.5})
+    return {
+        "x": {"range": [one.low, one.high], "label": one.name},
+        "y": {"range": [low, high], "label": "f"},
+        "equal": False,
+        "front": front,
+        "said": _curve_said(one, low, high, path),
+    }
+
+
+def grounded(ground: Curve | Grid, inputs: Sequence[Input], axes: Sequence[int]) -> Picture:
+    """What stays in a picture while the point moves: the marks of its "ground", and the values under contours in "grid"."""
+    if isinstance(ground, Grid):
+        a, b = inputs[axes[0]], inputs[axes[1]]
+        values = {"values": ground.values.reshape(-1), "side": ground.values.shape[1]}
+        return {"ground": _contour_marks(ground, a, b, _equal(a, b)), "grid": values}
+    xs, ys = ground.drawn()
+    bands = [{"kind": "band", "across": "x", "low": a, "high": b, "class": "gl-nowhere"} for a, b in _holes(ground)]
+    return {"ground": [*bands, {"kind": "line", "xs": xs, "ys": ys, "class": "gl-forward"}]}
+
+
+def _equal(a: Input, b: Input) -> bool:
+    """Whether two axes have the same scale."""
+    return max(a.width, b.width) <= EQUAL * min(a.width, b.width)
+
+
+def _curve_said(one: Input, low: float, high: float, path: Descent) -> str:
+    more = f", and a path of {path.steps} steps" if path.steps else ""
+    return (
+        f"curve of f for {_range(one)}, with the tangent at the point{more}; the vertical "
+        f"axis goes from {number(low)} to {number(high)}"
+    )
+
+
+def _radius(path: Descent) -> float:
+    return 3.4 if path.steps <= DOTS else 2.2
+
+
+def _holes(ground: Curve) -> list[tuple[float, float]]:
+    """Where f has no finite value, as ranges of x that are longer than a point."""
+    bad = ~np.isfinite(ground.ys)
+    found, k = [], 0
+    while k < len(bad):
+        if bad[k]:
+            end = k
+            while end + 1 < len(bad) and bad[end + 1]:
+                end += 1
+            if end > k:
+                found.append((float(ground.xs[k]), float(ground.xs[end])))
+            k = end
+        k += 1
+    return found
+
+
+def holes_text(ground: Curve | Grid, raised: Exception | None) -> str:
+    """Where f has no finite value in the picture, in a sentence; "" if it has one everywhere."""
+    values = ground.ys if isinstance(ground, Curve) else ground.values
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return ""
+    why = f" (f raised {type(raised).__name__}: {str(raised).partition(chr(10))[0]})" if raised is not None else ""
+    if bad.all():
+        return f"f has no finite value anywhere in the picture{why}."
+    if isinstance(ground, Curve):
+        ranges = _holes(ground)
+        places = (
+            " and ".join(f"from {number(a)} to {number(b)}" for a, b in ranges[:3])
+            or f"at {number(float(ground.xs[np.argmax(bad)]))}"
+        )
+        return f"f has no finite value {places}{' and elsewhere' if len(ranges) > 3 else ''}{why}."
+    return f"f has no finite value in the grey part, {bad.mean():.0%} of the picture{why}."
+
+
+# ------------------------------------------------------------------------------------------------------------ two inputs
+def map_(
+    inputs: Sequence[Input], axes: tuple[int, int], point: np.ndarray, gradient: np.ndarray | None, path: Descent
+) -> Picture:
+    """Contours of f over two inputs, without them: the gradient's arrow at the point, and the path."""
+    a, b = inputs[axes[0]], inputs[axes[1]]
+    here = [float(point[axes[0]]), float(point[axes[1]])]
+    front: list[Mark] = []
+    if path.steps:
+        places = np.array(path.points)[:, list(axes)]
+        front.append({"kind": "line", "xs": places[:, 0], "ys": places[:, 1], "class": "gl-backward"})
+        front.append(
+            {"kind": "points", "xs": places[1:, 0], "ys": places[1:, 1], "class": "gl-backward", "radius": _radius(path)}
+        )
+    elif gradient is not None:
+        towards = [float(gradient[axes[0]]), float(gradient[axes[1]])]
+        if all(map(math.isfinite, towards)) and any(towards):
+            front.append({"kind": "arrow", "from": here, "towards": towards, "long": ARROW, "class": "gl-backward"})
+    front.append({"kind": "points", "xs": here[:1], "ys": here[1:], "class": "gl-held", "radius": 5.5})
+    more = f", and a path of {path.steps} steps" if path.steps else ", with an arrow along the gradient at the point"
+    equal = _equal(a, b)
+    scale = (
+        ""
+        if equal
+        else "; the axes have different scales, so an arrow along the gradient need not cross contours at right angles"
+    )
+    return {
+        "x": {"range": [a.low, a.high], "label": a.name},
+        "y": {"range": [b.low, b.high], "label": b.name},
+        "equal": equal,
+        "front": front,
+        "said": f"contours of f over {_range(a)} and {_range(b)}{more}{scale}",
+    }
+
+
+def _range(one: Input) -> str:
+    return f"{one.name} from {number(one.low)} to {number(one.high)}"
+
+
+def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
+    levels = levels_of(ground.values)
+    lines = contours(ground.xs, ground.ys, ground.values, levels)
+    found: list[Mark] = []
+    labels: list[Mark] = []
+    placed: list[tuple[float, float]] = []
+    boxes = _empty_boxes(ground)
+    if boxes:
+        found.append({"kind": "boxes", "boxes": boxes, "class": "gl-nowhere"})
+    for level in reversed(levels):
+        mine = [((line.xs - a.low) / a.width, (line.ys - b.low) / b.width) for line in lines if line.level == level]
+        if not mine:
+            continue
+        spot, text = _label_place(mine, placed), number(level)
+        if spot is not None:
+            placed.append(spot)
+            labels.append(
+                {
+                    "kind": "text",
+                    "x": a.low + spot[0] * a.width,
+                    "y": b.low + spot[1] * b.width,
+                    "text": text,
+                    "dy": 4,
+                    "end": "middle",
+                    "class": "gl-forward gl-halo",
+                }
+            )
+            size = 0.008 + len(text) * 0.0085, 0.012 * max(1.0, a.width / b.width if wide else 1.0)
+            mine = [_without(line, spot, size) for line in mine]
+        gap = np.array([np.nan])
+        xs, ys = (np.concatenate([part for line in mine for part in (line[way], gap)]) for way in (0, 1))
+        found.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "class": "gl-contour"})
+    return found + labels
+
+
+def _without(
+    line: tuple[np.ndarray, np.ndarray], spot: tuple[float, float], size: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A line with a gap for a text that stands on it."""
+    xs, ys = line
+    near = (np.abs(xs - spot[0]) < size[0]) & (np.abs(ys - spot[1]) < 2.2 * size[1])
+    return np.where(near, np.nan, xs), ys
+
+
+def _label_place(
+    lines: Sequence[tuple[np.ndarray, np.ndarray]], placed: Sequence[tuple[float, float]]
+) -> tuple[float, float] | None:
+    """The place on some lines, as shares of the picture, that is farthest from other labels; lower right if there are none."""
+    best, most = None, ROOM
+    for xs, ys in lines:
+        if max(np.ptp(xs), np.ptp(ys)) < 0.08:
+            continue
+        for x, y in zip(xs.tolist(), ys.tolist(), strict=True):
+            if not (0.05 <= x <= 0.95 and 0.05 <= y <= 0.95):
+                continue
+            room = min((math.hypot(x - u, y - v) for u, v in placed), default=0.5)
+            room = min(room, 0.3) + 0.1 * (x - y)  # much room is enough; then the lower right
+            if room > most:
+                best, most = (x, y), room
+    return best
+
+
+def _empty_boxes(ground: Grid) -> list[list[float]]:
+    """Rectangles around what has no finite value."""
+    bad = ~np.isfinite(ground.values)
+    if not bad.any():
+        return []
+    xs, ys = ground.xs, ground.ys
+    dx, dy = xs[1] - xs[0], ys[1] - ys[0]
+    found = []
+    for row, flags in enumerate(bad):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            left, right = max(xs[begin] - dx / 2, xs[0]), min(xs[end - 1] + dx / 2, xs[-1])
+            bottom, top = max(ys[row] - dy / 2, ys[0]), min(ys[row] + dy / 2, ys[-1])
+            found.append([float(left), float(bottom), float(right - left), float(top - bottom)])
+    return found

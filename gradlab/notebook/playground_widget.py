@@ -1,0 +1,132 @@
+"""The live view of a function: the widget around `explore.playground.lab.Lab`, and the page that works without a kernel.
+
+A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"answer": the id, ...}, with the arrays of the picture
+as binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
+the model has a lock. What goes wrong while answering is part of the answer and shown in the view.
+
+Beside itself the widget displays the static view as an output of its own above it, brought up to date when the view has been
+quiet for a while; the style sheet hides it while the live view stands right below. So a saved notebook has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+from typing import Any
+
+import anywidget
+import numpy as np
+import traitlets
+
+from gradlab.explore.drawing import escape
+from gradlab.explore.playground import Playground
+from gradlab.explore.playground.shown import as_json
+from gradlab.explore.report.page import GROUND, page
+from gradlab.explore.words import say
+from gradlab.notebook.bundle import script, styles
+
+TWIN = "data-gradlab-twin"  # marks the static view for the style sheet
+SHEETS = "kit/kit.css", "kit/plot.css", "playground/playground.css"
+
+
+class PlaygroundWidget(anywidget.AnyWidget):
+    """A live view of a function, made by `Playground.widget()`."""
+
+    _esm = script("playground/view.js")
+    _css = styles(*SHEETS)
+
+    about = traitlets.Dict().tag(sync=True)  # the inputs and their ranges; never changes
+    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
+
+    def __init__(self, shown: Playground, **traits: Any) -> None:
+        self._shown = shown
+        self._picture: Any = None  # the display handle of the static view
+        super().__init__(about=shown.lab.about(), token=uuid.uuid4().hex, **traits)
+        self.on_msg(self._heard)
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. An exception is shown in the view; it is answered in any case."""
+        message = message if isinstance(message, dict) else {}
+        ask = str(message.get("ask"))
+        frame: dict[str, Any] = {}
+        arrays: list[np.ndarray] = []
+        try:
+            if ask not in ("keep", "gone"):
+                frame = packed(self._shown.lab.answer(ask, message), arrays)
+        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+            frame = {"error": f"{type(error).__name__}: {error}"}
+        except KeyboardInterrupt:
+            frame = {"error": "interrupted"}
+        finally:
+            names = [[str(k), "f8"] for k in range(len(arrays))]
+            self.send(
+                {**frame, "answer": str(message.get("id", "")), "ask": ask, "arrays": names},
+                [array.tobytes() for array in arrays],
+            )
+        if ask in ("keep", "gone") and self._picture is not None:
+            self._picture.update(self._static(), raw=True)
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the static view, and the live one as a second output below it."""
+        from IPython.display import display
+
+        self._picture = display(self._static(), raw=True, display_id=True)
+        text = {"text/plain": f"live view of {self._shown.lab.heading}"}
+        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
+        bundle = inherited() if inherited is not None else {"application/vnd.jupyter.widget-view+json": view}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        display({**data, **text}, metadata=metadata, raw=True)
+
+    def _static(self) -> dict[str, str]:
+        data = self._shown.bundle()
+        data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
+        return data
+
+
+def packed(data: Any, arrays: list[np.ndarray]) -> Any:
+    """Plain data in which arrays are {"array": number}, and numbers that are not finite None; the arrays are appended to a list,
+    as little-endian float64."""
+    if isinstance(data, dict):
+        return {key: packed(value, arrays) for key, value in data.items()}
+    if isinstance(data, np.ndarray) or (isinstance(data, list) and len(data) > 2 and all(isinstance(n, float) for n in data)):
+        arrays.append(np.ascontiguousarray(data, "<f8"))
+        return {"array": len(arrays) - 1}
+    if isinstance(data, (list, tuple)):
+        return [packed(value, arrays) for value in data]
+    return None if isinstance(data, float) and not np.isfinite(data) else data
+
+
+def saved_page(shown: Playground, live: bool) -> str:
+    """A page of its own: with sliders that work without a kernel, or static."""
+    heading = shown.lab.heading
+    contains = say(
+        "This page contains the function's formula or name, its values on a grid, and the code shown. It loads nothing."
+    )
+    if not live:
+        return page(say("Playground of ", heading), shown.html(), contains)
+    css = GROUND + ".note{opacity:.72;font-size:12px;padding:8px 2px}" + styles(*SHEETS)
+    code = f'{script("playground/page.js")}\n$playground$page.open("view", "data");'.replace(
+        "export default $playground$page;", ""
+    )
+    allowed = {name: _digest(text) for name, text in (("script", code), ("style", css))}
+    policy = (
+        f"default-src 'none'; script-src '{allowed['script']}'; style-src '{allowed['style']}'; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    note = "".join(span.text for span in contains)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>Playground of {escape(heading)}</title><style>{css}</style></head><body>"
+        f'<div id="view"><noscript>{escape(shown.sentence)}</noscript></div><div class="note">{escape(note)}</div>'
+        f'<script type="application/json" id="data">{as_json(shown.record())}</script>'
+        f'<script type="module">{code}</script></body></html>\n'
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,89 @@
+// A path of descent: whose steps, how large, and the buttons that take them.
+
+import { SUPPRESS, button, disable, focused, html } from "../kit/dom.js";
+import { clamp } from "../kit/ranges.js";
+
+/** @typedef {(what: string, more?: object) => void} Ask */
+
+const NOTCHES = 100; // of the slider for the learning rate, between two powers of ten
+
+/**
+ * @param {{ optimizers: string[], rates: [number, number], recorded: boolean }} about
+ * @param {Ask} ask
+ */
+function descent({ optimizers, rates, recorded }, ask) {
+  const [low, high] = rates.map(Math.log10);
+  let lr = 0.1;
+  const choice = html(
+    "select",
+    { [SUPPRESS]: "true", "aria-label": "optimizer", onchange: () => ask("optimizer", { name: choice.value }) },
+    ...optimizers.map((name) => html("option", { value: name }, name)),
+  );
+  const slide = html("input", {
+    ...{ type: "range", min: low * NOTCHES, max: high * NOTCHES, step: 5, "aria-label": "learning rate", [SUPPRESS]: "true" },
+    oninput: () => set(Number((10 ** (Number(slide.value) / NOTCHES)).toPrecision(2)), true),
+  });
+  const typed = html("input", {
+    ...{ type: "number", min: 0, step: "any", "aria-label": "learning rate as a number", [SUPPRESS]: "true" },
+    oninput: () => {
+      const chosen = Number(typed.value);
+      if (typed.value !== "" && chosen > 0 && Number.isFinite(chosen)) set(chosen, true);
+    },
+    onchange: () => write(),
+  });
+  const step = button("step ▸", "one step of the optimizer", () => ask("step"), "gl-first"),
+    run = button("run", "a hundred steps, or until nothing moves any more", () => ask("run")),
+    reset = button("reset", "back to the start", () => ask("reset"));
+  step.setAttribute("aria-label", "step");
+  const told = html("p", { class: "gl-told" }),
+    code = html("pre", { tabindex: "0", role: "group", "aria-label": "equivalent code of the descent", [SUPPRESS]: "true" });
+  if (recorded) for (const node of [choice, slide, typed]) node.setAttribute("disabled", "");
+
+  /**
+   * @param {number} to
+   * @param {boolean} tell
+   */
+  function set(to, tell) {
+    lr = to;
+    write();
+    if (tell) ask("rate", { lr });
+  }
+  function write() {
+    const at = clamp(Math.log10(lr), low, high);
+    slide.value = String(at * NOTCHES);
+    slide.setAttribute("aria-valuetext", String(lr));
+    slide.style.setProperty("--gl-from", "0%");
+    slide.style.setProperty("--gl-to", `${(100 * (at - low)) / (high - low)}%`);
+    if (!focused(typed)) typed.value = String(lr);
+  }
+
+  return {
+    root: html(
+      "section",
+      { class: "gl-descent", "aria-label": "descent" },
+      html("div", { class: "gl-caption" }, "Descent from the point"),
+      html("div", { class: "gl-buttons" }, choice, step, run, reset),
+      html("div", { class: "gl-slider" }, html("code", {}, "lr"), slide, typed),
+      told,
+      code,
+    ),
+
+    /**
+     * @param {{ optimizer: string, lr: number, steps: number, ended: string, told: string, descentCode: string, running: boolean }} frame
+     * @param {boolean} follow whether the controls take over what the frame has
+     */
+    update(frame, follow) {
+      if (follow) {
+        choice.value = frame.optimizer;
+        set(frame.lr, false);
+      }
+      told.textContent = frame.told;
+      code.textContent = frame.descentCode;
+      run.textContent = frame.running ? "running …" : "run";
+      for (const node of [step, run]) disable(node, frame.ended !== "");
+      disable(reset, frame.steps === 0 && !frame.ended);
+    },
+  };
+}
+
+export { descent };

@@ -1,0 +1,332 @@
+// The live view of a function. Python computes (explore/playground/lab.py behind notebook/playground_widget.py); this draws the
+// frames that it sends, and reports where the point was moved to and what was pressed.
+
+import { SUPPRESS, html } from "../kit/dom.js";
+import { exact } from "../kit/format.js";
+import { Kernel, unpack } from "../kit/kernel.js";
+import { plot } from "../kit/plot.js";
+import { clamp } from "../kit/ranges.js";
+import { descent } from "./descent.js";
+import { sliders } from "./sliders.js";
+
+/** @import { Answer, Model } from "../kit/kernel.js" */
+/** @import { Axis, Mark, Picture } from "../kit/plot.js" */
+
+/** @typedef {[string, string]} Span text, and what it is */
+/**
+ * @typedef {object} Shown the picture of a frame
+ * @property {Axis} x
+ * @property {Axis} y
+ * @property {boolean} equal
+ * @property {Mark[]} [ground] what stays while the point moves, when it is new
+ * @property {Mark[]} front
+ * @property {string} said
+ * @property {{ values: ArrayLike<number>, side: number }} [grid] the values under contours, rows going up
+ */
+
+const REST = 900; // ms of quiet after which the static picture is brought up to date
+const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] };
+const KINDS = {
+  value: "gl-value",
+  gradient: "gl-gradient",
+  dim: "gl-dim",
+  strong: "gl-strong",
+  code: "gl-code",
+  warning: "gl-strong",
+};
+
+/**
+ * What anywidget calls for each view of the widget; the function returned ends the view.
+ * @param {{ model: Model, el: HTMLElement }} widget
+ */
+function render({ model, el }) {
+  const about = model.get("about"),
+    { inputs, recorded } = about;
+  /** @type {any} */
+  let frame = null;
+  /** @type {Mark[]} */
+  let ground = [];
+  /** @type {Shown["grid"]} */
+  let grid;
+  let rest = 0;
+
+  const head = html("span"),
+    waiting = html("span", { class: "gl-dim gl-waiting", role: "status" }),
+    spoken = html("span", { class: "gl-spoken", role: "status", "aria-live": "polite" }),
+    problem = html("p", { class: "gl-error", role: "alert", hidden: "" });
+  const table = html("tbody"),
+    checked = html("p", { class: "gl-note" }),
+    holes = html("p", { class: "gl-note" }),
+    code = pre("equivalent code of the gradient"),
+    differenceCode = pre("equivalent code of the finite difference");
+
+  const kernel = new Kernel(model, {
+    busy(on) {
+      if (on) root.setAttribute("aria-busy", "true");
+      else {
+        root.removeAttribute("aria-busy");
+        waiting.textContent = "";
+      }
+    },
+    waiting() {
+      waiting.textContent = "waiting for the kernel …";
+    },
+    silent(text) {
+      show(text);
+      root.setAttribute("data-silent", "");
+    },
+    back: () => fail(""),
+    heard(answer, buffers) {
+      if (answer.error) fail(answer.error);
+      else if (answer.picture) {
+        if (!problem.hidden) fail("");
+        unpack(answer, buffers);
+        take(answer);
+      }
+    },
+    idle() {
+      if (frame?.running) kernel.ask("go");
+      else if (frame?.more) kernel.ask("refine");
+    },
+  });
+
+  /** @param {string} what */
+  function wish(what, more = {}) {
+    kernel.ask(what, more);
+    clearTimeout(rest);
+    rest = setTimeout(settle, REST);
+  }
+  function settle() {
+    if (frame?.running || frame?.more) rest = setTimeout(settle, REST);
+    else kernel.ask("keep");
+  }
+
+  /** @param {string} text */
+  function show(text) {
+    problem.textContent = text;
+    problem.hidden = !text;
+  }
+  /** @param {string} text of an error; empty: all is well */
+  function fail(text) {
+    kernel.forgive();
+    show(text);
+    root.removeAttribute("data-silent");
+  }
+
+  // ------------------------------------------------------------------------------------------------ the parts
+  const knobs = sliders(inputs, (point) => wish("move", { point })),
+    steps = descent(about, wish);
+  const drawing = plot({
+    label: about.heading,
+    height: (width) => clamp(Math.round(width * 0.66), 220, 430),
+    hover: (x, y) => hoverText(x, y),
+  });
+  const box = html("div", {
+    ...{ class: "gl-take", tabindex: "0", role: "group", "aria-roledescription": "movable point", [SUPPRESS]: "true" },
+    ...{ onkeydown: (/** @type {KeyboardEvent} */ event) => nudge(event) },
+  });
+  box.append(drawing.root);
+  const choices = axes();
+  const root = html(
+    "div",
+    { class: "gl-view gl-playground", role: "group", "aria-label": `playground of ${about.heading}` },
+    html("div", { class: "gl-head" }, head, waiting),
+    html(
+      "div",
+      { class: "gl-body" },
+      html(
+        "div",
+        { class: "gl-left" },
+        ...choices.nodes,
+        box,
+        knobs.root,
+        html("div", { class: "gl-caption" }, "Equivalent code"),
+        code,
+        html("details", {}, html("summary", { [SUPPRESS]: "true" }, "code of the difference"), differenceCode),
+      ),
+      html(
+        "div",
+        { class: "gl-side" },
+        problem,
+        html("table", { class: "gl-table" }, html("thead", {}, row("th", ["input", "gradient", "by differences", ""])), table),
+        checked,
+        holes,
+        steps.root,
+        spoken,
+      ),
+    ),
+  );
+  root.addEventListener("keydown", (event) => event.stopPropagation()); // the page has shortcuts of its own
+
+  /** Which inputs the picture has as its axes, to be chosen where there are several. */
+  function axes() {
+    const names = inputs.map((/** @type {{ name: string }} */ { name }) => name);
+    const select = (/** @type {string} */ label, /** @type {string[]} */ options) =>
+      html(
+        "select",
+        { "aria-label": label, [SUPPRESS]: "true", onchange: () => choose() },
+        ...options.map((name, k) => html("option", { value: k }, name)),
+      );
+    const across = select("input across", names),
+      up = select("input upwards, or the value", [...names, "f"]);
+    const line = html("div", { class: "gl-tools" }, html("label", {}, "across ", across), html("label", {}, "up ", up));
+    line.hidden = recorded || inputs.length < 2;
+    function choose() {
+      const [k, j] = [Number(across.value), Number(up.value)];
+      wish("axes", { axes: j === names.length || j === k ? [k] : [k, j] });
+    }
+    return {
+      nodes: [line],
+      update() {
+        across.value = String(frame.axes[0]);
+        up.value = String(frame.axes[1] ?? names.length);
+      },
+    };
+  }
+
+  // ------------------------------------------------------------------------------------------------ moving the point
+  let held = false;
+  drawing.drawing.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || !drawing.value(event)) return;
+    held = true;
+    drawing.drawing.setPointerCapture(event.pointerId);
+    event.preventDefault();
+    box.focus({ preventScroll: true });
+    drag(event);
+  });
+  drawing.drawing.addEventListener("pointermove", (event) => {
+    if (held) drag(event);
+  });
+  for (const end of ["pointerup", "pointercancel"])
+    drawing.drawing.addEventListener(end, () => {
+      held = false;
+    });
+
+  /** @param {PointerEvent} event */
+  function drag(event) {
+    const at = drawing.value(event, true);
+    if (!at || !frame) return;
+    const point = [...knobs.point()];
+    frame.axes.forEach((/** @type {number} */ k, /** @type {number} */ way) => {
+      const { low, high, step } = inputs[k];
+      point[k] = clamp(Number((Math.round(at[way] / step) * step).toPrecision(12)), low, high);
+    });
+    move(point);
+  }
+
+  /** @param {KeyboardEvent} event */
+  function nudge(event) {
+    const way = /** @type {Record<string, number[]>} */ (KEYS)[event.key];
+    if (!way || !frame || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const point = [...knobs.point()];
+    frame.axes.forEach((/** @type {number} */ k, /** @type {number} */ along) => {
+      const { low, high, step } = inputs[k];
+      point[k] = clamp(Number((point[k] + way[along] * step * (event.shiftKey ? 10 : 1)).toPrecision(12)), low, high);
+    });
+    move(point);
+  }
+
+  /** @param {number[]} point */
+  function move(point) {
+    knobs.take(point);
+    wish("move", { point });
+  }
+
+  // ------------------------------------------------------------------------------------------------ what comes
+  /** @param {Answer} answer */
+  function take(answer) {
+    frame = answer;
+    const shown = /** @type {Shown} */ (answer.picture);
+    const whole = (/** @type {any} */ part) => (part && part.array !== undefined ? answer[part.array] : part);
+    const marks = (/** @type {any[]} */ list) =>
+      list.map((mark) => ("xs" in mark ? { ...mark, xs: whole(mark.xs), ys: whole(mark.ys) } : mark));
+    if (shown.ground) {
+      ground = marks(shown.ground);
+      grid = shown.grid && { ...shown.grid, values: whole(shown.grid.values) };
+    }
+    /** @type {Picture} */
+    const picture = { x: shown.x, y: shown.y, equal: shown.equal, marks: [...ground, ...marks(shown.front)] };
+    drawing.show(picture);
+    drawing.name(shown.said);
+    box.setAttribute("aria-label", `the point, ${frame.texts.map(pointText).join(", ")}: the arrow keys move it`);
+    const following = !kernel.wishes; // else the user is still moving something, which a frame on its way must not move back
+    if (following && !held) knobs.take(frame.point);
+    steps.update(frame, following);
+    choices.update();
+    head.replaceChildren(...frame.head.map(spanned));
+    table.replaceChildren(...frame.rows.map((/** @type {string[]} */ cells) => row("td", cells)));
+    root.toggleAttribute("data-trouble", frame.trouble !== "");
+    checked.textContent = frame.checked;
+    holes.textContent = frame.holes;
+    holes.hidden = !frame.holes;
+    code.textContent = frame.code;
+    differenceCode.textContent = frame.differenceCode;
+    spoken.textContent = frame.steps ? `${frame.spoken} ${frame.told}` : `${frame.spoken} ${frame.checked}`;
+  }
+
+  /**
+   * "x = 1.6"
+   * @param {string} text
+   * @param {number} k
+   */
+  function pointText(text, k) {
+    return `${inputs[k].name} = ${text}`;
+  }
+
+  /**
+   * What is at a place of the picture.
+   * @param {number} x
+   * @param {number} y
+   */
+  function hoverText(x, y) {
+    if (!frame) return null;
+    const digits = (/** @type {number} */ number) => exact(Number(number.toPrecision(4))),
+      name = frame.picture.x.label;
+    if (grid) {
+      const { values, side } = grid,
+        [[left, right], [low, high]] = [frame.picture.x.range, frame.picture.y.range];
+      const column = Math.round(((x - left) / (right - left)) * (side - 1)),
+        line = Math.round(((y - low) / (high - low)) * (side - 1));
+      const value = values[line * side + column];
+      return `${name} = ${digits(x)}, ${frame.picture.y.label} = ${digits(y)}: f ≈ ${Number.isFinite(value) ? digits(value) : "no finite value"}`;
+    }
+    const line = /** @type {any} */ (ground.find((mark) => mark.kind === "line"));
+    if (!line || !line.xs.length) return null;
+    let after = 0;
+    while (after < line.xs.length - 1 && line.xs[after] < x) after++;
+    const near = after && Math.abs(line.xs[after - 1] - x) < Math.abs(line.xs[after] - x) ? after - 1 : after,
+      value = line.ys[near];
+    return `${name} = ${digits(line.xs[near])}: f = ${Number.isFinite(value) ? digits(value) : "no finite value"}`;
+  }
+
+  el.append(root);
+  kernel.ask("hello");
+  return () => {
+    clearTimeout(rest);
+    drawing.end();
+    kernel.leave();
+    root.remove();
+  };
+}
+
+/** @param {string} label */
+function pre(label) {
+  return html("pre", { tabindex: "0", role: "group", "aria-label": label, [SUPPRESS]: "true" });
+}
+
+/**
+ * @param {"th" | "td"} tag
+ * @param {string[]} cells
+ */
+function row(tag, cells) {
+  return html("tr", {}, ...cells.map((text) => html(tag, tag === "th" ? { scope: "col" } : {}, text)));
+}
+
+/** @param {Span} span */
+function spanned([text, kind]) {
+  const names = kind.split(" ").map((one) => /** @type {Record<string, string>} */ (KINDS)[one] ?? "");
+  return html(kind.includes("code") ? "code" : "span", { class: names.join(" ") }, text);
+}
+
+export { render };
