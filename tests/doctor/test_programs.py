@@ -1,4 +1,4 @@
-"""Whole training programs under `%%grad`: the doctor is silent on the healthy, and names the planted fault and its line."""
+"""Whole training programs, under `%%grad`, under `%%doctor` and as scripts: silence on the healthy, the planted line else."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ BLIND = {
 }
 
 
-@pytest.fixture
-def diagnosed(shell, monkeypatch):
-    """Runs a program as a cell under `%%grad`, every sweep of it looked at; gives what the doctor found, and the error."""
+@pytest.fixture(params=["%%grad", pytest.param("%%doctor", marks=pytest.mark.slow)], ids=["grad", "doctor"])
+def diagnosed(shell, monkeypatch, request):
+    """Runs a program as a cell under a magic, every sweep of it looked at; gives what the doctor found, and the error."""
     monkeypatch.setattr(recorder, "FREE", 60.0)  # what is looked at depends on no clock
     shell.ip.run_line_magic("config", "GradMagics.graph = False")  # nobody looks at the pictures
 
     def ran(text):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the libraries warn of some faults
-            error = shell.run(f"%%grad\n{text}").error
+            error = shell.run(f"{request.param}\n{text}").error
         return HOUSE.last, error
 
     yield ran
@@ -56,7 +56,7 @@ def test_a_faulty_program_s_first_finding_names_the_cause(diagnosed, name):
     program = read(name, faulty=True)
     found, _ = diagnosed(program.text)
     assert not found.unseen, found.unseen
-    lines = {line + 1 for line in program.lines}  # `%%grad` is line 1
+    lines = {line + 1 for line in program.lines}  # the magic is line 1
     if program.remark:
         assert not found.findings, found
         assert any(remark.kind in program.kinds and remark.line in lines for remark in found.remarks), found
