@@ -86,7 +86,8 @@ class Comparison:
             if len(self.differences) > 1:
                 said.append(
                     say(
-                        f"{len(self.differences)} of {self.values + self.gradients} differ; what comes after the first may follow from it."
+                        f"{len(self.differences)} of {self.values + self.gradients} differ; "
+                        "what comes after the first may follow from it."
                     )
                 )
         said.append(dimmed(self._how()))

@@ -33,6 +33,7 @@ from gradlab.explore.words import NO_MATH, Sentence, code, count, listed, say, t
 
 if TYPE_CHECKING:
     from gradlab.explore.graph.paths import Paths
+    from gradlab.explore.report.explanation import Explanation
 
 OUTPUT = 290_000  # bytes of all outputs of a report
 COLUMN = 420  # pixels that the words need at least beside a picture
@@ -175,6 +176,33 @@ class Report:
         from gradlab.explore.report.asking import paths_of
 
         return paths_of(self.trace, leaf, self._output)
+
+    def why(self, name: str) -> Explanation:
+        """Why a tensor has the gradient that it has, or none: one sentence, the lines concerned, a small graph of them.
+
+        If the doctor found something that concerns the tensor, that is the answer. Else it says where a gradient that is None,
+        zero, not finite, or far from the others' became so; of any other, by which path it came and with what share.
+
+        Parameters
+        ----------
+        name : str
+            As in the table; its end is enough where only one name ends so ("fc2.weight").
+
+        Returns
+        -------
+        Explanation
+            With `.sentence`, `.lines`, `.fix` and `.markdown(values=True)`, to be pasted into a forum or an issue tracker.
+
+        Raises
+        ------
+        ValueError
+            If the report has no tensor of this name, or several whose names end so.
+        TypeError
+            If `name` is no text.
+        """
+        from gradlab.explore.report.why import why
+
+        return why(self.trace, self.rows, (*self.findings, *self.remarks), name, self._output)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for plots and tests of one's own; `json.dumps` takes it as it is.
