@@ -104,11 +104,11 @@ def test_jumps():
 
 
 def test_where_f_has_no_value():
-    P = gl.playground(lambda x: gl.log(x), x=(-1, 3), at={"x": 2.0})
+    P = gl.playground(lambda x: 1 * gl.log(x), x=(-1, 3), at={"x": 2.0})
     assert frame(P)["holes"] == "f has no finite value from −1 to 0."
     bands = [mark for mark in frame(P)["picture"]["ground"] if mark["kind"] == "band"]
     assert [(band["low"], pytest.approx(band["high"], abs=1e-5)) for band in bands] == [(-1, 0)]
-    N = gl.playground(lambda x: gl.log(x), x=(-1, 3), at={"x": -0.5})
+    N = gl.playground(lambda x: 1 * gl.log(x), x=(-1, 3), at={"x": -0.5})
     assert math.isnan(N.value) and only(N)[3] == "edge" and "not a finite number" in frame(N)["checked"]
     assert "NaN" in N.sentence and N.drawing().svg()
     everywhere = gl.playground(lambda x: gl.log(-(x**2) - 1), x=(-1, 1))
@@ -265,7 +265,7 @@ def test_how_paths_end_is_said():
 
     kind, said = ended(lambda x: x**4, 5.0, 2.0)
     assert kind == "left" and "It diverges: after step 2 it is over 100 ranges away" in said
-    kind, said = ended(lambda x: x.sqrt(), 1.0, 0.1)
+    kind, said = ended(lambda x: 1 * x.sqrt(), 1.0, 0.1)
     assert kind == "nan" and "not a finite number, and the path ends" in said
     kind, said = ended(lambda x: x.relu(), 0.5, 0.25)
     assert kind == "flat" and "exactly 0" in said
@@ -422,7 +422,7 @@ def test_the_model_refuses_what_does_not_fit():
         ("optimizer", {"name": "__class__"}),
         ("axes", {"axes": [5]}),
     ):
-        with pytest.raises(ValueError, match="request|finite numbers|positive number|optimizer|one input"):
+        with pytest.raises(ValueError, match=r"request|finite numbers|positive number|optimizer|one input"):
             lab.answer(ask, message)
     assert lab.answer("move", {"point": [99.0]})["point"] == [3.0]
 
@@ -508,7 +508,7 @@ def test_what_a_saved_notebook_has(tmp_path):
 
 def test_matplotlib_axes():
     plt = pytest.importorskip("matplotlib.pyplot")
-    P = gl.playground(lambda x: gl.log(x), x=(-1, 3), at={"x": 2.0}, steps=3)
+    P = gl.playground(lambda x: 1 * gl.log(x), x=(-1, 3), at={"x": 2.0}, steps=3)
     ax = P.plot()
     assert ax.get_xlim() == (-1, 3) and len(ax.lines) >= 4
     figure, own = plt.subplots()
