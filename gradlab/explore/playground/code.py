@@ -105,8 +105,17 @@ def named(f: Callable[..., Any], call: Call, scopes: Sequence[Mapping[str, Any]]
         (n for scope in scopes for n, v in scope.items() if v is f and type(n) is str and n[:1] != "_" and n.isidentifier()), ""
     )
     parameters, body = _expression(f)
-    called = own or next(n for n in ("f", "g", "func", "function") if n not in {p for p, _ in call.parameters})
-    definition = "" if own else f"{called} = lambda {parameters}: {body}" if body else f"# {called}: the function that was given"
+    taken = {p for p, _ in call.parameters}
+    called = own if own and own not in taken else next(n for n in ("f", "g", "func", "function", "_f") if n not in taken)
+    definition = (
+        ""
+        if own == called
+        else f"{called} = {own}"
+        if own
+        else f"{called} = lambda {parameters}: {body}"
+        if body
+        else f"# {called}: the function that was given"
+    )
     heading = body if body and len(body) <= LONG else call.text(called)
     return called, definition, heading
 

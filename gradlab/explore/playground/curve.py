@@ -34,6 +34,7 @@ class Curve:
     def __init__(self, function: Function, one: Input, k: int, point: np.ndarray) -> None:
         self._function, self._input, self._k, self._point = function, one, k, point.copy()
         self.xs, self.ys = np.empty(0), np.empty(0)
+        self._even = np.empty(0)  # the values at regular places
         self._waiting = np.linspace(one.low, one.high, COARSE + 1)
         self._round = 0
         self.finished = False
@@ -54,6 +55,8 @@ class Curve:
         points = np.repeat(self._point[None], len(xs), axis=0)
         points[:, self._k] = xs
         values = self._function.values(points, until)
+        if not self._round:
+            self._even = np.concatenate([self._even, values])
         order = np.argsort(np.concatenate([self.xs, xs[: len(values)]]), kind="stable")
         self.xs = np.concatenate([self.xs, xs[: len(values)]])[order]
         self.ys = np.concatenate([self.ys, values])[order]
@@ -87,18 +90,32 @@ class Curve:
         return 0.5 * (xs[segments] + xs[segments + 1])
 
     def extent(self) -> tuple[float, float]:
-        """From where to where the values are shown: all of them, unless a few are so far out that the others would be a line."""
+        """From where to where the values are shown: all, unless the curve goes off at a pole. Then those of regular places
+        count, without the most extreme ones."""
+        finite = self._even[np.isfinite(self._even)]
+        if len(finite) and (self._breaks().any() or not np.isfinite(self.ys).all()):
+            low, high = float(finite.min()), float(finite.max())
+            a, b = (float(q) for q in np.quantile(finite, [0.08, 0.92]))
+            if b > a:
+                return extent(np.array([max(low, a - 0.5 * (b - a)), min(high, b + 0.5 * (b - a))]))
         return extent(self.ys[np.isfinite(self.ys)])
+
+    def _breaks(self) -> np.ndarray:
+        """Which segments are so short that a difference of values in them is a jump."""
+        finite = self._even[np.isfinite(self._even)]
+        apart = float(np.ptp(finite)) if len(finite) else 0.0
+        with np.errstate(all="ignore"):
+            found: np.ndarray = (np.diff(self.xs) < 3e-6 * self._input.width) & (
+                np.abs(np.diff(self.ys)) > 0.004 * (apart or 1.0)
+            )
+        return found
 
     def drawn(self) -> tuple[np.ndarray, np.ndarray]:
         """The line, with a gap where it jumps."""
         xs, ys = self.xs, self.ys
         if not len(xs):
             return xs, ys
-        low, high = self.extent()
-        with np.errstate(all="ignore"):
-            jump = (np.diff(xs) < 3e-6 * self._input.width) & (np.abs(np.diff(ys)) > 0.004 * ((high - low) or 1.0))
-        at = np.flatnonzero(jump) + 1
+        at = np.flatnonzero(self._breaks()) + 1
         return np.insert(xs, at, xs[at]), np.insert(ys, at, np.nan)
 
 
@@ -107,9 +124,6 @@ def extent(finite: np.ndarray) -> tuple[float, float]:
     if not len(finite):
         return -1.0, 1.0
     low, high = float(finite.min()), float(finite.max())
-    a, b = (float(q) for q in np.quantile(finite, [0.04, 0.96]))
-    if b > a:  # poles
-        low, high = max(low, a - 3 * (b - a)), min(high, b + 3 * (b - a))
     if not high - low > 1e-9 * max(abs(low), abs(high)):
         room = max(abs(low), abs(high)) * 0.5 or 1.0
         return low - room, high + room

@@ -79,7 +79,7 @@ class Playground:
             to_text(Span(*span) for span in frame["head"]),
             frame["checked"],
             frame["holes"],
-            frame["told"] if frame["steps"] else "",
+            _told(frame),
         ]
         return "\n".join(part for part in parts if part)
 
@@ -120,7 +120,7 @@ class Playground:
             "\n".join(table) if frame["rows"] else "",
             frame["checked"],
             frame["holes"],
-            frame["told"] if frame["steps"] else "",
+            _told(frame),
             frame["code"],
         ]
         return "\n\n".join(part for part in parts if part)
@@ -150,7 +150,7 @@ class Playground:
         said = "".join(
             f'<p style="{small};{style("dim")}">{escape_html(text)}</p>' for text in (frame["checked"], frame["holes"]) if text
         )
-        told = f'<p style="{small}">{escape_html(frame["told"])}</p>' if frame["steps"] else ""
+        told = f'<p style="{small}">{escape_html(_told(frame))}</p>' if _told(frame) else ""
         codes = [frame["code"], *([frame["descentCode"]] if frame["steps"] else [])]
         box = f"{style('code')};display:block;white-space:pre;overflow-x:auto;font-size:12px;{BAR}"
         code = "".join(f'<code style="{box}">{escape_html(text)}</code>' for text in codes)
@@ -251,3 +251,8 @@ def as_json(data: Any) -> str:
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
+
+
+def _told(frame: dict[str, Any]) -> str:
+    """How the path goes, if there is one, or why there is none."""
+    return str(frame["told"]) if frame["steps"] or frame["ended"] else ""
