@@ -179,6 +179,26 @@ class Torch(Library):
             for handle in handles:
                 handle.remove()
 
+    def like(self, cotangent: Any) -> Any:
+        return cotangent.dtype, cotangent.device
+
+    def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
+        torch = sys.modules["torch"]
+        given = [
+            None if g is None else torch.as_tensor(g).to(dtype=like[0], device=like[1])
+            for g, like in zip(outputs, likes, strict=True)
+        ]
+        with torch.no_grad():
+            found = node(*given)
+        return [None if c is None else self.numbers(c) for c in (found if isinstance(found, tuple) else (found,))]
+
+    def rule_is_known(self, node: Any) -> bool:
+        torch = sys.modules["torch"]
+        return not isinstance(node, torch.autograd.function.BackwardCFunction)
+
+    def hooks(self, node: Any, tensor: Any) -> bool:
+        return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
+
 
 def _made(node: Any) -> Any:
     """What tells the shape and dtype of a node's output: PyTorch before 2.6 does not, but for what was seen being made."""
