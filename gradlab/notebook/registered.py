@@ -14,4 +14,13 @@ def jacobian(shown: Any, **options: Any) -> Any:
     return JacobianWidget(shown, **options)
 
 
+def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -> Any:
+    """The live view of a graph, of the tensors `outputs` if they still exist."""
+    from gradlab.explore.explorer import Explorer
+    from gradlab.notebook.graph_widget import GraphWidget
+
+    return GraphWidget(Explorer.around(shown, outputs, space, names), **options)
+
+
 VIEWS["jacobian"] = jacobian
+VIEWS["graph"] = graph

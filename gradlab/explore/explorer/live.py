@@ -136,8 +136,8 @@ class Live:
         found: list[np.ndarray | None] = []
         for at in range(len(met.handed)):
             parts = [row[at] if at < len(row) else None for row in rows]
-            fits = all(part is not None and part.size <= DENSE for part in parts)
-            found.append(np.array([part.reshape(-1) for part in parts]) if fits else None)
+            small = [part.reshape(-1) for part in parts if part is not None and part.size <= DENSE]
+            found.append(np.array(small) if len(small) == len(parts) else None)
         return found
 
     def bytes(self) -> int:
@@ -152,8 +152,7 @@ class Live:
         for node in self.nodes:
             for _, item in self.library.saved(node):
                 yield item
-        for tensor in (*self.leaves.values(), *self.outputs):
-            yield tensor
+        yield from (*self.leaves.values(), *self.outputs)
 
     def _host(self, value: Any) -> np.ndarray:
         if self.library.is_tensor(value):

@@ -1,8 +1,9 @@
 """What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
 
-The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours without the
-kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for which the
-graph itself is held until `close`.
+The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours
+without the
+kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for
+which the graph itself is held until `close`.
 """
 
 from __future__ import annotations
@@ -101,6 +102,43 @@ class Explorer:
             said.append(freed)
         return cls(trace, Live(library, outputs, starts, most), said=said, **more)
 
+    @classmethod
+    def around(
+        cls,
+        graph: Graph,
+        outputs: Sequence[Any],
+        space: Mapping[str, Any],
+        names: Mapping[str, Any],
+        starts: Sequence[Any] = (),
+        **more: Any,
+    ) -> Explorer:
+        """That of a graph: of the sweep that it was recorded with, else of one of its own.
+
+        Parameters
+        ----------
+        graph : Graph
+        outputs : sequence of Tensor
+            The tensors that it is of; none where they are gone.
+        space, names
+            See `of`.
+        starts : sequence of Tensor, optional
+            What the sweep started with; ones by default.
+        """
+        trace = graph.trace
+        more.setdefault("level", graph.level)
+        if not outputs:
+            return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
+        if not trace.sweep:
+            return cls.of(outputs, space, names, most=max(len(trace.nodes), MOST), **more)
+        if trace.freed:
+            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
+        library = library_of(outputs[0])
+        assert library is not None
+        starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
+        live = Live(library, outputs, starts, MOST)
+        whole = len(live.nodes) + len(outputs) == len(trace.nodes)
+        return cls(trace, live if whole else None, **more)
+
     # ------------------------------------------------------------------------------------------------------ what is shown
     def about(self) -> dict[str, Any]:
         """What the view opens with; it never changes."""
@@ -197,7 +235,9 @@ def _swept(
     """The trace of one private sweep; where the graph was freed, of its structure, and a sentence."""
     recorder = Recorder(lambda: space, called=names)
     roots = [(library.node(out), start) for out, start in zip(outputs, starts, strict=True)]
-    leaves = [tensor for node in spine_first(library, [node for node, _ in roots])[0] if (tensor := library.variable(node)) is not None]
+    leaves = [
+        tensor for node in spine_first(library, [node for node, _ in roots])[0] if (tensor := library.variable(node)) is not None
+    ]
     try:
         with recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
             found = library.grad(outputs, leaves, starts)

@@ -145,8 +145,8 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         if numbers is not None and known is not None:
             array = np.array(known.numbers).reshape(known.shape)
         elif known is not None and known.summary is not None:
-            low, high, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
-            found |= {"range": [low, high], "mean": mean, "zeros": known.zeros, "size": known.size}
+            least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
+            found |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
             if any(known.summary.bins):
                 found["bins"] = list(known.summary.bins)
             return found

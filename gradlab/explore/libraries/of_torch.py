@@ -195,7 +195,7 @@ class Torch(Library):
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
         tensor, kept = sys.modules["torch"].Tensor, []
-        for key in _saved_names(type(node)):
+        for key in _saved_names(node.__class__):
             try:
                 value = getattr(node, key)
             except RuntimeError:  # it was freed
@@ -222,7 +222,7 @@ def _made(node: Any) -> Any:
 
 
 @functools.cache
-def _saved_names(kind: type) -> list[str]:
+def _saved_names(kind: Any) -> list[str]:
     """The attributes of a kind of node that hold what it has saved."""
     return [name for name in dir(kind) if name.startswith("_saved_")]
 

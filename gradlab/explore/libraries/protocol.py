@@ -252,7 +252,8 @@ class Library:
         raise NotImplementedError
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
-        """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved tensors
+        """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved
+        tensors
         hooks have."""
         return []
 
