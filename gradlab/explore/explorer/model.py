@@ -23,10 +23,10 @@ from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
-from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.trace.reading import spine_first, trace_of
+from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
 from gradlab.explore.words import count
 
@@ -66,7 +66,10 @@ class Explorer:
         out: str = "",
     ) -> None:
         self.trace, self.live = trace, live
-        self.graph = Graph(trace, level=level)
+        self._code = code_outline(trace)
+        if level is None and len(trace.nodes) > GLANCE:
+            level = "modules" if any(node.module for node in trace.nodes) else "code" if len(self._code) > 1 else "operations"
+        self.graph = Graph(trace, level=level or "operations")
         self._said, self._weights = list(said), weights
         outputs = [trace.nodes[i] for i in trace.outputs]
         self._out = [out] if out else [node.name or node.label for node in outputs]
@@ -97,10 +100,11 @@ class Explorer:
             said.append("the gradients are those of the sum of all outputs")
         elif outputs[0].numel() != 1:
             said.append(f"the gradients are those of the sum of its {outputs[0].numel():,} elements")
-        trace, freed = _swept(library, outputs, starts, space, names, most)
+        live = Live(library, outputs, starts, most)
+        trace, freed = _swept(live, space, names, most)
         if freed:
             said.append(freed)
-        return cls(trace, Live(library, outputs, starts, most), said=said, **more)
+        return cls(trace, None if freed else live, said=said, **more)
 
     @classmethod
     def around(
@@ -146,7 +150,7 @@ class Explorer:
         texts, places = Texts(), dict[Line, int]()
         table = columns(trace, texts, places)
         shown, spans = sources(trace, places)
-        code = code_outline(trace)
+        code = self._code
         modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
         return {
             "head": self.head(),
@@ -229,18 +233,15 @@ class Explorer:
         self.live = None
 
 
-def _swept(
-    library: Library, outputs: Sequence[Any], starts: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], most: int
-) -> tuple[Trace, str]:
+def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most: int) -> tuple[Trace, str]:
     """The trace of one private sweep; where the graph was freed, of its structure, and a sentence."""
+    library, outputs = live.library, live.outputs
     recorder = Recorder(lambda: space, called=names)
-    roots = [(library.node(out), start) for out, start in zip(outputs, starts, strict=True)]
-    leaves = [
-        tensor for node in spine_first(library, [node for node, _ in roots])[0] if (tensor := library.variable(node)) is not None
-    ]
+    roots = [(library.node(out), start) for out, start in zip(outputs, live.starts, strict=True)]
+    leaves = list(live.leaves.values())
     try:
         with recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
-            found = library.grad(outputs, leaves, starts)
+            found = library.grad(outputs, leaves, live.starts)
     except RuntimeError as error:
         why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]
         return trace_of(outputs, {**names_in(space), **names}, most), f"without gradients: {why}"
