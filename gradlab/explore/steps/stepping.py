@@ -10,19 +10,18 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradlab.explore import views
-from gradlab.explore.by_hand import ByHand, is_code
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.sources import weights_for, weights_needed, why_not
 from gradlab.explore.steps import telling
 from gradlab.explore.steps.data import Share, Step, plain
+from gradlab.explore.steps.picture import Film
+from gradlab.explore.steps.strip import ROOM, strip
 from gradlab.explore.steps.sweep import Key, Visit, Watched
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
@@ -129,9 +128,7 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     own = _names_by_key(library, names)
     steps = tuple(_steps(library, watched.visits, number, trace, own))
     used = {name: library.weakly(x) for name, x in names.items() if library.is_tensor(x) and _is_among(library, x, number)}
-    return StepThrough(
-        trace, steps, out=out, called=called, start=plain(first), notes=notes, held=watched.held, names=used
-    )
+    return StepThrough(trace, steps, out=out, called=called, start=plain(first), notes=notes, held=watched.held, names=used)
 
 
 def _is_among(library: Library, tensor: Any, nodes: Mapping[Any, int]) -> bool:
@@ -165,9 +162,7 @@ def names_of(names: Mapping[str, Any], tensor: Any) -> str:
 def _grads_kept(library: Library, nodes: Sequence[Any], names: Mapping[str, Any]) -> Iterator[None]:
     """Give tensors on the way that retain their gradient back what they had: every sweep writes there."""
     tensors = library.retaining(nodes)
-    tensors += [
-        t for t in names.values() if library.is_tensor(t) and t.requires_grad and not t.is_leaf and t.retains_grad
-    ]
+    tensors += [t for t in names.values() if library.is_tensor(t) and t.requires_grad and not t.is_leaf and t.retains_grad]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = [tensor.grad for tensor in tensors]
@@ -285,7 +280,9 @@ class StepThrough:
             After `close`: the graph has been let go.
         """
         if self._out is None:
-            raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}, …) again.")
+            raise RuntimeError(
+                f"the graph behind {self.called} was let go by close(): call step_through({self.called}, …) again."
+            )
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         return _stepped(self._out, gradient, {**names, self.called: self._out})
 
@@ -297,3 +294,9 @@ class StepThrough:
     def closed(self) -> bool:
         """Whether the graph has been let go: then there is no sweep from another start."""
         return self._out is None
+
+    # ---------------------------------------------------------------------------------------------------------- pictures
+    def frames(self) -> Drawing:
+        """A strip of pictures, one for each step; of many steps the first."""
+        film = Film(self.steps, self.start, self.trace, room=ROOM)
+        return strip(film, text=self.text(), called=self.called)
