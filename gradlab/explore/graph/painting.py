@@ -35,7 +35,7 @@ from gradlab.explore.drawing import (
 )
 from gradlab.explore.graph import cuts, ports
 from gradlab.explore.graph.chips import Chips, chips_of, operand_text
-from gradlab.explore.graph.layout import Point, layered
+from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
@@ -112,24 +112,8 @@ def paint(
     none : set of int
         The leaves that a sweep brought no gradient, by their numbers in the whole graph.
     """
-    place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
-    torn = cuts.torn_edges(nodes, place.get)
-    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
-    links = [(edge.source, edge.target) for edge in edges]
-    faint: set[int] = set()  # links to what lies behind a cut
-    for cut in torn:
-        tear = len(boxes) + (cut.leaf is None)
-        if cut.leaf is None:
-            boxes.append(_ghost(cut))
-        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
-        before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
-        faint |= set(range(len(links), len(links) + len(before)))
-        links += before
-        if cut.leaf is None:
-            links.append((tear - 1, tear))
-        links += [(tear, target) for target in cut.targets]
-    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
-    scale = scale_of(box.port.norm for box in boxes if box.port.norm is not None)
+    laid = _arranged(nodes, edges, none)
+    boxes, links, faint, layout, scale = laid.boxes, laid.links, laid.faint, laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
@@ -157,44 +141,104 @@ def paint(
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 
 
-def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, Any]:
-    """What `paint` draws without numbers, as plain data, for a view that draws and lights it itself; node positions are those of
-    `layered`."""
-    bare = [
-        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
-        for node in nodes
-    ]
-    boxes = _boxes(bare, edges, frozenset())
-    links = [(edge.source, edge.target) for edge in edges]
-    layout = layered([(box.width, box.height) for box in boxes], links)
+def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset()) -> dict[str, Any]:
+    """What `paint` draws as plain data, for a view that draws, lights and labels it itself (static/kit/graph.js).
+
+    Its "nodes" are `nodes` and then the ghosts behind cuts, its "edges" are `edges` and then the dotted and torn ones, which have
+    no gradient: so the numbers of nodes and edges are those of the graph. `none`: see `paint`.
+    """
+    laid = _arranged(nodes, edges, none)
+    routes = laid.layout.routes
+    texts = _share_texts(edges)
+    spots = _spots(routes[: len(edges)], [text_width(text, SMALL) + 7 for text in texts])
+    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
+    at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
+    links = [(at.get(source, -1), at.get(target, -1)) for source, target in laid.links]  # −1: the tear itself
+    positions = [(x + MARGIN, y + MARGIN) for x, y in laid.layout.boxes]
+    found = list(zip(laid.boxes, positions, strict=True))
     return {
-        "width": round(layout.width + 2 * MARGIN, 1),
-        "height": round(layout.height + 2 * MARGIN, 1),
+        "width": round(laid.layout.width + 2 * MARGIN, 1),
+        "height": round(laid.layout.height + 2 * MARGIN, 1),
         "tall": HEIGHT,
-        "nodes": [
-            {
-                "kind": node.kind,
-                "label": box.label,
-                "small": box.small,
-                "name": box.port.name,
-                "shape": box.port.shape,
-                "wide": box.width,
-                "tag": round(box.port.width, 1),
-                "x": round(x + MARGIN, 1),
-                "y": round(y + MARGIN, 1),
-                "many": node.count > 1,
-                "title": hover(node),
-            }
-            for node, box, (x, y) in zip(nodes, boxes, layout.boxes, strict=True)
-        ],
+        "margin": MARGIN,
+        "scale": "" if laid.scale is None else str(laid.scale),
+        "nodes": [_plain(box, x, y, laid.scale) for box, (x, y) in found if not box.tear],
+        "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in found if box.tear],
         "edges": [
-            {"path": path, "title": _title(edge, nodes), "source": edge.source, "target": edge.target}
-            for path, edge in zip(_edges(links, layout.routes, whole=True), edges, strict=True)
+            {"path": path, "title": title, "source": source, "target": target, "faint": i in laid.faint}
+            | ({"share": texts[i], "at": [round(c, 1) for c in (*spots[i], *routes[i][0])]} if i < len(edges) else {})
+            for i, (path, title, (source, target)) in enumerate(
+                zip(_edges(laid.links, routes, whole=True), titles, links, strict=True)
+            )
         ],
     }
 
 
+def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
+    """The nodes with their shapes alone, for a drawing whose numbers are not those of one sweep."""
+    return [
+        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
+        for node in nodes
+    ]
+
+
+def _plain(box: _Box, x: float, y: float, scale: Scale | None) -> dict[str, Any]:
+    """A node of a figure."""
+    node = box.node
+    found: dict[str, Any] = {
+        "kind": node.kind,
+        "label": box.label,
+        "small": box.small,
+        "wide": box.width,
+        "x": round(x, 1),
+        "y": round(y, 1),
+        "many": node.count > 1,
+        "title": hover(node),
+    }
+    if box.port:
+        found["port"] = box.port.plain(scale)
+    if box.line:
+        found["line"] = box.line
+    if box.chips.left or box.chips.right:
+        found["chips"] = box.chips.plain(box.width)
+    if box.beside:
+        right, middle = _aside(box)
+        found["beside"] = {"x": round(right, 1), "y": round(middle, 1), "lines": box.beside}
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------------- boxes
+@dataclass(frozen=True)
+class _Arranged:
+    """A graph and its cuts with their places; the first boxes are the nodes', the first links the edges'."""
+
+    boxes: list[_Box]
+    links: list[tuple[int, int]]
+    faint: set[int]  # links to what lies behind a cut
+    layout: Layout
+    scale: Scale | None
+
+
+def _arranged(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> _Arranged:
+    place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
+    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    links = [(edge.source, edge.target) for edge in edges]
+    faint: set[int] = set()
+    for cut in cuts.torn_edges(nodes, place.get):
+        tear = len(boxes) + (cut.leaf is None)
+        if cut.leaf is None:
+            boxes.append(_ghost(cut))
+        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
+        before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
+        faint |= set(range(len(links), len(links) + len(before)))
+        links += before
+        if cut.leaf is None:
+            links.append((tear - 1, tear))
+        links += [(tear, target) for target in cut.targets]
+    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
+    return _Arranged(boxes, links, faint, layout, scale_of(box.port.norm for box in boxes if box.port.norm is not None))
+
+
 def _applied(node: GraphNode) -> str:
     """The label of an operation with the one constant that it was given, where no chip says it: "** 2", "1 ÷"."""
     given = [operand for operand in node.operands if operand.kind == "constant"]
@@ -306,12 +350,18 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         at = f'x="{tidy(-box.width / 2 - ASIDE + 1)}" y="8" text-anchor="end"'
         parts.append(f'<text {at} fill="{DIM}">{escape(box.line)}</text>')
     if box.beside:
-        middle = HEIGHT / 2 if node.norms else HEIGHT - OVERLAP + ports.HEIGHT / 2
-        right = box.width / 2 + max(box.chips.room[1], 4) if node.norms else box.port.width / 2
+        right, middle = _aside(box)
         for i, text in enumerate(box.beside):
             y = middle + 3.2 + 11 * (i - (len(box.beside) - 1) / 2)
-            parts.append(f'<text x="{tidy(right + ASIDE)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
+            parts.append(f'<text x="{tidy(right)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
     return "".join(parts) + "</g>"
+
+
+def _aside(box: _Box) -> Point:
+    """Where what is said beside a node begins, and its middle."""
+    if box.node.norms:
+        return box.width / 2 + max(box.chips.room[1], 4) + ASIDE, HEIGHT / 2
+    return box.port.width / 2 + ASIDE, HEIGHT - OVERLAP + ports.HEIGHT / 2
 
 
 def hover(node: GraphNode) -> str:
@@ -361,35 +411,53 @@ def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], 
 
 def _shares(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]]) -> list[str]:
     """At each edge its share in the gradient of the tensor that it carries, where that is a sum of several."""
+    texts = _share_texts(edges)
+    said_at = [i for i, text in enumerate(texts) if text and routes[i][-1][1] - routes[i][-2][1] >= 16]
+    widths = [text_width(texts[i], SMALL) + 7 for i in said_at]
+    drawn = []
+    for i, wide, (x, y) in zip(said_at, widths, _spots([routes[i] for i in said_at], widths, crowded=False), strict=True):
+        if not math.isnan(x):
+            box = f'x="{tidy(x - wide / 2)}" y="{tidy(y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
+            drawn.append(
+                f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(x)}" y="{tidy(y + 3.3)}" fill="{GRADIENT_INK}">'
+                f"{escape(texts[i])}</text>"
+            )
+    return drawn
+
+
+def _share_texts(edges: Sequence[GraphEdge]) -> list[str]:
+    """What is said at each edge; "" where nothing met, and at the second of two edges between the same nodes."""
     uses = Counter(edge.source for edge in edges)
     total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
     for edge in edges:
         total[edge.source, edge.target] += math.nan if edge.share is None else edge.share
-    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
-    drawn = []
-    for edge, route in zip(edges, routes, strict=True):
-        share = total.pop((edge.source, edge.target), math.nan)
-        if uses[edge.source] < 2 or not math.isfinite(share):
-            continue
-        text = share_text(share)
-        wide = text_width(text, SMALL) + 7
+    shares = [total.pop((edge.source, edge.target), math.nan) for edge in edges]
+    return [
+        share_text(share) if uses[edge.source] > 1 and math.isfinite(share) else ""
+        for edge, share in zip(edges, shares, strict=True)
+    ]
+
+
+def _spots(routes: Sequence[Sequence[Point]], widths: Sequence[float], *, crowded: bool = True) -> list[Point]:
+    """Where a label of each width stands on the last part of its edge, clear of those before it; where there is no room, NaN, or
+    the middle if it may be `crowded`."""
+    taken: list[tuple[float, float, float]] = []
+    spots = []
+    for route, wide in zip(routes, widths, strict=True):
         (x, y), (to_x, to_y) = route[-2], route[-1]
-        for t in (0.5, 0.35, 0.65, 0.2, 0.8):
-            at_x, at_y = x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3)  # on the curve
-            if all(abs(at_x - a) > (wide + w) / 2 + 2 or abs(at_y - b) > 13 for a, b, w in taken):
-                break
-        else:
+        tries = [
+            (x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3))  # on the curve
+            for t in (0.5, 0.35, 0.65, 0.2, 0.8)
+        ]
+        free = [(a, b) for a, b in tries if all(abs(a - c) > (wide + w) / 2 + 2 or abs(b - d) > 13 for c, d, w in taken)]
+        if not free and not crowded:
+            spots.append((math.nan, math.nan))
             continue
-        if to_y - y < 16:
-            continue
-        at_y = min(max(at_y, y + 8), to_y - 8)
+        at_x, at_y = (free or tries)[0]
+        at_y = min(max(at_y, y + 8), to_y - 8) if to_y - y >= 16 else (y + to_y) / 2
         taken.append((at_x, at_y, wide))
-        box = f'x="{tidy(at_x - wide / 2)}" y="{tidy(at_y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
-        drawn.append(
-            f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(at_x)}" y="{tidy(at_y + 3.3)}" fill="{GRADIENT_INK}">'
-            f"{escape(text)}</text>"
-        )
-    return drawn
+        spots.append((at_x, at_y))
+    return spots
 
 
 def share_text(share: float) -> str:
