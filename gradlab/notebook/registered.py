@@ -14,4 +14,18 @@ def jacobian(shown: Any, **options: Any) -> Any:
     return JacobianWidget(shown, **options)
 
 
-VIEWS["jacobian"] = jacobian
+def stepper(shown: Any, **options: Any) -> Any:
+    """The live view of the steps of a sweep."""
+    from gradlab.notebook.stepper_widget import StepperWidget
+
+    return StepperWidget(shown, **options)
+
+
+def stepper_page(shown: Any, **options: Any) -> Any:
+    """The page that steps by itself, as text. `shown`: the data of the view."""
+    from gradlab.notebook.stepper_page import stepper_page
+
+    return stepper_page(shown, **options)
+
+
+VIEWS.update({"jacobian": jacobian, "stepper": stepper, "stepper page": stepper_page})

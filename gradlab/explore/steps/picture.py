@@ -81,8 +81,7 @@ def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values
     arrived: dict[int, str] = {}
     passed: set[tuple[int, int]] = set()
     sums = terms_of(steps)
-    outputs = [i for i in trace.outputs]
-    for i in outputs:
+    for i in trace.outputs:
         arrived[i] = beside(start) if values else ""
         passed.add((root, i))
     yield State(None, dict(arrived), frozenset(passed))

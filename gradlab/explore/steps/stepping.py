@@ -6,27 +6,31 @@ What is kept is plain data, but for `out` itself, which a sweep from another sta
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gradlab.explore import views
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.sources import weights_for, weights_needed, why_not
-from gradlab.explore.steps import telling
+from gradlab.explore.steps import display, slides, telling
 from gradlab.explore.steps.data import Share, Step, plain
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
 from gradlab.explore.steps.sweep import Key, Visit, Watched
+from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import count, to_text
+from gradlab.explore.words import code, count, say, to_text
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
@@ -128,7 +132,17 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     own = _names_by_key(library, names)
     steps = tuple(_steps(library, watched.visits, number, trace, own))
     used = {name: library.weakly(x) for name, x in names.items() if library.is_tensor(x) and _is_among(library, x, number)}
-    return StepThrough(trace, steps, out=out, called=called, start=plain(first), notes=notes, held=watched.held, names=used)
+    return StepThrough(
+        trace,
+        steps,
+        out=out,
+        called=called,
+        start=plain(first),
+        notes=notes,
+        held=watched.held,
+        names=used,
+        hooked=bool(hooked),
+    )
 
 
 def _is_among(library: Library, tensor: Any, nodes: Mapping[Any, int]) -> bool:
@@ -241,6 +255,8 @@ class StepThrough:
         What the sweep started with.
     notes : list of str
         What is to be said besides.
+    hooked : bool
+        Whether hooks of the user's ran.
     held : int
         How many bytes of arrays this object keeps. Of a sweep with more than 256 MiB the rest is kept as statistics (`Value`).
     """
@@ -256,9 +272,11 @@ class StepThrough:
         notes: Sequence[str],
         held: int,
         names: Mapping[str, Any],
+        hooked: bool = False,
     ) -> None:
         self.trace, self.steps, self.called, self.start = trace, list(steps), called, start
         self.notes, self.held = list(notes), held
+        self.hooked = hooked
         self._out: Any = out
         self._names = names  # weak references
 
@@ -300,3 +318,83 @@ class StepThrough:
         """A strip of pictures, one for each step; of many steps the first."""
         film = Film(self.steps, self.start, self.trace, room=ROOM)
         return strip(film, text=self.text(), called=self.called)
+
+    def view(self, *, values: bool = True) -> dict[str, Any]:
+        """What a live view draws, as plain data."""
+        return view(
+            self.steps,
+            self.trace,
+            called=self.called,
+            shape=self.shape,
+            start=self.start,
+            notes=self.notes,
+            linear=not self.shape and not self.hooked,
+            values=values,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
+        return tuple(getattr(self.start, "shape", ()))
+
+    def start_of(self, numbers: Sequence[float]) -> Any:
+        """Numbers in row-major order as a start."""
+        return np.asarray(numbers, float).reshape(self.shape)
+
+    def widget(self, **options: Any) -> Any:
+        """The live view, to be displayed in a notebook: step, play, run to a node, and start from another gradient.
+
+        It holds the graph until it is closed.
+        """
+        return views.opened("stepper", self, **options)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        drawing = self.frames()
+        return {**drawing.bundle(), "text/html": display.html(self, drawing)}
+
+    # -------------------------------------------------------------------------------------------------------------- files
+    def save(self, path: str | os.PathLike[str], *, values: bool = True) -> Path:
+        """Write the steps to a file that needs nothing else. An existing file is replaced.
+
+        `.html` is a page that steps by itself, without a kernel and without asking any host for anything. `.svg` and `.gif` are
+        animations for a slide (16:9, under 1 MB; an SVG stands still where the reader wants no motion), `.pdf` has a page for
+        each step. Of more than 120 steps they have the first, a GIF of more than 60, a page of more than 2 000; they say so.
+
+        Parameters
+        ----------
+        path : str or path
+        values : bool, default True
+            False leaves out every number of a tensor and the source: names, shapes and the graph remain.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path ends in none of these.
+        RuntimeError
+            If a bitmap cannot be made here.
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".html":
+            page = views.opened(
+                "stepper page",
+                self.view(values=values),
+                title=say("Backward from ", code(self.called), ", step by step"),
+                contains=display.contains(self, values=values),
+                text=self.text() if values else "This page needs JavaScript.",
+            )
+            path.write_text(page, encoding="utf-8")
+            return path
+        film = Film(self.steps, self.start, self.trace, values=values, room=slides.FITS)
+        title, alt = f"backward from {self.called}", f"Backward from {self.called} in {count(len(self.steps), 'step')}."
+        if kind == ".svg":
+            path.write_text(slides.animated(film, title, alt), encoding="utf-8")
+        elif kind in (".gif", ".pdf"):
+            path.write_bytes((slides.gif if kind == ".gif" else slides.pdf)(film, title, alt))
+        else:
+            raise ValueError(f"steps are saved as .html, .svg, .gif or .pdf, and {path.name!r} ends in none of them.")
+        return path
