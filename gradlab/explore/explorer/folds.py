@@ -38,7 +38,7 @@ class Folds:
     def __init__(self, trace: Trace, limit: int = GLANCE) -> None:
         self._trace = trace
         numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
-        named = any(node.module or node.place for node in trace.nodes)
+        named = len(numbered) > limit and any(node.module or node.place for node in trace.nodes)
         self._nodes, self._edges = without_moves(numbered, trace.edges) if named else (numbered, trace.edges)
         self._base = {number: k for k, node in enumerate(self._nodes) for number in node.members}
         shown, _ = fold(self._nodes, self._edges, limit, trace.calls)
@@ -121,10 +121,11 @@ class Folds:
                 for n, edge in enumerate(edge for edge in self._edges if edge.source in place and edge.target not in place)
             ]
             inner.append(GraphNode("outside", ""))
-            shown, _ = fold(inner, [*edges, *leaving], INSIDE, self._trace.calls) if len(inner) > INSIDE + 1 else (inner, ())
-            found = self._parts(shown, f"{address}.")
-            if len(found) < 2:  # it folds to itself again
-                found = self._parts(inner, f"{address}.")
+            limit, found = INSIDE, []
+            while len(found) < 2:  # it folds to itself where there is room for nothing that is in it
+                shown = fold(inner, [*edges, *leaving], limit, self._trace.calls)[0] if len(inner) > limit + 1 else inner
+                found = self._parts(shown, f"{address}.")
+                limit *= 2
             self._inside[address] = found
         return self._inside[address]
 

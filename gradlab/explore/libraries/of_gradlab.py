@@ -216,6 +216,15 @@ class Gradlab(Library):
         found = found if isinstance(found, tuple) else (found,)
         return [None if c is None or type(c.array) is Bundle else self.numbers(c) for c in found]
 
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        kept: list[tuple[str, Any]] = []
+        for one in getattr(node, "members", (node,)):
+            if one.op is None or type(one.saved) is not tuple:
+                continue
+            names = one.op.saves if len(one.op.saves) == len(one.saved) else [""] * len(one.saved)
+            kept += [(name, item) for name, item in zip(names, one.saved, strict=True) if hasattr(item, "nbytes")]
+        return kept
+
     def rule_is_known(self, node: Any) -> bool:
         return type(node.saved) is tuple and not node.op.foreign
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -192,6 +193,17 @@ class Torch(Library):
             found = node(*given)
         return [None if c is None else self.numbers(c) for c in (found if isinstance(found, tuple) else (found,))]
 
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        tensor, kept = sys.modules["torch"].Tensor, []
+        for key in _saved_names(type(node)):
+            try:
+                value = getattr(node, key)
+            except RuntimeError:  # it was freed
+                continue
+            if isinstance(value, tensor):
+                kept.append((key.removeprefix("_saved_"), value))
+        return kept
+
     def rule_is_known(self, node: Any) -> bool:
         torch = sys.modules["torch"]
         return not isinstance(node, torch.autograd.function.BackwardCFunction)
@@ -207,6 +219,12 @@ def _made(node: Any) -> Any:
         return metadata[0]
     note = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
     return None if note is None else note.made
+
+
+@functools.cache
+def _saved_names(kind: type) -> list[str]:
+    """The attributes of a kind of node that hold what it has saved."""
+    return [name for name in dir(kind) if name.startswith("_saved_")]
 
 
 def _signed(value: Any) -> Any:

@@ -41,7 +41,7 @@ import { svg } from "./dom.js";
  * @property {string} [line] the number of its line in the source
  * @property {Chip[]} [chips]
  * @property {{ x: number, y: number, lines: string[] }} [beside]
- * @property {boolean} [opens] a click on its sign opens it
+ * @property {string} [opens] it is a fold, and a click on its sign opens it
  */
 
 const PILL = 15, // px, as explore/graph/ports.py has them
