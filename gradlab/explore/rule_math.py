@@ -32,9 +32,7 @@ SIGNS = {
 # fmt: on
 FUNCTIONS = ("log", "exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "ln", "det", "max", "min")
 SPACES = {r"\,": 0.17, r"\;": 0.28, r"\:": 0.22, r"\quad": 1.0, r"\qquad": 2.0, r"\ ": 0.3, r"\!": 0.0, "~": 0.3}
-IGNORED = frozenset(
-    (r"\left", r"\right", r"\textstyle", r"\displaystyle", r"\bigl", r"\bigr", r"\big", r"\Big", r"\Bigl", r"\Bigr", r"\limits")
-)
+IGNORED = frozenset((r"\left", r"\right", r"\textstyle", r"\displaystyle", r"\bigl", r"\bigr", r"\big", r"\Big", r"\Bigl", r"\Bigr", r"\limits"))
 OVER = {r"\bar": "¯", r"\overline": "¯", r"\hat": "^", r"\tilde": "~", r"\dot": "˙"}
 TEXTS = (r"\mathrm", r"\text", r"\operatorname", r"\mathsf", r"\mathtt", r"\texttt", r"\mathbf", r"\boldsymbol")
 

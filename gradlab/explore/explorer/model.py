@@ -17,7 +17,7 @@ from gradlab.explore.explorer.folds import GLANCE, Folds
 from gradlab.explore.explorer.live import Live
 from gradlab.explore.explorer.outline import code_outline, module_outline
 from gradlab.explore.explorer.panel import panel
-from gradlab.explore.explorer.sources import lines_of, said_of, sources
+from gradlab.explore.source_lines import lines_of, said_of, sources
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO

@@ -4,7 +4,7 @@ const MATHML = "http://www.w3.org/1998/Math/MathML";
 const LEAVES = new Set(["mi", "mo", "mn", "mtext"]);
 const GROUPS = new Set(["mrow", "mfrac", "msqrt", "msup", "msub", "msubsup", "mover"]);
 
-/** @typedef {any[]} Formula the name of an element, and its children or its text */
+/** @typedef {[string, ...any[]]} Formula the name of an element, and its children or its text */
 
 /**
  * One formula.
@@ -12,6 +12,7 @@ const GROUPS = new Set(["mrow", "mfrac", "msqrt", "msup", "msub", "msubsup", "mo
  */
 function math(formula) {
   const root = document.createElementNS(MATHML, "math");
+  root.setAttribute("displaystyle", "true");
   root.append(element(formula));
   return root;
 }
