@@ -24,6 +24,7 @@ a.neg_() | a.sigmoid_() | a.relu_() | a.div_(b * b + 1) | a[0] = b | a[...] = b 
 a[0] += 1 | a[-1] = 1.5 | a += b | a *= b | a **= 2 | a /= 2 | a -= 1 | a[0, 0] = b | a[:, [0, 1]] *= 3 | a[0, [0, -1]] = b
 a[..., 0] = b | a.mul_(a) | a.add_(a)"""
 
+
 def lines(table: str) -> list[str]:
     return table.replace("\n", " | ").split(" | ")
 

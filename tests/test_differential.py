@@ -1,9 +1,9 @@
 """Random programs, line by line on gradlab and on a live torch: values, shapes, versions, gradients up to the third order.
 
-The programs are those of `random_programs`. A line that torch refuses must be refused with the same type of error. What may differ is left out on purpose: torch copies inside a
-batched product, marks views made under `no_grad` as requiring gradients, has rules of its own for writes that overlap,
-gives a function that is linear in pieces second derivatives of zeros where gradlab records none, and lets what an
-in-place operation on a view saved of its result depend on that view.
+The programs are those of `random_programs`. A line that torch refuses must be refused with the same type of error. What may
+differ is left out on purpose: torch copies inside a batched product, marks views made under `no_grad` as requiring gradients, has
+rules of its own for writes that overlap, gives a function that is linear in pieces second derivatives of zeros where gradlab
+records none, and lets what an in-place operation on a view saved of its result depend on that view.
 """
 
 from __future__ import annotations

@@ -22,5 +22,18 @@ def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -
     return GraphWidget(Explorer.around(shown, outputs, space, names), **options)
 
 
-VIEWS["jacobian"] = jacobian
-VIEWS["graph"] = graph
+def stepper(shown: Any, **options: Any) -> Any:
+    """The live view of the steps of a sweep."""
+    from gradlab.notebook.stepper_widget import StepperWidget
+
+    return StepperWidget(shown, **options)
+
+
+def stepper_page(shown: Any, **options: Any) -> Any:
+    """The page that steps by itself, as text. `shown`: the data of the view."""
+    from gradlab.notebook.stepper_page import stepper_page
+
+    return stepper_page(shown, **options)
+
+
+VIEWS.update({"jacobian": jacobian, "graph": graph, "stepper": stepper, "stepper page": stepper_page})

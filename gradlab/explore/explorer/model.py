@@ -18,13 +18,13 @@ from gradlab.explore.explorer.folds import GLANCE, Folds
 from gradlab.explore.explorer.live import Live
 from gradlab.explore.explorer.outline import code_outline, module_outline
 from gradlab.explore.explorer.panel import panel
-from gradlab.explore.explorer.sources import lines_of, said_of, sources
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
+from gradlab.explore.source_lines import lines_of, said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
@@ -100,7 +100,7 @@ class Explorer:
             said.append("the gradients are those of the sum of all outputs")
         elif outputs[0].numel() != 1:
             said.append(f"the gradients are those of the sum of its {outputs[0].numel():,} elements")
-        live = Live(library, outputs, starts, most)
+        live = Live(library, outputs, starts, most, names)
         trace, freed = _swept(live, space, names, most)
         if freed:
             said.append(freed)
@@ -139,7 +139,7 @@ class Explorer:
         library = library_of(outputs[0])
         assert library is not None
         starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
-        live = Live(library, outputs, starts, MOST)
+        live = Live(library, outputs, starts, MOST, names)
         whole = len(live.nodes) + len(outputs) == len(trace.nodes)
         return cls(trace, live if whole else None, **more)
 
@@ -240,7 +240,7 @@ def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most:
     roots = [(library.node(out), start) for out, start in zip(outputs, live.starts, strict=True)]
     leaves = list(live.leaves.values())
     try:
-        with recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
+        with live.keeping(), recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
             found = library.grad(outputs, leaves, live.starts)
     except RuntimeError as error:
         why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]

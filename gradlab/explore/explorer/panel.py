@@ -10,11 +10,11 @@ import numpy as np
 from gradlab.explore.by_hand import ByHand, is_code
 from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
-from gradlab.explore.explorer.rule import rule_of
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.reduced import reduced
+from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value

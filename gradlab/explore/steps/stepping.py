@@ -6,9 +6,8 @@ What is kept is plain data, but for `out` itself, which a sweep from another sta
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,21 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore import views
-from gradlab.explore.by_hand import ByHand, is_code
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.sources import weights_for, weights_needed, why_not
-from gradlab.explore.steps import telling
+from gradlab.explore.steps import display, slides, telling
 from gradlab.explore.steps.data import Share, Step, plain
+from gradlab.explore.steps.picture import Film
+from gradlab.explore.steps.strip import ROOM, strip
 from gradlab.explore.steps.sweep import Key, Visit, Watched
+from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import count, to_text
+from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.words import code, count, say, to_text
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
@@ -107,7 +109,7 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     recorder = Recorder(dict, called=names)
     hooked = [names_of(names, tensor) for node, tensor in _with_tensors(library, nodes, names) if library.hooks(node, tensor)]
     with (
-        _grads_kept(library, nodes, names),
+        grads_kept(library, nodes, names),
         recorder.sweeping(library, [(root, start)], [out], None, (), private=True, retains=True),
         library.watching(nodes, watched.see),
     ):
@@ -130,7 +132,15 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     steps = tuple(_steps(library, watched.visits, number, trace, own))
     used = {name: library.weakly(x) for name, x in names.items() if library.is_tensor(x) and _is_among(library, x, number)}
     return StepThrough(
-        trace, steps, out=out, called=called, start=plain(first), notes=notes, held=watched.held, names=used
+        trace,
+        steps,
+        out=out,
+        called=called,
+        start=plain(first),
+        notes=notes,
+        held=watched.held,
+        names=used,
+        hooked=bool(hooked),
     )
 
 
@@ -159,23 +169,6 @@ def _with_tensors(library: Library, nodes: Sequence[Any], names: Mapping[str, An
 def names_of(names: Mapping[str, Any], tensor: Any) -> str:
     """The user's name for a tensor, or ""."""
     return "" if tensor is None else next((name for name, other in names.items() if other is tensor), "")
-
-
-@contextmanager
-def _grads_kept(library: Library, nodes: Sequence[Any], names: Mapping[str, Any]) -> Iterator[None]:
-    """Give tensors on the way that retain their gradient back what they had: every sweep writes there."""
-    tensors = library.retaining(nodes)
-    tensors += [
-        t for t in names.values() if library.is_tensor(t) and t.requires_grad and not t.is_leaf and t.retains_grad
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = [tensor.grad for tensor in tensors]
-    try:
-        yield
-    finally:
-        for tensor, gradient in zip(tensors, before, strict=True):
-            tensor.grad = gradient
 
 
 def _names_by_key(library: Library, names: Mapping[str, Any]) -> dict[Key, str]:
@@ -246,6 +239,8 @@ class StepThrough:
         What the sweep started with.
     notes : list of str
         What is to be said besides.
+    hooked : bool
+        Whether hooks of the user's ran.
     held : int
         How many bytes of arrays this object keeps. Of a sweep with more than 256 MiB the rest is kept as statistics (`Value`).
     """
@@ -261,9 +256,11 @@ class StepThrough:
         notes: Sequence[str],
         held: int,
         names: Mapping[str, Any],
+        hooked: bool = False,
     ) -> None:
         self.trace, self.steps, self.called, self.start = trace, list(steps), called, start
         self.notes, self.held = list(notes), held
+        self.hooked = hooked
         self._out: Any = out
         self._names = names  # weak references
 
@@ -285,7 +282,9 @@ class StepThrough:
             After `close`: the graph has been let go.
         """
         if self._out is None:
-            raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}, …) again.")
+            raise RuntimeError(
+                f"the graph behind {self.called} was let go by close(): call step_through({self.called}, …) again."
+            )
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         return _stepped(self._out, gradient, {**names, self.called: self._out})
 
@@ -297,3 +296,89 @@ class StepThrough:
     def closed(self) -> bool:
         """Whether the graph has been let go: then there is no sweep from another start."""
         return self._out is None
+
+    # ---------------------------------------------------------------------------------------------------------- pictures
+    def frames(self) -> Drawing:
+        """A strip of pictures, one for each step; of many steps the first."""
+        film = Film(self.steps, self.start, self.trace, room=ROOM)
+        return strip(film, text=self.text(), called=self.called)
+
+    def view(self, *, values: bool = True) -> dict[str, Any]:
+        """What a live view draws, as plain data."""
+        return view(
+            self.steps,
+            self.trace,
+            called=self.called,
+            shape=self.shape,
+            start=self.start,
+            notes=self.notes,
+            linear=not self.shape and not self.hooked,
+            values=values,
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
+        return tuple(getattr(self.start, "shape", ()))
+
+    def start_of(self, numbers: Sequence[float]) -> Any:
+        """Numbers in row-major order as a start."""
+        return np.asarray(numbers, float).reshape(self.shape)
+
+    def widget(self, **options: Any) -> Any:
+        """The live view, to be displayed in a notebook: step, play, run to a node, and start from another gradient.
+
+        It holds the graph until it is closed.
+        """
+        return views.opened("stepper", self, **options)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        drawing = self.frames()
+        return {**drawing.bundle(), "text/html": display.html(self, drawing)}
+
+    # -------------------------------------------------------------------------------------------------------------- files
+    def save(self, path: str | os.PathLike[str], *, values: bool = True) -> Path:
+        """Write the steps to a file that needs nothing else. An existing file is replaced.
+
+        `.html` is a page that steps by itself, without a kernel and without asking any host for anything. `.svg` and `.gif` are
+        animations for a slide (16:9, under 1 MB; an SVG stands still where the reader wants no motion), `.pdf` has a page for
+        each step. Of more than 120 steps they have the first, a GIF of more than 60, a page of more than 2 000; they say so.
+
+        Parameters
+        ----------
+        path : str or path
+        values : bool, default True
+            False leaves out every number of a tensor and the source: names, shapes and the graph remain.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path ends in none of these.
+        RuntimeError
+            If a bitmap cannot be made here.
+        """
+        path = Path(path)
+        kind = path.suffix.lower()
+        if kind == ".html":
+            page = views.opened(
+                "stepper page",
+                self.view(values=values),
+                title=say("Backward from ", code(self.called), ", step by step"),
+                contains=display.contains(self, values=values),
+                text=self.text() if values else "This page needs JavaScript.",
+            )
+            path.write_text(page, encoding="utf-8")
+            return path
+        film = Film(self.steps, self.start, self.trace, values=values, room=slides.FITS)
+        title, alt = f"backward from {self.called}", f"Backward from {self.called} in {count(len(self.steps), 'step')}."
+        if kind == ".svg":
+            path.write_text(slides.animated(film, title, alt), encoding="utf-8")
+        elif kind in (".gif", ".pdf"):
+            path.write_bytes((slides.gif if kind == ".gif" else slides.pdf)(film, title, alt))
+        else:
+            raise ValueError(f"steps are saved as .html, .svg, .gif or .pdf, and {path.name!r} ends in none of them.")
+        return path

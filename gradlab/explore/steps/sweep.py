@@ -223,5 +223,3 @@ def _elementwise() -> set[str]:
     if not _NAMES:
         _NAMES.update(op.node_name for op in PRIMITIVES.values() if op.kind == "elementwise")
     return _NAMES
-
-

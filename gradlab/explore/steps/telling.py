@@ -112,7 +112,12 @@ def table(walk: Any, most: int) -> str:
     starts: list[int] = []
     for step in walk.steps:
         starts.append(len(rows))
-        first: tuple[str, ...] = (str(step.number), str(step.line or ""), shortened(title(step), 2 * LONGEST), short(step.upstream))
+        first: tuple[str, ...] = (
+            str(step.number),
+            str(step.line or ""),
+            shortened(title(step), 2 * LONGEST),
+            short(step.upstream),
+        )
         if not step.shares:
             rows.append((*first, "–", "", "", ""))
         for share, (place, term) in zip(step.shares, step.meets, strict=True):

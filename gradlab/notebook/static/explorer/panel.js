@@ -1,7 +1,7 @@
 // The panel: all that is known of the chosen node. Source, value and gradient stand open; the rest opens on demand and stays so.
 
 import { html } from "../kit/dom.js";
-import { math } from "./formula.js";
+import { math } from "../kit/math.js";
 import { cells, tensor } from "./maps.js";
 
 /** @import { Data } from "./data.js" */
@@ -20,7 +20,7 @@ import { cells, tensor } from "./maps.js";
  * @property {[number, string, string, string][]} handed
  * @property {string} trouble
  * @property {{ tensors: [string, string, string, string][], bytes: string }} [saved]
- * @property {import("./formula.js").Formula[] | null} [rule]
+ * @property {import("../kit/math.js").Formula[] | null} [rule]
  * @property {{ to: string, node: number, shape: number[] | null, cells?: (number | string)[] | null, wide?: number, words: string }[]} [local]
  * @property {{ code?: string, says?: string }} code
  */
