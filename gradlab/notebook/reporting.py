@@ -267,7 +267,7 @@ class CellReporter:
         trace = recorder.trace()
         root, out = sweep.roots[0], sweep.outputs[0]() if sweep.outputs else None
         subject = Subject(library, root.node, root.shape, root.name or _receiver(self.ending), out, value=root.value)
-        if out is not None and len(sweep.roots) == 1 and (subject.size == 1 or trace.freed):
+        if out is not None and len(sweep.roots) == 1 and subject.size == 1:
             self.swept = [(out, None)]
         asked = self._asked(library)
         roots = [one.node for one in sweep.roots]

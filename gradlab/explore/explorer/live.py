@@ -71,6 +71,11 @@ class Live:
         return grads_kept(self.library, self.nodes, {str(k): tensor for k, tensor in enumerate(self._named())})
 
     @property
+    def freed(self) -> bool:
+        """Whether backward has freed what some node had saved."""
+        return any(self.library.freed(node) for node in self.nodes)
+
+    @property
     def leaves(self) -> dict[int, Any]:
         """The leaf tensors that still exist, by the numbers of their nodes."""
         found = {i: self.library.variable(node) for i, node in enumerate(self.nodes)}

@@ -134,12 +134,12 @@ class Explorer:
             return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
         if not trace.sweep:
             return cls.of(outputs, space, names, most=max(len(trace.nodes), MOST), **more)
-        if trace.freed:
-            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
         library = library_of(outputs[0])
         assert library is not None
         starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
         live = Live(library, outputs, starts, MOST, names)
+        if live.freed:
+            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
         whole = len(live.nodes) + len(outputs) == len(trace.nodes)
         return cls(trace, live if whole else None, **more)
 

@@ -204,6 +204,14 @@ class Torch(Library):
                 kept.append((key.removeprefix("_saved_"), value))
         return kept
 
+    def freed(self, node: Any) -> bool:
+        try:
+            for key in _saved_names(node.__class__):
+                getattr(node, key)
+        except RuntimeError:
+            return True
+        return False
+
     def rule_is_known(self, node: Any) -> bool:
         torch = sys.modules["torch"]
         return not isinstance(node, torch.autograd.function.BackwardCFunction)

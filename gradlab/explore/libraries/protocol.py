@@ -257,6 +257,10 @@ class Library:
         hooks have."""
         return []
 
+    def freed(self, node: Any) -> bool:
+        """Whether what a node had saved is gone: no sweep can pass it again."""
+        return False
+
     def rule_is_known(self, node: Any) -> bool:
         """Whether a node's rule is the library's own and what it saved is at hand, so that running it again does nothing else."""
         raise NotImplementedError
