@@ -33,7 +33,7 @@ def stepper_page(data: dict[str, Any], *, title: Sentence, contains: Sentence, t
     text : str
         The same for a reader without scripts.
     """
-    code = script("stepper/page.js")
+    code = script("stepper/page.js") + "$stepper$page.render();\n"
     css = GROUND + OWN + styles("kit/kit.css", "stepper/stepper.css")
     policy = f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(css)}'; base-uri 'none'; form-action 'none'"
     said = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

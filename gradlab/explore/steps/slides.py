@@ -153,7 +153,7 @@ def _rasterised(film: Film, title: str, alt: str, width: int, most: int) -> list
     for body in islice(slides(film, title), most + 1):
         data = rasterise(document(body, alt), width)
         if data is None:
-            raise RuntimeError("a bitmap needs the package resvg_py, which is not installed here; save as .svg or .html instead.")
+            raise RuntimeError("a PNG needs the package resvg_py, which is not installed here; save as .svg or .html instead.")
         pictures.append(Image.open(io.BytesIO(data)).convert("RGB"))
     return pictures
 

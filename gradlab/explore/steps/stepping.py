@@ -283,7 +283,7 @@ class StepThrough:
         """
         if self._out is None:
             raise RuntimeError(
-                f"the graph behind {self.called} was let go by close(): call step_through({self.called}, …) again."
+                f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again."
             )
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         return _stepped(self._out, gradient, {**names, self.called: self._out})

@@ -156,7 +156,7 @@ class Watched:
         outputs = visit.upstream
         if not visit.handed or not all(part is None or isinstance(part, np.ndarray) for part in outputs):
             return 0
-        rows = sum(part.size for part in outputs if part is not None)
+        rows = int(sum(part.size for part in outputs if part is not None))
         sizes = [handed.downstream.size for handed in visit.handed.values() if isinstance(handed.downstream, np.ndarray)]
         small = 0 < rows <= DENSE and any(0 < size <= DENSE for size in sizes) and max(sizes, default=0) <= DIAGONAL
         alone = not small and len(outputs) == 1 and 0 < rows <= DIAGONAL and library.name_of(node) in _elementwise()

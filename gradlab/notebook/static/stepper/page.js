@@ -2,8 +2,11 @@
 
 import { mount } from "./mount.js";
 
-const data = JSON.parse(document.getElementById("steps")?.textContent ?? "{}"),
-  place = document.getElementById("stepper");
-const view = place ? mount(place, data) : null;
+/** Show the steps where the page has a place for them. */
+function render() {
+  const data = document.getElementById("steps")?.textContent,
+    place = document.getElementById("stepper");
+  if (data && place) mount(place, JSON.parse(data));
+}
 
-export { view };
+export { render };

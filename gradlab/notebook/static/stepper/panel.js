@@ -190,4 +190,4 @@ function python(x) {
   return Number.isInteger(x) && Math.abs(x) < 1e15 ? `${x}.0` : String(x);
 }
 
-export { panel, nested };
+export { panel };
