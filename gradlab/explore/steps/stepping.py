@@ -282,9 +282,7 @@ class StepThrough:
             After `close`: the graph has been let go.
         """
         if self._out is None:
-            raise RuntimeError(
-                f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again."
-            )
+            raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again.")
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         return _stepped(self._out, gradient, {**names, self.called: self._out})
 
