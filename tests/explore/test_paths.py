@@ -333,6 +333,7 @@ def test_numbers_of_one_element_are_all_known_from_a_trace():
         loss.backward()
     known = Paths(traced.trace, 0, flow_of(traced.trace, 0))
     assert known.why_not == "" and known.amounts == pytest.approx(paths.amounts)
+    assert {path.edges: path.amount for path in known.paths} == pytest.approx({path.edges: path.amount for path in paths.paths})
     found = ways(traced.trace, 0)
     assert by_structure(traced.trace, 0, found, None, {}, {}) == {} and arriving(traced.trace, found)[0]
 

@@ -424,12 +424,35 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
         if edge.gradient is not None and edge.gradient.numbers is not None and edge.gradient.size == 1
     }
     flow.amounts = by_structure(trace, leaf, found, flow.total, shares, known)
+    if len(flow.amounts) == len(found.edges) and 1 < found.count <= MOST_PATHS:
+        flow.routes = _split(trace, leaf, found, flow)
     if len(flow.amounts) < len(found.edges):
         flow.why_not = (
             "Where a tensor's gradients come together on the way, their parts are not known: backward has freed what the graph "
             "had saved. To know them ask before it, or call backward(retain_graph=True)."
         )
     return flow
+
+
+def _split(trace: Trace, leaf: int, found: Ways, flow: Flow) -> tuple[Route, ...]:
+    """The paths, where the contributions of the edges tell theirs: where several arrive at one number, each path is shared out
+    as they are. () where that is not so."""
+    edges = arriving(trace, found)
+    through = {node: math.fsum(flow.amounts[i] for i in there) for node, there in edges.items()}
+    made = []
+    for way in routes(trace, leaf, found):
+        amount = 1.0
+        for i in way:
+            source = trace.edges[i].source
+            if source == leaf:
+                amount = flow.amounts[i]
+            elif len(edges[source]) > 1:
+                shape = trace.nodes[source].shape
+                if shape is None or math.prod(shape) != 1 or not through[source]:
+                    return ()
+                amount *= flow.amounts[i] / through[source]
+        made.append(Route(way, amount))
+    return tuple(made)
 
 
 def by_structure(

@@ -338,15 +338,9 @@ class _Answer:
         assert self.found is not None
         nodes, name = self.trace.nodes, code(self.name)
         own = nodes[self.at].gradient
-        of = (
-            ""
-            if own is None
-            else f" of norm {number(own.norm)}"
-            if own.size > 1
-            else f" {number(own.numbers[0])}"
-            if own.numbers
-            else ""
-        )
+        of = ""
+        if own is not None:
+            of = f" ({number(own.numbers[0])})" if own.size == 1 and own.numbers else f" (‖gradient‖ {number(own.norm)})"
         if paths is not None and paths.paths:
             best = paths.paths[0]
             way, steps = best.nodes, best.text
@@ -360,7 +354,7 @@ class _Answer:
             share = ""
             several = " along one path" if self.found.count == 1 else " by the largest parts"
         fork = () if paths is not None and paths.paths else self._fork(way)
-        said = say("The gradient", of, " of ", name, f" came{several}: {share}", code(steps), fork, ".")
+        said = say("The gradient of ", name, of, f" came{several}: {share}", code(steps), fork, ".")
         bare = say(
             "The gradient of ",
             name,
