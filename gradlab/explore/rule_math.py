@@ -18,21 +18,27 @@ TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}^_]|\d+(?:\.\d+)?|[A-Za-z]|\s+|.", re.DO
 # fmt: off
 SIGNS = {
     r"\ge": "≥", r"\le": "≤", r"\ne": "≠", r"\wedge": "∧", r"\lnot": "¬", r"\cdot": "·", r"\times": "×", r"\odot": "⊙",
-    r"\sum": "∑", r"\prod": "∏", r"\top": "⊤", r"\in": "∈", r"\infty": "∞", r"\partial": "∂", r"\to": "→", r"\ldots": "…",
-    r"\dots": "…", r"\cdots": "⋯", r"\pi": "π", r"\sigma": "σ", r"\mu": "μ", r"\epsilon": "ε", r"\varepsilon": "ε", r"\alpha": "α",
+    r"\sum": "∑", r"\prod": "∏", r"\top": "\N{DOWN TACK}", r"\in": "∈", r"\infty": "∞", r"\partial": "∂", r"\to": "→",
+    r"\ldots": "…",
+    r"\dots": "…", r"\cdots": "⋯", r"\pi": "π", r"\sigma": "σ", r"\mu": "μ", r"\epsilon": "ε", r"\varepsilon": "ε",
+    r"\alpha": "α",
     r"\beta": "β", r"\gamma": "γ", r"\delta": "δ", r"\lambda": "λ", r"\Phi": "Φ", r"\phi": "φ", r"\varphi": "φ", r"\theta": "θ",
     r"\langle": "⟨", r"\rangle": "⟩", r"\lfloor": "⌊", r"\rfloor": "⌋", r"\lceil": "⌈", r"\rceil": "⌉", r"\|": "‖", r"\Vert": "‖",
     r"\lVert": "‖", r"\rVert": "‖", r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\mid": "|", r"\circ": "∘", r"\otimes": "⊗",
     r"\star": "⋆", r"\ast": "∗", r"\pm": "±", r"\{": "{", r"\}": "}", r"\_": "_", r"\%": "%", r"\det": "det", r"\max": "max",
-    r"\min": "min", r"\operatorname": "", r"\Sigma": "Σ", r"\Delta": "Δ", r"\nabla": "∇", r"\approx": "≈", r"\ll": "≪", r"\gg": "≫",
-    r"\#": "#", r"\Gamma": "Γ", r"\zeta": "ζ", r"\Lambda": "Λ", r"\neq": "≠", r"\geq": "≥", r"\leq": "≤", r"\bmod": "mod",
-    r"\lor": "∨", r"\arg": "arg", "\\\\": ";", "&": "",
-    r"\prime": "′", r"\omega": "ω", r"\tau": "τ", r"\rho": "ρ", r"\psi": "ψ", r"\kappa": "κ", r"\ell": "ℓ", r"\neg": "¬",
+    r"\min": "min", r"\operatorname": "", r"\Sigma": "Σ", r"\Delta": "Δ", r"\nabla": "∇", r"\approx": "≈", r"\ll": "≪",
+    r"\gg": "≫", r"\#": "#", r"\Gamma": "Γ", r"\zeta": "ζ", r"\Lambda": "Λ", r"\neq": "≠", r"\geq": "≥", r"\leq": "≤",
+    r"\bmod": "mod",
+    r"\lor": "\N{LOGICAL OR}", r"\arg": "arg", "\\\\": ";", "&": "",
+    r"\prime": "′", r"\omega": "ω", r"\tau": "τ", r"\rho": "ρ", r"\psi": "ψ", r"\kappa": "κ", r"\neg": "¬",
+    r"\ell": "\N{SCRIPT SMALL L}",
 }
 # fmt: on
 FUNCTIONS = ("log", "exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "ln", "det", "max", "min")
 SPACES = {r"\,": 0.17, r"\;": 0.28, r"\:": 0.22, r"\quad": 1.0, r"\qquad": 2.0, r"\ ": 0.3, r"\!": 0.0, "~": 0.3}
-IGNORED = frozenset((r"\left", r"\right", r"\textstyle", r"\displaystyle", r"\bigl", r"\bigr", r"\big", r"\Big", r"\Bigl", r"\Bigr", r"\limits"))
+IGNORED = frozenset(
+    (r"\left", r"\right", r"\textstyle", r"\displaystyle", r"\bigl", r"\bigr", r"\big", r"\Big", r"\Bigl", r"\Bigr", r"\limits")
+)
 OVER = {r"\bar": "¯", r"\overline": "¯", r"\hat": "^", r"\tilde": "~", r"\dot": "˙"}
 TEXTS = (r"\mathrm", r"\text", r"\operatorname", r"\mathsf", r"\mathtt", r"\texttt", r"\mathbf", r"\boldsymbol")
 
@@ -55,22 +61,22 @@ def math_of(latex: str) -> Math:
 
 class _Reader:
     def __init__(self, latex: str) -> None:
-        self.tokens, self.at = [token for token in TOKEN.findall(latex) if not token.isspace()], 0
+        self.tokens, self.at = [sign for sign in TOKEN.findall(latex) if not sign.isspace()], 0
 
     def row(self) -> list[Math]:
         """What stands up to a closing brace or to the end, scripts attached to what they follow."""
         found: list[Math] = []
         while self.at < len(self.tokens) and self.tokens[self.at] != "}":
-            token = self.tokens[self.at]
-            if token in ("^", "_"):
+            sign = self.tokens[self.at]
+            if sign in ("^", "_"):
                 self.at += 1
                 base = found.pop() if found else ["mrow"]
                 script = self.argument()
-                if base[0] in ("msub", "msup") and len(base) == 3 and base[0] != ("msup" if token == "^" else "msub"):
+                if base[0] in ("msub", "msup") and len(base) == 3 and base[0] != ("msup" if sign == "^" else "msub"):
                     lower, upper = (base[2], script) if base[0] == "msub" else (script, base[2])
                     found.append(["msubsup", base[1], lower, upper])
                 else:
-                    found.append(["msup" if token == "^" else "msub", base, script])
+                    found.append(["msup" if sign == "^" else "msub", base, script])
             elif (one := self.atom()) is not None:
                 found.append(one)
         return found
@@ -90,44 +96,44 @@ class _Reader:
             return ""
         depth, letters = 0, []
         while self.at < len(self.tokens):
-            token = self.tokens[self.at]
+            sign = self.tokens[self.at]
             self.at += 1
-            depth += (token == "{") - (token == "}")
+            depth += (sign == "{") - (sign == "}")
             if depth == 0:
                 break
-            if token not in "{}":
-                letters.append(SIGNS.get(token, " " if token in SPACES else token))
+            if sign not in "{}":
+                letters.append(SIGNS.get(sign, " " if sign in SPACES else sign))
         return "".join(letters)
 
     def atom(self) -> Math | None:
-        token = self.tokens[self.at]
-        if token == "{":
+        sign = self.tokens[self.at]
+        if sign == "{":
             return self.argument()
         self.at += 1
-        if token in IGNORED:
-            if token in (r"\left", r"\right") and self.at < len(self.tokens) and self.tokens[self.at] == ".":
+        if sign in IGNORED:
+            if sign in (r"\left", r"\right") and self.at < len(self.tokens) and self.tokens[self.at] == ".":
                 self.at += 1
             return None
-        if token in (r"\begin", r"\end"):  # cases: one after the other
+        if sign in (r"\begin", r"\end"):  # cases: one after the other
             self.text()
             return None
-        if token in (r"\frac", r"\tfrac", r"\dfrac"):
+        if sign in (r"\frac", r"\tfrac", r"\dfrac"):
             return ["mfrac", self.argument(), self.argument()]
-        if token == r"\sqrt":
+        if sign == r"\sqrt":
             return ["msqrt", self.argument()]
-        if token in OVER:
-            return ["mover", self.argument(), ["mo", OVER[token]]]
-        if token in TEXTS:
+        if sign in OVER:
+            return ["mover", self.argument(), ["mo", OVER[sign]]]
+        if sign in TEXTS:
             return ["mi", self.text()]
-        if token in SPACES:
-            return ["mspace", SPACES[token]]
-        if token.startswith("\\") and token[1:] in FUNCTIONS:
-            return ["mrow", ["mi", token[1:]], ["mspace", 0.17]]
-        if token in SIGNS:
-            sign = SIGNS[token]
-            return ["mi" if sign.isalpha() else "mo", sign]
-        if token[0].isdigit():
-            return ["mn", token]
-        if token.isalpha():
-            return ["mi", token]
-        return ["mo", token.replace("-", "−").removeprefix("\\")]
+        if sign in SPACES:
+            return ["mspace", SPACES[sign]]
+        if sign.startswith("\\") and sign[1:] in FUNCTIONS:
+            return ["mrow", ["mi", sign[1:]], ["mspace", 0.17]]
+        if sign in SIGNS:
+            drawn = SIGNS[sign]
+            return ["mi" if drawn.isalpha() else "mo", drawn]
+        if sign[0].isdigit():
+            return ["mn", sign]
+        if sign.isalpha():
+            return ["mi", sign]
+        return ["mo", sign.replace("-", "−").removeprefix("\\")]

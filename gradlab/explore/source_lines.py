@@ -30,7 +30,7 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
             at[title] = len(found)
             lines = [[n, text] for n, text in enumerate(trace.source, start=1)] if whole else []
             found.append({"title": title, "lines": lines})
-            numbers.append({n for n, _ in lines})
+            numbers.append(set(range(1, len(lines) + 1)))
         k = at[title]
         if not whole and place.line not in numbers[k]:
             numbers[k].add(place.line)

@@ -4,8 +4,8 @@ Python has the model, JavaScript (static/explorer) draws it. The widget's state,
 data: with it the view opens, folds its rows and searches. What it asks besides, by messages as the Jacobian's view does (see
 static/kit/kernel.js), is the picture with other folds open, and all that is known of one node.
 
-The widget holds the graph until it is closed or its last view is gone. As an output of its own above the live view stands the static
-picture, which the style sheet hides while the live view is there; so a saved, exported or reopened notebook has it.
+The widget holds the graph until it is closed or its last view is gone. As an output of its own above the live view stands the
+static picture, which the style sheet hides while the live view is there; so a saved, exported or reopened notebook has it.
 """
 
 from __future__ import annotations

@@ -14,6 +14,14 @@ def jacobian(shown: Any, **options: Any) -> Any:
     return JacobianWidget(shown, **options)
 
 
+def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -> Any:
+    """The live view of a graph, of the tensors `outputs` if they still exist."""
+    from gradlab.explore.explorer import Explorer
+    from gradlab.notebook.graph_widget import GraphWidget
+
+    return GraphWidget(Explorer.around(shown, outputs, space, names), **options)
+
+
 def stepper(shown: Any, **options: Any) -> Any:
     """The live view of the steps of a sweep."""
     from gradlab.notebook.stepper_widget import StepperWidget
@@ -28,4 +36,4 @@ def stepper_page(shown: Any, **options: Any) -> Any:
     return stepper_page(shown, **options)
 
 
-VIEWS.update({"jacobian": jacobian, "stepper": stepper, "stepper page": stepper_page})
+VIEWS.update({"jacobian": jacobian, "graph": graph, "stepper": stepper, "stepper page": stepper_page})

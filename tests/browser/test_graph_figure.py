@@ -8,7 +8,8 @@ from gradlab.explore.report import explain
 from gradlab.notebook.bundle import script, styles
 
 WORDS = """root => [...root.querySelectorAll('text')].filter(t => t.getBoundingClientRect().width).map(t => {
-  const own = [...t.childNodes].filter(n => n.nodeName !== 'title').map(n => n.textContent).join(''), b = t.getBoundingClientRect();
+  const own = [...t.childNodes].filter(n => n.nodeName !== 'title').map(n => n.textContent).join('');
+  const b = t.getBoundingClientRect();
   return [own, b.x + b.width / 2, b.y + b.height / 2]; })"""
 
 
@@ -41,7 +42,9 @@ def test_the_live_drawing_says_what_the_static_one_says_where_it_says_it(browser
     page = shown(browser, traced())
     still, live = page.evaluate(f"['still', 'live'].map(id => ({WORDS})(document.getElementById(id)))")
     assert len(still) > 30
-    still = [text for text in still if not text[0].startswith(("bar under", "on a log scale"))]  # the view's own caption says this
+    still = [
+        text for text in still if not text[0].startswith(("bar under", "on a log scale"))
+    ]  # the view's own caption says this
     assert sorted(text for text, _, _ in live) == sorted(text for text, _, _ in still)
     by_text = {text: (x, y) for text, x, y in still}
     alone = [one for one in live if sum(text == one[0] for text, _, _ in still) == 1]

@@ -1,8 +1,8 @@
 """The picture of the operations in any state of its folds.
 
 What is seen first is the graph folded to what is read at a glance (`graph.folding`). A fold is opened by folding what it holds in
-the same way, with a box for what lies outside; so folds nest, and each has an address: "3" is the fourth node of the first picture,
-"3.1" the second of those that it opens to.
+the same way, with a box for what lies outside; so folds nest, and each has an address: "3" is the fourth node of the first
+picture, "3.1" the second of those that it opens to.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Folds:
 
     def around(self, node: int) -> list[str]:
         """The folds that must be open for a node of the trace to be seen."""
-        at, found, parts = self._base[node], [], self._top
+        at, parts = self._base[node], self._top
+        found: list[str] = []
         while True:
             part = next((part for part in parts if at in part[2]), None)
             if part is None or len(part[2]) == 1:
@@ -121,7 +122,8 @@ class Folds:
                 for n, edge in enumerate(edge for edge in self._edges if edge.source in place and edge.target not in place)
             ]
             inner.append(GraphNode("outside", ""))
-            limit, found = INSIDE, []
+            limit = INSIDE
+            found: list[Part] = []
             while len(found) < 2:  # it folds to itself where there is room for nothing that is in it
                 shown = fold(inner, [*edges, *leaving], limit, self._trace.calls)[0] if len(inner) > limit + 1 else inner
                 found = self._parts(shown, f"{address}.")

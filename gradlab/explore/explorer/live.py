@@ -5,7 +5,8 @@ It runs sweeps of its own, which keep the graph and write no `.grad`, and rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 from gradlab.backend.namespaces import host
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first
+from gradlab.explore.trace.retained import grads_kept
 
+OWN = ("result", "output", "out")  # what nodes call what they made among what they saved
 DENSE = 16  # elements of a local Jacobian's sides, up to which it is shown whole
 
 
@@ -51,12 +54,26 @@ class Live:
         The cotangents that sweeps start with.
     most : int
         How many nodes of it there are in the trace, at most.
+    names : mapping of str to Tensor
+        What tensors on the way are called. They are held weakly.
     """
 
-    def __init__(self, library: Library, outputs: Sequence[Any], starts: Sequence[Any], most: int) -> None:
+    def __init__(
+        self, library: Library, outputs: Sequence[Any], starts: Sequence[Any], most: int, names: Mapping[str, Any]
+    ) -> None:
         self.library, self.outputs, self.starts = library, list(outputs), list(starts)
+        self._names = [library.weakly(tensor) for tensor in names.values() if library.is_tensor(tensor)]
         self.nodes, _ = spine_first(library, [library.whole(library.node(out)) for out in outputs], most)
         self.number = {node: i for i, node in enumerate(self.nodes)}
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """While the block runs, tensors that retain their gradient get none."""
+        return grads_kept(self.library, self.nodes, {str(k): tensor for k, tensor in enumerate(self._named())})
+
+    @property
+    def freed(self) -> bool:
+        """Whether backward has freed what some node had saved."""
+        return any(self.library.freed(node) for node in self.nodes)
 
     @property
     def leaves(self) -> dict[int, Any]:
@@ -68,8 +85,16 @@ class Live:
         """What node `i` made, if it still exists as it was."""
         if i >= len(self.nodes):
             return np.asarray(self.library.array(self.outputs[i - len(self.nodes)].detach()))
-        made = self.library.made(self.nodes[i])
+        node = self.nodes[i]
+        made = self.library.made(node)
+        if made is None:  # a tensor that the user has a name for, or that the node has saved
+            made = next((tensor for tensor in self._named() if self.library.node(tensor) is node), None)
+        if made is None:
+            made = next((item for name, item in self.library.saved(node) if name in OWN), None)
         return None if made is None else self._host(made)
+
+    def _named(self) -> list[Any]:
+        return [tensor for ref in self._names if (tensor := ref()) is not None and tensor.requires_grad]
 
     def met(self, i: int) -> Met:
         """What passes node `i` in one sweep.
@@ -98,7 +123,7 @@ class Live:
                     at = self.number.get(library.whole(source), -1)
                     met.handed.append((at, None if fitted is None else library.numbers(fitted)))
 
-        with library.watching([node], see):
+        with self.keeping(), library.watching([node], see):
             found = library.grad(self.outputs, list(leaves.values()), self.starts)
         if i in leaves and met.arrived is None:  # not every library runs the nodes of leaves
             gradient = dict(zip(leaves, found, strict=True))[i]
@@ -136,8 +161,8 @@ class Live:
         found: list[np.ndarray | None] = []
         for at in range(len(met.handed)):
             parts = [row[at] if at < len(row) else None for row in rows]
-            fits = all(part is not None and part.size <= DENSE for part in parts)
-            found.append(np.array([part.reshape(-1) for part in parts]) if fits else None)
+            small = [part.reshape(-1) for part in parts if part is not None and part.size <= DENSE]
+            found.append(np.array(small) if len(small) == len(parts) else None)
         return found
 
     def bytes(self) -> int:
@@ -152,8 +177,7 @@ class Live:
         for node in self.nodes:
             for _, item in self.library.saved(node):
                 yield item
-        for tensor in (*self.leaves.values(), *self.outputs):
-            yield tensor
+        yield from (*self.leaves.values(), *self.outputs)
 
     def _host(self, value: Any) -> np.ndarray:
         if self.library.is_tensor(value):

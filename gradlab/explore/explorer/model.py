@@ -1,8 +1,9 @@
 """What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
 
-The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours without the
-kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for which the
-graph itself is held until `close`.
+The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours
+without the
+kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for
+which the graph itself is held until `close`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from gradlab.explore.explorer.folds import GLANCE, Folds
 from gradlab.explore.explorer.live import Live
 from gradlab.explore.explorer.outline import code_outline, module_outline
 from gradlab.explore.explorer.panel import panel
-from gradlab.explore.source_lines import lines_of, said_of, sources
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
-from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
+from gradlab.explore.source_lines import lines_of, said_of, sources
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.trace.reading import spine_first, trace_of
+from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
 from gradlab.explore.words import count
 
@@ -65,7 +66,10 @@ class Explorer:
         out: str = "",
     ) -> None:
         self.trace, self.live = trace, live
-        self.graph = Graph(trace, level=level)
+        self._code = code_outline(trace)
+        if level is None and len(trace.nodes) > GLANCE:
+            level = "modules" if any(node.module for node in trace.nodes) else "code" if len(self._code) > 1 else "operations"
+        self.graph = Graph(trace, level=level or "operations")
         self._said, self._weights = list(said), weights
         outputs = [trace.nodes[i] for i in trace.outputs]
         self._out = [out] if out else [node.name or node.label for node in outputs]
@@ -96,10 +100,48 @@ class Explorer:
             said.append("the gradients are those of the sum of all outputs")
         elif outputs[0].numel() != 1:
             said.append(f"the gradients are those of the sum of its {outputs[0].numel():,} elements")
-        trace, freed = _swept(library, outputs, starts, space, names, most)
+        live = Live(library, outputs, starts, most, names)
+        trace, freed = _swept(live, space, names, most)
         if freed:
             said.append(freed)
-        return cls(trace, Live(library, outputs, starts, most), said=said, **more)
+        return cls(trace, None if freed else live, said=said, **more)
+
+    @classmethod
+    def around(
+        cls,
+        graph: Graph,
+        outputs: Sequence[Any],
+        space: Mapping[str, Any],
+        names: Mapping[str, Any],
+        starts: Sequence[Any] = (),
+        **more: Any,
+    ) -> Explorer:
+        """That of a graph: of the sweep that it was recorded with, else of one of its own.
+
+        Parameters
+        ----------
+        graph : Graph
+        outputs : sequence of Tensor
+            The tensors that it is of; none where they are gone.
+        space, names
+            See `of`.
+        starts : sequence of Tensor, optional
+            What the sweep started with; ones by default.
+        """
+        trace = graph.trace
+        more.setdefault("level", graph.level)
+        if not outputs:
+            return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
+        if not trace.sweep:
+            return cls.of(outputs, space, names, most=max(len(trace.nodes), MOST), **more)
+        library = library_of(outputs[0])
+        assert library is not None
+        starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
+        live = Live(library, outputs, starts, MOST, names)
+        if live.freed:
+            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
+        whole = len(live.nodes) + len(outputs) == len(trace.nodes)
+        return cls(trace, live if whole else None, **more)
 
     # ------------------------------------------------------------------------------------------------------ what is shown
     def about(self) -> dict[str, Any]:
@@ -108,7 +150,7 @@ class Explorer:
         texts, places = Texts(), dict[Line, int]()
         table = columns(trace, texts, places)
         shown, spans = sources(trace, places)
-        code = code_outline(trace)
+        code = self._code
         modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
         return {
             "head": self.head(),
@@ -191,16 +233,15 @@ class Explorer:
         self.live = None
 
 
-def _swept(
-    library: Library, outputs: Sequence[Any], starts: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], most: int
-) -> tuple[Trace, str]:
+def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most: int) -> tuple[Trace, str]:
     """The trace of one private sweep; where the graph was freed, of its structure, and a sentence."""
+    library, outputs = live.library, live.outputs
     recorder = Recorder(lambda: space, called=names)
-    roots = [(library.node(out), start) for out, start in zip(outputs, starts, strict=True)]
-    leaves = [tensor for node in spine_first(library, [node for node, _ in roots])[0] if (tensor := library.variable(node)) is not None]
+    roots = [(library.node(out), start) for out, start in zip(outputs, live.starts, strict=True)]
+    leaves = list(live.leaves.values())
     try:
-        with recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
-            found = library.grad(outputs, leaves, starts)
+        with live.keeping(), recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
+            found = library.grad(outputs, leaves, live.starts)
     except RuntimeError as error:
         why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]
         return trace_of(outputs, {**names_in(space), **names}, most), f"without gradients: {why}"

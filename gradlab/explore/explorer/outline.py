@@ -1,8 +1,8 @@
 """The rows of a trace as two trees of folds: by the user's lines, and by modules. A view opens and closes them by itself.
 
 A row is [kind, label, small, line, where, members, rows]: its kind ("line", "module", "stack", "function"), its label and what is
-said besides, the number of its line and what it is called elsewhere, the nodes that it stands for as stretches (`columns.ranges`),
-and the rows in it. A row without rows opens to its nodes, which need none of their own.
+said besides, the number of its line and what it is called elsewhere, the nodes that it stands for as stretches
+(`columns.ranges`), and the rows in it. A row without rows opens to its nodes, which need none of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph.rows import first_line
-from gradlab.explore.graph.spans import alike_stacks, paths_of
+from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.words import count
 
@@ -89,28 +89,30 @@ def module_outline(trace: Trace) -> list[Row]:
 
 def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> list[Row]:
     """The rows of some nodes, by the step of their paths at a depth; nodes that end there come as rows of one."""
+    lines = {step for i in members for step in paths[i] if step[0] == "line"}
+    silent = depth > 0 and len(lines) < 2  # the line that called a model of a library tells nothing inside of it
     folds: defaultdict[Any, list[int]] = defaultdict(list)
+    loose: list[int] = []
     for i in members:
-        path = paths[i]
-        folds[path[depth] if len(path) > depth else ("node", str(i))].append(i)
-    signature = [(node.kind, node.operation, node.shape) for node in trace.nodes]
+        step = paths[i][depth] if len(paths[i]) > depth else None
+        if step is None or (silent and step[0] == "line"):
+            loose.append(i)
+        else:
+            folds[step].append(i)
     rows: list[Row] = []
-    named = [(step, found) for step, found in folds.items() if step[0] != "node"]
-    loose = [i for step, found in folds.items() if step[0] == "node" for i in found]
-    for stack in alike_stacks(sorted(named, key=lambda pair: pair[1][0]), signature):
-        made = [_fold(trace, step, found, paths, depth, kinds) for step, found in stack]
+    ordered = sorted(folds.items(), key=lambda pair: pair[1][0])
+    told = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(trace.nodes) if not is_move(node)}
+    alike = [(step, [i for i in found if i in told]) for step, found in ordered]
+    for stack in alike_stacks(alike, told):
+        made = [_fold(trace, step, folds[step], paths, depth, kinds) for step, _ in stack]
         if len(made) == 1:
             rows.append(made[0])
             continue
-        last = stack[-1][0][1].rpartition(".")[2]
-        several = sorted(i for _, found in stack for i in found)
-        what = kinds.get(stack[0][0][1], "")
-        small = " · ".join(filter(None, (f"{len(stack)} alike", what)))
-        label = f"{stack[0][0][1]}–{last}"
+        several = sorted(i for step, _ in stack for i in folds[step])
+        small = " · ".join(filter(None, (f"{len(stack)} alike", kinds.get(stack[0][0][1], ""))))
+        label = f"{made[0][1]}–{stack[-1][0][1].rpartition('.')[2]}"
         rows.append(["stack", label, small, "", label, ranges(several), made])
-    for i in loose:
-        if trace.nodes[i].kind != "leaf":
-            rows.append(["node", "", "", "", "", [i, 1], []])
+    rows += [["node", "", "", "", "", [i, 1], []] for i in loose if trace.nodes[i].kind != "leaf"]
     return sorted(rows, key=_first_operation(trace))
 
 
@@ -135,9 +137,13 @@ def _fold(trace: Trace, step: Any, found: Sequence[int], paths: Sequence[Any], d
         number = "" if place is None else str(place.line)
         return ["line", label, many if len(operations) > 1 else "", number, name, ranges(sorted(found)), []]
     rows = _rows(trace, found, paths, depth + 1, kinds)
+    outer = paths[found[0]][depth - 1] if depth else ("", "")
+    short = name.removeprefix(f"{outer[1]}.") if kind == "module" and outer[0] == "module" else name
+    label = f"{name}()" if kind == "function" else name.partition(": ")[2] if kind == "call" else short
+    if len(rows) == 1 and rows[0][0] in ("module", "stack") and kind == "module" and not kinds.get(name):
+        return [*rows[0][:1], f"{label}.{rows[0][1]}", *rows[0][2:4], f"{label}.{rows[0][1]}", *rows[0][5:]]
     if all(row[0] == "node" for row in rows):
         rows = []
-    label = f"{name}()" if kind == "function" else name.partition(": ")[2] if kind == "call" else name
     small = " · ".join(filter(None, (kinds.get(name, ""), many)))
     line = name.partition(":")[0] if kind == "call" else ""
     return ["module" if kind == "module" else "function", label, small, line, label, ranges(sorted(found)), rows]

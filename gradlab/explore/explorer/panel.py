@@ -10,11 +10,11 @@ import numpy as np
 from gradlab.explore.by_hand import ByHand, is_code
 from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
-from gradlab.explore.rule_math import rule_of
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.reduced import reduced
+from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value
@@ -145,8 +145,8 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         if numbers is not None and known is not None:
             array = np.array(known.numbers).reshape(known.shape)
         elif known is not None and known.summary is not None:
-            low, high, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
-            found |= {"range": [low, high], "mean": mean, "zeros": known.zeros, "size": known.size}
+            least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
+            found |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
             if any(known.summary.bins):
                 found["bins"] = list(known.summary.bins)
             return found

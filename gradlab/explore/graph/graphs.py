@@ -8,6 +8,7 @@ A `Graph` holds plain data, so it can be kept without keeping tensors.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.reading import trace_of
+from gradlab.explore.views import opened
 from gradlab.explore.words import count, shape_text
 
 LEVELS = ("operations", "code", "modules")
@@ -113,7 +115,9 @@ def graph(
             )
     if most < LEAST_LIMIT:
         raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
-    return Graph(trace_of(outputs, names, most), limit=limit, level=level, unfold=unfold)
+    made = Graph(trace_of(outputs, names, most), limit=limit, level=level, unfold=unfold)
+    made.remember(outputs, names)
+    return made
 
 
 class Graph:
@@ -140,6 +144,8 @@ class Graph:
     def __init__(self, trace: Trace, *, limit: int | None = None, level: str | None = None, unfold: Sequence[str] = ()) -> None:
         self.trace, self.nodes, self.edges = trace, trace.nodes, trace.edges
         self.limit, self.unfold, self.cut = limit, tuple(unfold), trace.cut_off
+        self._outputs: list[Any] = []  # weak references
+        self._names: dict[str, Any] = {}
         if level is not None and level not in LEVELS:
             raise ValueError(f"graph(level={level!r}): the levels are {', '.join(map(repr, LEVELS))}")
         self._unfolded = {
@@ -158,6 +164,37 @@ class Graph:
         if any(node.module for node in self.nodes):
             return "modules"
         return "code" if len(code_rows(self.trace)) > 2 else "operations"
+
+    def remember(self, outputs: Sequence[Any], names: Mapping[str, Any]) -> None:
+        """Know which tensors this is the graph of, and what others are called, without holding them: for `widget`."""
+        library = library_of(outputs[0])
+        assert library is not None
+        self._outputs = [library.weakly(output) for output in outputs]
+        self._names = {name: library.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is library}
+
+    def widget(self, **options: Any) -> Any:
+        """A live view of the graph in a notebook: to walk through, unfold, search, with all that is known of each node.
+
+        Values and gradients are those of the sweep that the graph was recorded with (`report.graph()`), else of one sweep of
+        its own,
+        from ones; it writes no `.grad` and keeps the graph, and hooks on the tensors run as in any sweep. The view holds the
+        graph until its `close()`, and says how much memory that is; where the tensors are gone, it shows what was recorded.
+
+        Returns
+        -------
+        GraphWidget
+
+        Raises
+        ------
+        ImportError
+            Without anywidget, which `pip install "gradlab[notebook]"` brings.
+        """
+        outputs = [found for ref in self._outputs if (found := ref()) is not None]
+        names = {name: found for name, ref in self._names.items() if (found := ref()) is not None}
+        space = {**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}
+        return opened(
+            "graph", self, outputs=outputs if len(outputs) == len(self._outputs) else [], names=names, space=space, **options
+        )
 
     @property
     def _rest(self) -> str:

@@ -225,6 +225,9 @@ class Gradlab(Library):
             kept += [(name, item) for name, item in zip(names, one.saved, strict=True) if hasattr(item, "nbytes")]
         return kept
 
+    def freed(self, node: Any) -> bool:
+        return any(type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,)))
+
     def rule_is_known(self, node: Any) -> bool:
         return type(node.saved) is tuple and not node.op.foreign
 

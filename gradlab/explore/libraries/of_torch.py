@@ -195,7 +195,7 @@ class Torch(Library):
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
         tensor, kept = sys.modules["torch"].Tensor, []
-        for key in _saved_names(type(node)):
+        for key in _saved_names(node.__class__):
             try:
                 value = getattr(node, key)
             except RuntimeError:  # it was freed
@@ -203,6 +203,14 @@ class Torch(Library):
             if isinstance(value, tensor):
                 kept.append((key.removeprefix("_saved_"), value))
         return kept
+
+    def freed(self, node: Any) -> bool:
+        try:
+            for key in _saved_names(node.__class__):
+                getattr(node, key)
+        except RuntimeError:
+            return True
+        return False
 
     def rule_is_known(self, node: Any) -> bool:
         torch = sys.modules["torch"]
@@ -222,7 +230,7 @@ def _made(node: Any) -> Any:
 
 
 @functools.cache
-def _saved_names(kind: type) -> list[str]:
+def _saved_names(kind: Any) -> list[str]:
     """The attributes of a kind of node that hold what it has saved."""
     return [name for name in dir(kind) if name.startswith("_saved_")]
 

@@ -252,9 +252,14 @@ class Library:
         raise NotImplementedError
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
-        """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved tensors
+        """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved
+        tensors
         hooks have."""
         return []
+
+    def freed(self, node: Any) -> bool:
+        """Whether what a node had saved is gone: no sweep can pass it again."""
+        return False
 
     def rule_is_known(self, node: Any) -> bool:
         """Whether a node's rule is the library's own and what it saved is at hand, so that running it again does nothing else."""

@@ -7,9 +7,7 @@ What is kept is plain data, but for `out` itself, which a sweep from another sta
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.retained import grads_kept
 from gradlab.explore.words import code, count, say, to_text
 
 MOST_ROWS = 60  # of a table
@@ -110,7 +109,7 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
     recorder = Recorder(dict, called=names)
     hooked = [names_of(names, tensor) for node, tensor in _with_tensors(library, nodes, names) if library.hooks(node, tensor)]
     with (
-        _grads_kept(library, nodes, names),
+        grads_kept(library, nodes, names),
         recorder.sweeping(library, [(root, start)], [out], None, (), private=True, retains=True),
         library.watching(nodes, watched.see),
     ):
@@ -170,21 +169,6 @@ def _with_tensors(library: Library, nodes: Sequence[Any], names: Mapping[str, An
 def names_of(names: Mapping[str, Any], tensor: Any) -> str:
     """The user's name for a tensor, or ""."""
     return "" if tensor is None else next((name for name, other in names.items() if other is tensor), "")
-
-
-@contextmanager
-def _grads_kept(library: Library, nodes: Sequence[Any], names: Mapping[str, Any]) -> Iterator[None]:
-    """Give tensors on the way that retain their gradient back what they had: every sweep writes there."""
-    tensors = library.retaining(nodes)
-    tensors += [t for t in names.values() if library.is_tensor(t) and t.requires_grad and not t.is_leaf and t.retains_grad]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = [tensor.grad for tensor in tensors]
-    try:
-        yield
-    finally:
-        for tensor, gradient in zip(tensors, before, strict=True):
-            tensor.grad = gradient
 
 
 def _names_by_key(library: Library, names: Mapping[str, Any]) -> dict[Key, str]:

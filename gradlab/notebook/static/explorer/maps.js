@@ -21,7 +21,7 @@ import { brief, number } from "../kit/format.js";
  * @property {{ shape: number[], rows: number[], columns: number[], cells: (number | string)[], wide: number, range: (number | string)[] }} [map]
  */
 
-const WIDE = 250, // px
+const WIDE = 200, // px
   NUMBERED = 8, // cells a side that have their number in them
   LARGEST = 22; // px of a cell without
 
@@ -61,7 +61,7 @@ function cells(map, anchors, title) {
     bound = Math.max(...values.filter(Number.isFinite).map(Math.abs), 0) || 1,
     colour = diverging(anchors),
     digits = wide <= NUMBERED && tall <= NUMBERED,
-    w = digits ? Math.min(50, WIDE / wide) : Math.min(LARGEST, WIDE / wide),
+    w = digits ? Math.min(46, WIDE / wide) : Math.min(LARGEST, WIDE / wide),
     h = digits ? 20 : Math.min(w, 16),
     left = 22,
     top = 14;

@@ -19,7 +19,7 @@ const HIGH = 27; // px of a row
 const LANE = 12; // px between rails
 const INDENT = 14; // px
 const MOST = 200; // nodes that a row opens to at once
-const SCREEN = 22; // rows that one sees at once
+const SCREEN = 16; // rows that one sees at once
 const ROOM = 800; // rows at once
 const CAME = 3,
   CHIPS = 3; // that are named
@@ -125,16 +125,17 @@ function rowsView(data, choosing) {
     const focus = list.contains(document.activeElement) || list === document.activeElement;
     root.style.setProperty("--gl-rail", `${wide}px`);
     heads.replaceChildren(
-      html("span", { class: "gl-head-gradient" }, scale ? `‖gradient‖, log ${scale.text}` : ""),
+      html("span", { class: "gl-head-gradient" }, scale ? `‖g‖, log ${scale.text}` : ""),
       html("span", { class: "gl-head-came" }, seen.some((_, at) => cameText(at)) ? "came from" : ""),
-      html("span", { class: "gl-head-beside" }, modules ? "‖∇W‖ ÷ ‖W‖" : "parameters"),
+      html("span", { class: "gl-head-beside" }, modules ? "parameters, ‖∇W‖" : "parameters"),
     );
     const bands = seen.map((row, at) => band(row, at, scale)),
       widest = (/** @type {string} */ kind, /** @type {number} */ letter, /** @type {number} */ most) =>
-        `${Math.min(most, letter * Math.max(0, ...bands.map((row) => row.querySelector(kind)?.textContent?.length ?? 0)))}px`;
-    root.style.setProperty("--gl-made-wide", widest(".gl-made", 6.6, 80));
-    root.style.setProperty("--gl-came-wide", widest(".gl-came", 6.2, 170));
-    root.style.setProperty("--gl-beside-wide", widest(".gl-beside-row", 6.4, 190));
+        `${Math.min(most, 8 + letter * Math.max(0, ...bands.map((row) => row.querySelector(kind)?.textContent?.length ?? 0)))}px`;
+    root.style.setProperty("--gl-gradient-wide", `calc(76px + ${widest(".gl-gradient b", 6.8, 130)})`);
+    root.style.setProperty("--gl-made-wide", widest(".gl-made", 6.8, 84));
+    root.style.setProperty("--gl-came-wide", widest(".gl-came", 6.2, 130));
+    root.style.setProperty("--gl-beside-wide", widest(".gl-beside-row", 6.6, 168));
     list.replaceChildren(...bands);
     drawRails(found.many);
     if (focus) list.focus();
@@ -276,11 +277,11 @@ function rowsView(data, choosing) {
     });
   }
 
-  /** Open the largest modules first, as long as the rows fit a screen; stacks and lines stay closed. */
+  /** Open the largest modules first, as long as the rows fit a screen; lines stay closed. */
   function openWhatFits() {
     for (;;) {
       const rows = visible(),
-        closed = rows.filter(({ row, open }) => row && row[6].length > 1 && !open && row[0] !== "line" && row[0] !== "stack"),
+        closed = rows.filter(({ row, open }) => row && row[6].length > 1 && !open && row[0] !== "line"),
         alone = rows.filter(({ row, open }) => row && row[6].length === 1 && !open && row[0] !== "line");
       const next = [...alone, ...closed.filter(({ row }) => rows.length + (row?.[6].length ?? 0) <= SCREEN)].sort(
         (a, b) => size(b) - size(a),
