@@ -14,7 +14,7 @@ from gradlab.explore.steps.data import Share, Step
 from gradlab.explore.trace.values import Value
 from gradlab.explore.words import count, shape_text
 
-FEW = 5  # elements that are written out
+FEW, WIDEST = 5, 26  # elements that are written out, in so many characters
 TERMS = 4  # of a sum
 LONGEST = 28  # characters of a name in a table
 
@@ -30,8 +30,8 @@ def short(held: Any) -> str:
     if isinstance(held, np.ndarray):
         if held.size == 1:
             return said(held.item(), 4)
-        if held.size <= FEW:
-            return _nested(held.tolist())
+        if held.size <= FEW and len(text := _nested(held.tolist())) <= WIDEST:
+            return text
         return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
     return said(held, 4)
 
