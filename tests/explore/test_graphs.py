@@ -14,10 +14,8 @@ def test_each_stands_under_its_name(t):
     assert list(several.graphs) == ["product", "sum"] and len(several) == 2
     assert several["sum"].nodes == gl.graph(total).nodes and several["product"].nodes == gl.graph(product).nodes
     bundle = several._repr_mimebundle_()
-    assert (
-        bundle["text/html"].count("<figure") == bundle["text/html"].count("<img") == 2
+    assert bundle["text/html"].count("<figure") == bundle["text/html"].count("<img") == 2
     assert "flex-wrap:wrap" in bundle["text/html"]
-    )
     assert "product:" in bundle["text/plain"] and "sum:" in bundle["text/plain"] and "MulBackward0" in bundle["text/plain"]
     assert several.svg().count("Backward0</text>") == 2 and repr(several) == "<Graphs product, sum>"
 
