@@ -20,9 +20,9 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
 from gradlab.explore.labels import shortened
-from gradlab.explore.report.table import CARD, RULE, Column, Table, head_html
+from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
-from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, dimmed, number, say, to_text
+from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, to_text
 
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
@@ -431,17 +431,6 @@ class Paths:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = self._drawing.bundle()
         return bundle | {"text/html": self.html(), "text/latex": self.table().latex(), "text/plain": self.text()}
-
-
-def card(table: Table, *drawings: Drawing) -> str:
-    """A card of sentences, a table and pictures, side by side where there is room."""
-    item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
-    columns = [f'<div style="{item};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
-    for drawing in drawings:
-        wide = min(drawing.width, 1180.0) + 30
-        columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{drawing.html()}</div>')
-    grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
-    return f'<div {NO_MATH} style="{CARD}">{head_html(table.head)}{grid}</div>'
 
 
 def signed(amount: float) -> str:
