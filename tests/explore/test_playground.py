@@ -246,6 +246,10 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
     assert frame(below)["ended"] == "settled" and abs(below.path[-1]).max() < 1e-4
     assert frame(at)["ended"] == "" and "goes back and forth between" in at.sentence
     assert frame(beyond)["ended"] == "left" and "diverges" in beyond.sentence
+    level = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 0.0]}, lr=0.6, steps=300)
+    assert frame(level)["ended"] == "settled" and "never settles" not in level.sentence, (
+        "nothing to descend along the steepest direction"
+    )
     tilted = gl.playground(lambda x, y: x * x + x * y + y * y, x=(-2, 2), y=(-2, 2), lr=0.1)
     assert "along the flattest direction by 1 − 0.1·1 = 0.9 and along the steepest by 1 − 0.1·3 = 0.7" in frame(tilted)["told"]
     for other in (

@@ -84,9 +84,9 @@ def curve(
                         "class": "gl-halo",
                     }
                 )
-    if path.steps and len(path.values) == len(path.points):
-        places = [float(p[k]) for p in path.points]
-        front.append({"kind": "line", "xs": places, "ys": path.values, "class": "gl-backward gl-thin"})
+    if path.steps:
+        places = [float(p[k]) for p in path.points[: len(path.values)]]  # f may have raised at the last one
+        front.append({"kind": "line", "xs": places, "ys": list(path.values), "class": "gl-backward gl-thin"})
         front.append({"kind": "points", "xs": places[1:], "ys": path.values[1:], "class": "gl-backward", "radius": _radius(path)})
     if math.isfinite(at):
         seen = min(max(at, low), high)
