@@ -91,7 +91,7 @@ def packed(data: Any, arrays: list[np.ndarray]) -> Any:
     as little-endian float64."""
     if isinstance(data, dict):
         return {key: packed(value, arrays) for key, value in data.items()}
-    if isinstance(data, np.ndarray) or (isinstance(data, list) and len(data) > 2 and all(isinstance(n, float) for n in data)):
+    if isinstance(data, np.ndarray):
         arrays.append(np.ascontiguousarray(data, "<f8"))
         return {"array": len(arrays) - 1}
     if isinstance(data, (list, tuple)):

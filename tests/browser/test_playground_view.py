@@ -285,3 +285,14 @@ def test_a_saved_page_works_without_a_kernel(browser, tmp_path):
     assert faults == [] and all(url.startswith("file:") for url in asked)
     context.close()
     assert math.isfinite(x)
+
+
+def test_four_inputs_with_a_grey_part(open_widget):
+    P = gl.playground(lambda x, y, z, w: (x * y * z).sin() + w * x.log(), x=(-1, 3), y=(0, 1), z=(0, 1), w=(-2, 2))
+    page = open_widget(P.widget())
+    expect(page.locator("tbody tr")).to_have_count(4)
+    assert page.locator("g.gl-nowhere rect").count() > 0
+    page.get_by_label("w", exact=True).fill("1.5")
+    expect(head(page)).to_contain_text("w = 1.5")
+    idle(page)
+    assert P.point[3] == 1.5 and page.faults == []

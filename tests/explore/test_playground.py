@@ -182,6 +182,19 @@ def test_contours_of_a_saddle_and_beside_a_hole():
     assert levels_of(np.full((5, 5), 2.0)) == [] and levels_of(np.full((5, 5), np.nan)) == []
 
 
+def test_the_grey_part_covers_what_has_no_value_once():
+    P = gl.playground(lambda x, y: (x * y - 0.5).log(), x=(-2, 2), y=(-2, 2))
+    picture = frame(P)["picture"]
+    (boxes,) = (np.array(mark["boxes"]) for mark in picture["ground"] if mark["kind"] == "boxes")
+    side = picture["grid"]["side"]
+    values = np.asarray(picture["grid"]["values"]).reshape(side, side)
+    xs = np.linspace(-2, 2, side)
+    inner = (boxes[:, 0] < xs[:, None, None]) & (xs[:, None, None] < boxes[:, 0] + boxes[:, 2])
+    across = (boxes[:, 1] < xs[:, None, None]) & (xs[:, None, None] < boxes[:, 1] + boxes[:, 3])
+    covered = (across & inner.transpose(1, 0, 2)).sum(2)
+    np.testing.assert_array_equal(covered[1:-1, 1:-1], ~np.isfinite(values[1:-1, 1:-1]))
+
+
 def test_axes_can_be_chosen():
     f = lambda x, y, z: x + 2 * y**2 + 3 * z**3  # noqa: E731
     P = gl.playground(f, x=(0, 1), y=(0, 1), z=(0, 1), axes=("z", "y"))
@@ -246,6 +259,10 @@ def test_what_is_said_of_a_quadratic_follows_from_it():
     assert frame(below)["ended"] == "settled" and abs(below.path[-1]).max() < 1e-4
     assert frame(at)["ended"] == "" and "goes back and forth between" in at.sentence
     assert frame(beyond)["ended"] == "left" and "diverges" in beyond.sentence
+    level = gl.playground(bowl, p=[(-4, 4), (-2, 2)], at={"p": [-4, 0.0]}, lr=0.6, steps=300)
+    assert frame(level)["ended"] == "settled" and "never settles" not in level.sentence, (
+        "nothing to descend along the steepest direction"
+    )
     tilted = gl.playground(lambda x, y: x * x + x * y + y * y, x=(-2, 2), y=(-2, 2), lr=0.1)
     assert "along the flattest direction by 1 − 0.1·1 = 0.9 and along the steepest by 1 − 0.1·3 = 0.7" in frame(tilted)["told"]
     for other in (

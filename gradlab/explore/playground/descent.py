@@ -85,7 +85,8 @@ class Descent:
                 made = function.output(self._given)
                 slope = function.swept(made, self._given)
         except Exception as error:  # noqa: BLE001  (f is the user's)
-            self.ended, self.trouble = "raised", f"{type(error).__name__}: {error}"
+            if not self.ended:
+                self.ended, self.trouble = "raised", f"{type(error).__name__}: {error}"
             return None
         self.values.append(float(np.asarray(function.kind.library.array(made)).reshape(())))
         self.slopes.append(slope)

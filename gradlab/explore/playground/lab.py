@@ -94,31 +94,39 @@ class Lab:
             If there is no such request, or it does not fit the function.
         """
         with self._lock:
-            match ask:
-                case "hello":
-                    self._sent = ()
-                case "move":
-                    self.point = self._asked_point(message.get("point"))
-                case "axes":
-                    self.axes = self._asked_axes(message.get("axes"))
-                case "optimizer":
-                    name = str(message.get("name"))
-                    if name not in OPTIMIZERS:
-                        raise ValueError(f"there is no optimizer {name!r} here: {', '.join(OPTIMIZERS)}")
-                    self.optimizer = name
-                case "rate":
-                    self.lr = asked_rate(message.get("lr"))
-                case "step":
-                    self.wanted = min(self._path().steps + 1, MOST)
-                case "run":
-                    self.wanted = min(self._path().steps + RUN, MOST)
-                case "reset":
-                    self.wanted = 0
-                case "go" | "refine":
-                    pass
-                case _:
-                    raise ValueError(f"a playground does not know the request {ask!r}")
-            return self.frame()
+            try:
+                return self._answered(ask, message)
+            except KeyboardInterrupt:  # what was being computed may be half done
+                self._ground = self._descent = None
+                self._sent = ()
+                raise
+
+    def _answered(self, ask: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        match ask:
+            case "hello":
+                self._sent = ()
+            case "move":
+                self.point = self._asked_point(message.get("point"))
+            case "axes":
+                self.axes = self._asked_axes(message.get("axes"))
+            case "optimizer":
+                name = str(message.get("name"))
+                if name not in OPTIMIZERS:
+                    raise ValueError(f"there is no optimizer {name!r} here: {', '.join(OPTIMIZERS)}")
+                self.optimizer = name
+            case "rate":
+                self.lr = asked_rate(message.get("lr"))
+            case "step":
+                self.wanted = min(self._path().steps + 1, MOST)
+            case "run":
+                self.wanted = min(self._path().steps + RUN, MOST)
+            case "reset":
+                self.wanted = 0
+            case "go" | "refine":
+                pass
+            case _:
+                raise ValueError(f"a playground does not know the request {ask!r}")
+        return self.frame()
 
     def _asked_point(self, given: Any) -> np.ndarray:
         numbers = np.asarray(given, float)

@@ -21,7 +21,7 @@ from gradlab.explore.words import number
 
 ARROW = 54  # px
 ROOM = 0.17  # of the picture between two labels of contours
-EQUAL = 4.0  # how many times as long as the other a range may be and still have the same scale
+EQUAL = 2.6  # how many times as long as the other a range may be and still have the same scale
 DOTS = 60  # of a path, beyond which they are small
 
 Mark = dict[str, Any]
@@ -84,10 +84,11 @@ def curve(
                         "class": "gl-halo",
                     }
                 )
-    if path.steps and len(path.values) == len(path.points):
-        places = [float(p[k]) for p in path.points]
-        front.append({"kind": "line", "xs": places, "ys": path.values, "class": "gl-backward gl-thin"})
-        front.append({"kind": "points", "xs": places[1:], "ys": path.values[1:], "class": "gl-backward", "radius": _radius(path)})
+    if path.steps:
+        places = [float(p[k]) for p in path.points[: len(path.values)]]  # f may have raised at the last one
+        xs, ys = np.array(places), np.array(path.values)
+        front.append({"kind": "line", "xs": xs, "ys": ys, "class": "gl-backward gl-thin"})
+        front.append({"kind": "points", "xs": xs[1:], "ys": ys[1:], "class": "gl-backward", "radius": _radius(path)})
     if math.isfinite(at):
         seen = min(max(at, low), high)
         front.append({"kind": "points", "xs": [x], "ys": [seen], "class": "gl-held", "radius": 5.5})
@@ -271,11 +272,19 @@ def _empty_boxes(ground: Grid) -> list[list[float]]:
         return []
     xs, ys = ground.xs, ground.ys
     dx, dy = xs[1] - xs[0], ys[1] - ys[0]
-    found = []
+    found: list[list[float]] = []
+    open_: dict[tuple[int, int], list[float]] = {}  # boxes that reach the row before, by their columns
     for row, flags in enumerate(bad):
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]]))).tolist()
+        top = float(min(ys[row] + dy / 2, ys[-1]))
+        reaching = {}
         for begin, end in zip(edges[::2], edges[1::2], strict=True):
-            left, right = max(xs[begin] - dx / 2, xs[0]), min(xs[end - 1] + dx / 2, xs[-1])
-            bottom, top = max(ys[row] - dy / 2, ys[0]), min(ys[row] + dy / 2, ys[-1])
-            found.append([float(left), float(bottom), float(right - left), float(top - bottom)])
+            box = open_.get((begin, end))
+            if box is None:
+                left, right = float(max(xs[begin] - dx / 2, xs[0])), float(min(xs[end - 1] + dx / 2, xs[-1]))
+                box = [left, float(max(ys[row] - dy / 2, ys[0])), right - left, 0.0]
+                found.append(box)
+            box[3] = top - box[1]
+            reaching[begin, end] = box
+        open_ = reaching
     return found

@@ -149,7 +149,7 @@ def _doubtful(one: Input, found: Check, g: float | None, kind: Kind) -> str:
 def path(descent: Descent, name: str, lr: float, curvature: np.ndarray | None, gradient: np.ndarray | None) -> str:
     """How a path goes, in sentences that follow from its numbers; of one without steps, where the first one will go."""
     inputs, steps = descent.inputs, descent.steps
-    law = _law(inputs, curvature, lr) if OPTIMIZERS[name] == ("SGD", {}) else ""
+    law = _law(inputs, curvature, lr, gradient) if OPTIMIZERS[name] == ("SGD", {}) else ""
     if not steps and not descent.ended:
         return f"{_next(descent, name, lr, gradient)} {law}".strip()
     told = _ending(descent, steps)
@@ -224,11 +224,11 @@ def _swings(descent: Descent) -> str:
     return ""
 
 
-def _law(inputs: Sequence[Input], curvature: np.ndarray | None, lr: float) -> str:
+def _law(inputs: Sequence[Input], curvature: np.ndarray | None, lr: float, gradient: np.ndarray | None) -> str:
     """What plain descent does to a quadratic function, from its second derivatives."""
-    if curvature is None:
+    if curvature is None or gradient is None or not np.isfinite(gradient).all():
         return ""
-    values, _ = np.linalg.eigh(curvature)
+    values, directions = np.linalg.eigh(curvature)
     if values.min() <= 1e-9 * abs(values).max():
         return ""
     diagonal = np.abs(curvature - np.diag(np.diag(curvature))).max() <= 1e-7 * abs(values).max()
@@ -243,4 +243,6 @@ def _law(inputs: Sequence[Input], curvature: np.ndarray | None, lr: float) -> st
     told = (
         f"f is quadratic (its second derivatives are the same at three places): each step multiplies {what}{' and '.join(parts)}."
     )
+    if not abs(directions[:, -1] @ gradient) > 1e-9 * np.linalg.norm(gradient):
+        return told  # a path that begins where the steepest direction has nothing to descend stays there
     return f"{told} From lr = 2/{number(float(values.max()))} = {number(bound)} on it never settles."

@@ -97,7 +97,7 @@ function render({ model, el }) {
     rest = setTimeout(settle, REST);
   }
   function settle() {
-    if (frame?.running || frame?.more) rest = setTimeout(settle, REST);
+    if (frame?.running || frame?.more || root.hasAttribute("aria-busy")) rest = setTimeout(settle, REST);
     else kernel.ask("keep");
   }
 
