@@ -69,10 +69,11 @@ def step_through(out: Any, gradient: Any = None) -> StepThrough:
     >>> gl.step_through(a * b + b**3).steps[-1].shares[1]["total"]
     9.0
     """
-    return _stepped(out, gradient, caller_names())
+    return stepped(out, gradient, caller_names())
 
 
-def _stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
+def stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
+    """`step_through` where tensors are called by these names."""
     library = library_of(out)
     called = next((name for name, tensor in names.items() if tensor is out), "out")
     if library is None:
@@ -284,7 +285,7 @@ class StepThrough:
         if self._out is None:
             raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again.")
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
-        return _stepped(self._out, gradient, {**names, self.called: self._out})
+        return stepped(self._out, gradient, {**names, self.called: self._out})
 
     def close(self) -> None:
         """Let the graph go. What is here stays."""
