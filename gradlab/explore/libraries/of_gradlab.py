@@ -226,7 +226,9 @@ class Gradlab(Library):
         return kept
 
     def freed(self, node: Any) -> bool:
-        return any(type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,)))
+        return any(
+            type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,))
+        )
 
     def rule_is_known(self, node: Any) -> bool:
         return type(node.saved) is tuple and not node.op.foreign

@@ -29,7 +29,7 @@ class Torch(Library):
 
     def array(self, tensor: Any) -> np.ndarray:
         torch = sys.modules["torch"]
-        tensor = tensor.detach().cpu()
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
         tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()  # of an embedding, say
         return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
 

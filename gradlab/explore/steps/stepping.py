@@ -69,10 +69,11 @@ def step_through(out: Any, gradient: Any = None) -> StepThrough:
     >>> gl.step_through(a * b + b**3).steps[-1].shares[1]["total"]
     9.0
     """
-    return _stepped(out, gradient, caller_names())
+    return stepped(out, gradient, caller_names())
 
 
-def _stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
+def stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
+    """The same as `step_through`, with the names that tensors have ({name: tensor})."""
     library = library_of(out)
     called = next((name for name, tensor in names.items() if tensor is out), "out")
     if library is None:
@@ -282,11 +283,9 @@ class StepThrough:
             After `close`: the graph has been let go.
         """
         if self._out is None:
-            raise RuntimeError(
-                f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again."
-            )
+            raise RuntimeError(f"the graph behind {self.called} was let go by close(): call step_through({self.called}) again.")
         names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
-        return _stepped(self._out, gradient, {**names, self.called: self._out})
+        return stepped(self._out, gradient, {**names, self.called: self._out})
 
     def close(self) -> None:
         """Let the graph go. What is here stays."""
@@ -312,7 +311,7 @@ class StepThrough:
             shape=self.shape,
             start=self.start,
             notes=self.notes,
-            linear=not self.shape and not self.hooked,
+            linear=not self.shape and not self.hooked and not any(step.hooked for step in self.steps),
             values=values,
         )
 

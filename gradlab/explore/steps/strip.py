@@ -12,7 +12,7 @@ from gradlab.explore.words import count
 
 ACROSS = 940.0  # pixels in a row
 MOST = 40  # pictures
-NODES = 700  # boxes in all of them
+NODES = 450  # boxes in all of them
 NARROW, WIDEST = 160.0, 380.0  # of a picture
 ROOM = 480.0, 380.0  # of a whole graph, before it is made smaller
 LEAST_ZOOM = 0.75
@@ -48,9 +48,7 @@ def strip(film: Film, *, text: str, called: str) -> Drawing:
     height = rows * tall + 2
     left_out = len(film.steps) + 1 - len(shown)
     if left_out:
-        note = (
-            f"The first {count(len(shown) - 1, 'step')} of {len(film.steps):,}; .steps has them all."
-        )
+        note = f"The first {count(len(shown) - 1, 'step')} of {len(film.steps):,}; .steps has them all."
         parts.append(f'<text x="2" y="{tidy(height + 14)}" font-size="11" fill="{DIM}">{escape(note)}</text>')
         height += 20
     parts.append("</g>")
