@@ -73,7 +73,7 @@ def step_through(out: Any, gradient: Any = None) -> StepThrough:
 
 
 def stepped(out: Any, gradient: Any, names: Mapping[str, Any]) -> StepThrough:
-    """The same as `step_through`, with the names that tensors have ({name: tensor})."""
+    """`step_through` where tensors are called by these names."""
     library = library_of(out)
     called = next((name for name, tensor in names.items() if tensor is out), "out")
     if library is None:
