@@ -311,7 +311,7 @@ class StepThrough:
             shape=self.shape,
             start=self.start,
             notes=self.notes,
-            linear=not self.shape and not self.hooked,
+            linear=not self.shape and not self.hooked and not any(step.hooked for step in self.steps),
             values=values,
         )
 
