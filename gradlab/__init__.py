@@ -82,7 +82,7 @@ _LAZY = {
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
-    "graphs": "gradlab.explore.graph",
+    "graphs": "gradlab.explore.graph.several",
     "hessian": "gradlab.explore.jacobian",
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
@@ -101,7 +101,8 @@ if _TYPE_CHECKING:
     from gradlab.explore.against import check_against_torch
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
-    from gradlab.explore.graph import graph, graphs
+    from gradlab.explore.graph import graph
+    from gradlab.explore.graph.several import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.playground import playground
     from gradlab.explore.report import explain

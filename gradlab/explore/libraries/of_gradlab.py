@@ -58,6 +58,9 @@ class Gradlab(Library):
     def arrivals(self, node: Any) -> list[Any]:
         return list(node.edges)
 
+    def order(self, node: Any) -> int:
+        return -int(node.order)  # ticks count down
+
     def whole(self, node: Any) -> Any:
         if node is not None and node.op is not None and node.op.kind == "output":  # of a node with several
             return node.edges[0]

@@ -44,6 +44,9 @@ class Torch(Library):
     def variable(self, node: Any) -> Any:
         return getattr(node, "variable", None)
 
+    def order(self, node: Any) -> int:
+        return int(node._sequence_nr())
+
     def shape(self, node: Any) -> tuple[int, ...] | None:
         variable = self.variable(node)
         if variable is not None:

@@ -80,6 +80,10 @@ class Library:
         one tensor add up, those of an operation's several outputs do not."""
         return list(node.next_functions)
 
+    def order(self, node: Any) -> int:
+        """A number that is greater for what was recorded later."""
+        raise NotImplementedError
+
     def whole(self, node: Any) -> Any:
         """The node of the operation that `node` hands out a part of; `node` itself where it is no such part."""
         return node
