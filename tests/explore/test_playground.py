@@ -195,6 +195,12 @@ def test_the_grey_part_covers_what_has_no_value_once():
     np.testing.assert_array_equal(covered[1:-1, 1:-1], ~np.isfinite(values[1:-1, 1:-1]))
 
 
+def test_different_scales_are_said():
+    said = "The axes have different scales"
+    assert said in gl.playground(bowl, p=[(-40, 40), (-2, 2)]).sentence
+    assert said not in gl.playground(bowl, p=[(-4, 4), (-2, 2)]).sentence
+
+
 def test_axes_can_be_chosen():
     f = lambda x, y, z: x + 2 * y**2 + 3 * z**3  # noqa: E731
     P = gl.playground(f, x=(0, 1), y=(0, 1), z=(0, 1), axes=("z", "y"))

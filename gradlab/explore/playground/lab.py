@@ -217,7 +217,6 @@ class Lab:
             path = self.walked()
             said = self._headline(at, gradient) if not trouble else say(trouble)
             told = words.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
-            holes = marks.holes_text(ground, self.function.raised)
             key = (ground, self._fineness(ground), self.axes)
             picture = self._picture(ground, at, gradient, path)
             if key != self._sent:
@@ -231,7 +230,7 @@ class Lab:
                 "trouble": trouble,
                 "rows": [] if trouble else self._rows(checks, gradient),
                 "checked": words.checked(inputs, checks, gradient, self.function.kind) if not trouble else "",
-                "holes": holes,
+                "holes": " ".join(filter(None, (marks.holes_text(ground, self.function.raised), marks.scales_text(picture)))),
                 "code": self.code.gradient(point, shown)
                 if not trouble
                 else self.code.gradient(point, np.zeros(len(inputs))).rpartition("\n")[0],

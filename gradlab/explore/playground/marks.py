@@ -145,6 +145,13 @@ def _holes(ground: Curve) -> list[tuple[float, float]]:
     return found
 
 
+def scales_text(picture: Picture) -> str:
+    """Why an arrow may look wrong; "" if it does not."""
+    if picture["equal"] or not any(mark["kind"] == "arrow" for mark in picture["front"]):
+        return ""
+    return "The axes have different scales, so the gradient's arrow need not cross the contours at right angles."
+
+
 def holes_text(ground: Curve | Grid, raised: Exception | None) -> str:
     """Where f has no finite value in the picture, in a sentence; "" if it has one everywhere."""
     values = ground.ys if isinstance(ground, Curve) else ground.values
@@ -185,17 +192,12 @@ def map_(
     front.append({"kind": "points", "xs": here[:1], "ys": here[1:], "class": "gl-held", "radius": 5.5})
     more = f", and a path of {path.steps} steps" if path.steps else ", with an arrow along the gradient at the point"
     equal = _equal(a, b)
-    scale = (
-        ""
-        if equal
-        else "; the axes have different scales, so an arrow along the gradient need not cross contours at right angles"
-    )
     return {
         "x": {"range": [a.low, a.high], "label": a.name},
         "y": {"range": [b.low, b.high], "label": b.name},
         "equal": equal,
         "front": front,
-        "said": f"contours of f over {_range(a)} and {_range(b)}{more}{scale}",
+        "said": f"contours of f over {_range(a)} and {_range(b)}{more}",
     }
 
 
