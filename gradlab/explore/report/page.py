@@ -1,5 +1,5 @@
-"""A report as a page of its own: it follows the reader's light or dark theme, is printed light, says what it contains, and asks no
-host for anything.
+"""A report as a page of its own: it follows the reader's light or dark theme, is printed light, says what it contains, and asks
+no host for anything.
 
 Styles stand inline in a report, for notebooks; a page has them as classes in one `<style>`, whose hash its
 Content-Security-Policy allows. Nothing else is allowed but pictures that lie in the page.

@@ -361,6 +361,8 @@ class Reader:
             self.lines.line(cut.cell),
             cut.old,
             cut.aside,
+            self.lines.line(cut.within),
+            cut.by_them,
         )
 
 
