@@ -11,10 +11,14 @@ What is noted is kept where it belongs, in slots that are empty while nobody wat
 
 from __future__ import annotations
 
+import linecache
+import site as installed
+import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from sys import _getframe
 from typing import Any, NamedTuple
@@ -22,11 +26,14 @@ from typing import Any, NamedTuple
 from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, tick
 from gradlab.core.watching import Watcher, watchers, watching
+from gradlab.diagnose.places import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
 CORE = (HOME[0] + "core/", "<gradlab")
 OPTIMIZERS = HOME[0] + "optim/"
 OURS: set[str] = set()  # file names known to start so
+USERS: dict[str, bool] = {}  # what is known of other files
+MODES = frozenset(("no_grad", "inference_mode", "set_grad_enabled", "decorate_context"))  # the last is torch's, of a decorator
 KEPT = 64  # writes to one storage that are remembered
 MOST = 3  # losses that a tensor remembers
 
@@ -83,6 +90,47 @@ def is_ours(filename: str) -> bool:
     return False
 
 
+@cache
+def _libraries() -> tuple[str, ...]:
+    """The folders of Python's own modules and of installed ones."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = {*(sysconfig.get_path(name) for name in names), installed.getusersitepackages()}
+    return tuple(str(Path(folder)) + "/" for folder in folders)
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file is neither gradlab's nor installed nor Python's own."""
+    if filename.startswith("<"):
+        return not is_ours(filename) and (bool(CELL.match(filename)) or bool(linecache.getlines(filename)))
+    known = USERS.get(filename)
+    if known is None:
+        within = "/site-packages/" in filename or "/dist-packages/" in filename
+        known = USERS[filename] = not (is_ours(filename) or within or filename.startswith(_libraries()))
+    return known
+
+
+class Own(NamedTuple):
+    """Where something happened, as far as it concerns the user."""
+
+    site: Site | None  # in the user's own code
+    within: Site | None  # in the installed package that it was called from there; None where the user wrote it
+    by_them: bool  # whether a function of that package switches the grad mode itself
+
+
+def own_site(site: Site | None) -> Own:
+    """The nearest frame of the user's own code behind a site of this moment; the site itself where there is none."""
+    if site is None or is_users(site[0].co_filename):
+        return Own(site, None, False)
+    frame: Any = _getframe(1)
+    while frame is not None and frame.f_code is not site[0]:
+        frame = frame.f_back
+    by_them = False
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        by_them |= not MODES.isdisjoint((*frame.f_code.co_names, frame.f_code.co_name))
+        frame = frame.f_back
+    return Own(site, None, False) if frame is None else Own((frame.f_code, frame.f_lasti), site, by_them)
+
+
 class Sites(Watcher):
     """Notes the site of every operation, write and cut of a thread."""
 
@@ -133,6 +181,9 @@ class Sites(Watcher):
 
     def loss(self, source: Any, how: str, site: Site | None, all_of: Sequence[Any] = ()) -> Loss:
         """The tensor `source`, which has a history, is cut off from it; `all_of` are the arguments of one operation, with it."""
+        own = own_site(site)
+        if how in ("no_grad", "inference_mode") and not own.by_them:
+            site = own.site  # where the user may have switched it
         return Loss(how, site, wording(source.node), source.array.shape, weakref.ref(source.node))
 
     def wrote(self, tensor: Any) -> None:

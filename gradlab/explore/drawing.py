@@ -71,7 +71,9 @@ NOTEBOOKS = (
     '[data-vscode-theme-kind$="dark"] .gradlab-picture{color-scheme:dark}'
 )
 
-PRINTED = "@media print{.gradlab-picture{max-width:100%!important}}"  # paper has no scroll bar
+PRINTED = (  # paper has no scroll bar
+    "@media print{.gradlab-picture{max-width:100%!important}.gradlab-table *{white-space:normal!important}}"
+)
 
 MAX_SIDE = 1200  # pixels of a bitmap
 MAX_BYTES = 100_000  # of a bitmap in a notebook

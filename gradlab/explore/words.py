@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
 
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace);font-size:92%"
+PLAIN_CODE = f"{MONO};background:none;padding:0"  # of a <code>, which has its font in a notebook that is not trusted, too
 NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # on what holds user text: a `$` in it starts no formula
 STYLES = {
     "plain": "",
-    "code": f"{MONO};background:none;color:inherit;padding:0",
+    "code": f"{PLAIN_CODE};color:inherit",
     "dim": "opacity:.72",
     "strong": "font-weight:600",
     # mixed with the text's own colour: darker on a light ground, lighter on a dark one; else as it is in pictures

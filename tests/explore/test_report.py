@@ -78,6 +78,12 @@ def test_explain_with_weights_is_vjp():
     assert scope["gradients"][0].tolist() == [2, 40, 600]
 
 
+def test_the_card_above_a_jacobian_alone_is_narrow():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    alone, both = explain(x * 2), explain((x * 2).sum())
+    assert "max-width:640px" in alone.parts()[0].html and "max-width:640px" not in both.parts()[0].html
+
+
 def test_explain_without_weights_gives_a_small_output_its_jacobian():
     x = gl.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = x**2

@@ -253,6 +253,14 @@ def test_nan_none_and_zero_are_marked():
     assert math.isnan(head.norm) and math.isnan(tree.norm) and head.marks == ["1 of 2 gradients have NaN or ∞"]
 
 
+def test_code_has_its_font_where_styles_are_taken_away():
+    """A notebook that is not trusted drops `font-family:var(…)`: the elements themselves are of code."""
+    card = report_of(traced(STEP, {"gl": gl})).parts()[0].html
+    bare = re.sub(' (style|title)="[^"]*"', "", card)
+    assert "<pre>loss = ((w - target) ** 2).sum()</pre>" in bare
+    assert "<code>[−2, −4, −6]</code>" in bare and "<code>w</code>" in bare
+
+
 def test_bars_are_logarithmic_on_one_scale():
     scale = Scale.of([1e-3, 1.0, 0.0, math.inf, math.nan])
     assert (scale.low, scale.high) == (-4, 0)
@@ -275,6 +283,16 @@ def test_findings_stand_before_the_table_at_most_five():
         assert text.count("Problem") == 4 and text.count("Note") == 1 and "Number 5" not in text and "Rests on" not in text
     assert MOST == 5 and "report.remarks" in report.parts()[0].text
     assert not re.search("Problem|Note", report_of(trace).parts()[0].text)
+
+
+def test_a_page_has_every_finding(tmp_path):
+    """Its reader has no `report` to ask for the others."""
+    report = report_of(
+        traced(STEP, {"gl": gl}), findings=[finding(i) for i in range(6)], remarks=[finding(i) for i in range(6, 9)]
+    )
+    page = report.save(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert all(f"Number {i} of" in page for i in range(9)) and "report.findings" not in page
+    assert "report.findings and report.remarks" in re.sub("<[^>]*>", "", report.parts()[0].html)
 
 
 # ------------------------------------------------------------------------------------------------------ saved and compared

@@ -257,6 +257,18 @@ def test_values_are_of_the_sweep_and_not_of_what_came_after(lib):
     assert trace.events[1].place.statement == "optimizer.step()"
 
 
+@both
+def test_what_a_derivative_computes_has_no_operands_of_the_users(lib):
+    x = tensor(lib, [3.0])
+    with Recorder(lambda: {"x": x}) as recorder:
+        (d,) = lib.autograd.grad((x**3).sum(), x, create_graph=True)
+        (d * x * 5).sum().backward()
+    trace = recorder.trace()
+    words = {operand.text for node in trace.nodes for operand in node.operands}
+    assert "5" in words and words <= {"5", "3", ""}, "d is 3·x ** 2: neither `x ** 3` nor `lib.autograd` is an operand of it"
+    assert "d" in {node.name for node in trace.nodes}
+
+
 # ---------------------------------------------------------------------------------------------------- nothing left behind
 @both
 @pytest.mark.parametrize("ends", ["well", "in an error", "in an error of the sweep"])

@@ -311,7 +311,7 @@ def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
     names = called(learners) if learners else ""
     if not names and torn.cut.leaves:
         names = listed(list(torn.cut.leaves))
-    cause = f"`{torn.place.source}`{on(torn.place)}: " if torn.place is not None and torn.place.source else ""
+    cause = f"`{torn.place.source}`{on(torn.place)}{_inside(torn)}: " if torn.place is not None and torn.place.source else ""
     back = ""
     if torn.again is not None and torn.again != torn.place:
         back = f" It enters again{on(torn.again)}, in `{torn.again.source}`." if torn.again.source else ""
@@ -336,9 +336,17 @@ def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
     )
 
 
+def _inside(torn: Torn) -> str:
+    """ " (there `self.fc(x)` at modeling.py line 12)", of what an installed package does for the user's line."""
+    within = torn.cut.within
+    return "" if within is None else f" (there `{within.source}`{on(within)})" if within.source else f" (there{on(within)})"
+
+
 def _mended(case: Case, torn: Torn, fix: str) -> str:
     """What to write, where it is clear: what was cut off, without the cut."""
     source = torn.place.source if torn.place is not None else ""
+    if torn.cut.within is not None and (torn.kind != "no_grad" or torn.cut.by_them):
+        return f"Call what keeps the history, in place of `{source}`: it is cut inside of that." if source else ""
     last = torn.how.rpartition(", then ")[2].removesuffix("_")
     if last == "cast" and _is_index(case, torn):
         return "An index has no gradient: take a mean of its neighbours by their distance, or a softmax over all places."
@@ -367,7 +375,7 @@ def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Le
     )
     return Finding(
         torn.kind,
-        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}: {why}; {rest}.",
+        f"`{torn.place.source if torn.place is not None else torn.cut.label}`{on(torn.place)}{_inside(torn)}: {why}; {rest}.",
         cell_line(torn.place),
         torn.nodes[0] if torn.nodes else None,
         remark=True,

@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import ast
 import linecache
-import site
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from gradlab.diagnose.autopsy import instead
 from gradlab.diagnose.places import CELL, Place, cells, clipped, place_of, source_of
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_users
 from gradlab.diagnose.speaking import USUAL
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
 
-INSTALLED = tuple(
-    str(Path(path)) + "/"
-    for path in {
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        site.getusersitepackages(),
-    }
-)
 OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but a view
 
 
@@ -251,13 +241,6 @@ class Scene:
                     if inner is module:
                         return name + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split(".") if part)
         return type(module).__name__
-
-
-def is_users(filename: str) -> bool:
-    """Whether a file is neither gradlab's nor installed nor Python's own."""
-    if is_ours(filename) or filename.startswith(INSTALLED) or "/site-packages/" in filename:
-        return False
-    return not filename.startswith("<") or bool(CELL.match(filename)) or bool(linecache.getlines(filename))
 
 
 def _within(body: list[Any]) -> Iterator[Any]:

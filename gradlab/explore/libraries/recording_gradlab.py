@@ -30,6 +30,7 @@ class OfGradlab(Sites, Recording):
         super().__init__()
         self.library, self.recorder = library, recorder
         self._sweeps: list[Any] = []
+        self._sites: list[Any] = []  # where these sweeps were called
         self._swept: int | None = None  # when the last sweep ended
 
     def open(self) -> None:
@@ -66,7 +67,8 @@ class OfGradlab(Sites, Recording):
             array = one.kept.array() if one.kept is not None and one.kept.array is not None else None
             if array is not None:
                 recorder.hold(array, array.nbytes)
-        node.note = Note(site, cell, recorder.call, self._kept(made), given)
+        inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
+        node.note = Note(site, cell, recorder.call, self._kept(made), given, inner)
 
     def _kept(self, tensor: Any) -> Kept:
         array = tensor.array
@@ -162,6 +164,7 @@ class OfGradlab(Sites, Recording):
                 if len(frames) > 20 or is_outermost(frame, cells.current):
                     break
             frame = frame.f_back
+        self._sites.append(site)
         self._sweeps.append(
             self.recorder.begin(
                 self.library,
@@ -181,6 +184,7 @@ class OfGradlab(Sites, Recording):
 
     def end(self, sweep: Sweep, error: BaseException | None) -> None:
         self._sweeps.pop()
+        self._sites.pop()
         if sweep.accumulates:
             self._swept = tick()
         self.recorder.end(error)

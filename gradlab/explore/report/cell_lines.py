@@ -132,6 +132,10 @@ def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
     shown = shortened(lines)
     scale = Scale.of(line.norm for line in lines if line.norm is not None)
     cell = "padding:0 0 0 12px;border:0;background:none;vertical-align:top;line-height:1.55"
+    source = (  # <pre> has its font and its blanks in a notebook that is not trusted, too
+        f"{MONO};font-size:12.5px;line-height:inherit;color:inherit;background:none;border:0;margin:0;padding:0;"
+        "white-space:pre-wrap;overflow-wrap:anywhere"
+    )
     rows = []
     for line in shown:
         said = []
@@ -144,8 +148,7 @@ def html(lines: tuple[CellLine, ...], program: str = "the cell") -> str:
         rows.append(
             f'<tr style="background:none"><td style="{cell};text-align:right;font-size:11px;opacity:.72;{TABULAR}">'
             f"{line.number or ''}</td>"
-            f'<td style="{cell};text-align:left;width:99%;{MONO};font-size:12.5px;white-space:pre-wrap;overflow-wrap:anywhere">'
-            f"{escape_html(line.text)}</td>"
+            f'<td style="{cell};text-align:left;width:99%"><pre style="{source}">{escape_html(line.text)}</pre></td>'
             f'<td style="{cell};text-align:right;white-space:nowrap;{TABULAR}">{" ".join(said)}</td>'
             f'<td style="{cell};padding-right:12px;text-align:left"><div style="width:{BAR}px">{bar}</div></td></tr>'
         )

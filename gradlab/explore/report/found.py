@@ -11,11 +11,11 @@ from gradlab.explore.words import Sentence, Span, count, dimmed, marked, say, to
 MOST = 5
 
 
-def sentences(findings: Sequence[Any], remarks: Sequence[Any]) -> list[tuple[Sentence, Sentence]]:
-    """For each finding a sentence and, quieter, what to do and what it rests on; at most `MOST`, the last counts the rest."""
+def sentences(findings: Sequence[Any], remarks: Sequence[Any], most: int | None = MOST) -> list[tuple[Sentence, Sentence]]:
+    """For each finding a sentence and, quieter, what to do and what it rests on; of more than `most` the last counts the rest."""
     everything = [("Problem", "■", finding) for finding in findings] + [("Note", "□", remark) for remark in remarks]
-    shown = [(_first(word, mark, found), _second(found)) for word, mark, found in everything[:MOST]]
-    rest = everything[MOST:]
+    shown = [(_first(word, mark, found), _second(found)) for word, mark, found in everything[:most]]
+    rest = [] if most is None else everything[most:]
     if rest:
         problems = sum(word == "Problem" for word, _, _ in rest)
         kinds = [count(n, noun) for n, noun in ((problems, "more problem"), (len(rest) - problems, "more note")) if n]
@@ -38,10 +38,10 @@ def _second(found: Any) -> Sentence:
     return dimmed(marked(str(fix))) if fix else ()
 
 
-def html(findings: Sequence[Any], remarks: Sequence[Any]) -> str:
-    """A block below the head of the card."""
+def html(findings: Sequence[Any], remarks: Sequence[Any], most: int | None = MOST) -> str:
+    """A block below the head of the card. On a page, whose reader has no `report` to ask, `most` is None."""
     rows = []
-    for first, second in sentences(findings, remarks):
+    for first, second in sentences(findings, remarks, most):
         below = f'<div style="padding-left:18px">{to_html(second)}</div>' if second else ""
         rows.append(f'<div style="padding:3px 0;white-space:pre-wrap">{to_html(first)}{below}</div>')
     return f'<div style="padding:6px 14px;border-top:{RULE}">{"".join(rows)}</div>' if rows else ""

@@ -1,5 +1,5 @@
-"""A report as a page of its own: it follows the reader's light or dark theme, says what it contains, and asks no host for
-anything.
+"""A report as a page of its own: it follows the reader's light or dark theme, is printed light, says what it contains, and asks
+no host for anything.
 
 Styles stand inline in a report, for notebooks; a page has them as classes in one `<style>`, whose hash its
 Content-Security-Policy allows. Nothing else is allowed but pictures that lie in the page.
@@ -15,9 +15,9 @@ from gradlab.explore.drawing import NOTEBOOKS, PRINTED
 from gradlab.explore.words import NO_MATH, Sentence, escape_html, to_html, to_text
 
 GROUND = (
-    ":root{color-scheme:light dark}body{margin:24px auto;max-width:1180px;padding:0 16px;"
+    "@media screen{:root{color-scheme:light dark}}body{margin:24px auto;max-width:1180px;padding:0 16px;"
     "font:14px/1.5 system-ui,sans-serif;background:#fff;color:#1c2430}"
-    "@media(prefers-color-scheme:dark){body{background:#111418;color:#e3e7ec}}"
+    "@media screen and (prefers-color-scheme:dark){body{background:#111418;color:#e3e7ec}}"
 )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 OUTPUT = 290_000  # bytes of all outputs of a report
 COLUMN = 420  # pixels that the words need at least beside a picture
+NARROW = 640  # of a card without gradients, at least
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,12 @@ class Report:
 
     def _table(self, rows: Sequence[Row], head: Sequence[Sentence], limit: int | None) -> Table:
         what = "leaf" if all(row.is_leaf for row in rows) else "tensor"
-        some = self._values and (any(row.gradient is not None for row in self.rows) or self.jacobian_picture is None)
-        return leaf_table(rows, head, limit=limit, what=what, with_gradient=some)
+        return leaf_table(rows, head, limit=limit, what=what, with_gradient=self._values and not self._jacobian_alone)
+
+    @property
+    def _jacobian_alone(self) -> bool:
+        """Whether there is a Jacobian in place of gradients."""
+        return self.jacobian_picture is not None and all(row.gradient is None for row in self.rows)
 
     @cached_property
     def _forest(self) -> tuple[list[Part], list[Row]]:
@@ -258,10 +263,10 @@ class Report:
             found.append(replace(below, room=share))
         return found
 
-    def _card(self) -> str:
-        """The sentence, the findings, and two columns: the words, and the picture beside them where there is room."""
+    def _card(self, most: int | None = found.MOST) -> str:
+        """The sentence, so many findings, and two columns: the words, and the picture beside them where there is room."""
         trees, rows = self._forest
-        left, needed = [], float(COLUMN)
+        left, needed = [], 0.0 if self._jacobian_alone else float(COLUMN)
         if trees:
             left.append(tree_view.html(trees))
             needed = max(needed, tree_view.WIDTH)
@@ -274,14 +279,17 @@ class Report:
         if self.map_drawings:
             maps = "".join(f'<div style="min-width:0">{drawing.html()}</div>' for drawing in self.map_drawings)
             left.append(f'<div style="border-top:{RULE};padding:12px;display:flex;flex-wrap:wrap;gap:16px 28px">{maps}</div>')
+        room = needed
         item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
         columns = [f'<div style="{item};flex:1000 1 {needed:.0f}px">{"".join(left)}</div>'] if left else []
         if self.graph_drawing is not None:
             wide = min(self.graph_drawing.width, 1180.0) + 30
             image = self.graph_drawing.html()
             columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{image}</div>')
+            room += wide
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
-        return f'<div {NO_MATH} style="{CARD}">{head_html(self.head)}{found.html(self.findings, self.remarks)}{grid}</div>'
+        card = f"{CARD};max-width:{max(room, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
+        return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{found.html(self.findings, self.remarks, most)}{grid}</div>'
 
     def _words(self) -> str:
         """The card for a terminal."""
@@ -314,10 +322,11 @@ class Report:
         drawings = [drawing.text for drawing in (self.picture, self.jacobian_picture) if drawing is not None]
         return "\n\n".join(filter(None, [self._words(), *drawings, code_text(self.by_hand) if self.by_hand else ""]))
 
-    def html(self) -> str:
-        """The whole report as a fragment of HTML."""
+    def html(self, *, every_finding: bool = False) -> str:
+        """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
-        return f"<div>{self._card()}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
+        card = self._card(None if every_finding else found.MOST)
+        return f"<div>{card}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 
     def __repr__(self) -> str:
         return f"<Report: {to_text(self.head[0])}>"
@@ -360,7 +369,7 @@ class Report:
         if kind not in (".html", ".svg", ".png"):
             raise ValueError(f"a report is saved as .html, .svg or .png, and {path.name!r} ends in none of them.")
         if kind == ".html":
-            path.write_text(page(self.head[0], self.html(), self.contains()), encoding="utf-8")
+            path.write_text(page(self.head[0], self.html(every_finding=True), self.contains()), encoding="utf-8")
         elif kind == ".svg":
             path.write_text(self._sheet().svg(), encoding="utf-8")
         else:

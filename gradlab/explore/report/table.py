@@ -15,8 +15,8 @@ from typing import Any
 from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, escape, text_width
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.words import (
-    MONO,
     NO_MATH,
+    PLAIN_CODE,
     Sentence,
     Span,
     escape_html,
@@ -166,7 +166,7 @@ class Figure:
         s, hover, look = self.statistics, escape_html(self.describe()), style(self.kind)
         if self.few:
             lines = "<br>".join(escape_html(line) for line in self.lines())
-            return f'<span title="{hover}" style="{look};{MONO};{TABULAR};white-space:nowrap">{lines}</span>'
+            return f'<code title="{hover}" style="{look};{PLAIN_CODE};{TABULAR};white-space:nowrap">{lines}</code>'
         if not s.finite:
             return f'<span title="{hover}" style="{look};{TABULAR}">{escape_html(self.text())}</span>'
         ends = escape_html(f"{number(s.minimum, 3)} … {number(s.maximum, 3)}")
@@ -255,7 +255,7 @@ class Table:
             for i, column in enumerate(self.columns)
         ]
         look = "border-collapse:collapse;width:100%;margin:0;table-layout:auto;font-size:13px;border:0;color:inherit"
-        out = [f'<div style="overflow-x:auto"><table style="{look}"><thead><tr style="font-size:12px">']
+        out = [f'<div class="gradlab-table" style="overflow-x:auto"><table style="{look}"><thead><tr style="font-size:12px">']
         out += [
             f'<th scope="col" style="{side}">{to_html(column.heading)}</th>'
             for column, side in zip(self.columns, sides, strict=True)

@@ -88,7 +88,7 @@ def page_of(visit: Visit) -> str:
     body = f'<div {NO_MATH} style="padding:0 2px 14px">{rows}</div>'
     report = visit.report()
     if report is not None:
-        return page(title, body + report.html(), report.contains(advice=False))
-    findings = found.html(visit.diagnosis.findings, visit.diagnosis.remarks)
+        return page(title, body + report.html(every_finding=True), report.contains(advice=False))
+    findings = found.html(visit.diagnosis.findings, visit.diagnosis.remarks, None)
     contains: Sentence = say("This page contains the lines that findings name, and no values of tensors.")
     return page(title, body + (f'<div {NO_MATH} style="{CARD}">{findings}</div>' if findings else ""), contains)

@@ -81,6 +81,10 @@ class Cut:
         Of the tensor that was cut, or of what was made of it.
     leaves : tuple of str
         The names of the leaves that it is computed from, of those that are near.
+    within : Line or None
+        The line of an installed package that did it, where `place` is the user's that called the package.
+    by_them : bool
+        Whether a function of that package switches the grad mode itself.
     """
 
     how: str
@@ -96,6 +100,8 @@ class Cut:
     cell: Line | None = None
     old: bool = False
     aside: bool = False
+    within: Line | None = None
+    by_them: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.diagnose.places import cells
+from gradlab.diagnose.sites import own_site
 from gradlab.explore.trace.values import FEW
 
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
@@ -50,9 +51,10 @@ class Given:
 class Severed:
     """A tensor that was cut off from its history: how and where, what made it, what it held, and the leaves behind it. `cell` is
     the site in the cell that ran; `old` whether a sweep came between the making of the tensor and its cut; `aside` whether the
-    operation also made what has a history, as topk does."""
+    operation also made what has a history, as topk does; `within` the site in an installed package that the user's own, `site`,
+    called, and `by_them` whether that package switches the grad mode itself."""
 
-    __slots__ = ("aside", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site")
+    __slots__ = ("aside", "by_them", "cell", "how", "kept", "leaves", "old", "operation", "shape", "site", "within")
 
     def __init__(
         self,
@@ -66,7 +68,8 @@ class Severed:
         *,
         old: bool = False,
     ) -> None:
-        self.how, self.site, self.operation, self.shape, self.kept, self.cell = how, site, operation, shape, kept, cell
+        self.how, self.operation, self.shape, self.kept, self.cell = how, operation, shape, kept, cell
+        self.site, self.within, self.by_them = own_site(site)
         self.old, self.aside = old, False
         self.leaves: list[weakref.ref[Any]] = leaves  # nodes
 

@@ -247,7 +247,8 @@ class Reader:
         if label == "[…]":
             label = index_written(library.setting(node, "index"), settings.get("dim")) or label
         if exponent is not None and not any(operand.kind == "constant" for operand in operands):
-            text = next((source_of(given) for given in operands_of(expression)[1:2]), "")
+            written_by_user = note is None or not note.inner
+            text = next((source_of(given) for given in operands_of(expression)[1:2] if written_by_user), "")
             operands = (*operands, Operand("constant", 1, text, Value((), "", (exponent,))))
         return GraphNode(
             "operation",
@@ -360,6 +361,8 @@ class Reader:
             self.lines.line(cut.cell),
             cut.old,
             cut.aside,
+            self.lines.line(cut.within),
+            cut.by_them,
         )
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import sysconfig
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 
-from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.sites import is_users
 from gradlab.explore.jacobian.plan import Block, Plan
 
 
@@ -44,7 +42,7 @@ def caught(error: BaseException, doing: str) -> Failure:
     """An error that was just caught, its traceback and the user's line in it with it."""
     frames = traceback.extract_tb(error.__traceback__)
     whole = "".join(traceback.format_exception(error))
-    users = [frame for frame in frames if _is_users(frame.filename)]
+    users = [frame for frame in frames if is_users(frame.filename)]
     at = f', at {users[-1].filename}, line {users[-1].lineno}, in {users[-1].name}: "{users[-1].line}"' if users else ""
     note = f"This was raised {doing}{at}."
     if isinstance(error, ModuleNotFoundError):
@@ -71,10 +69,3 @@ def block_text(plan: Plan, block: Block) -> str:
     """A block in words: "block 3, rows 30 to 39 of the Jacobian"."""
     numbers = f"{block.kind[:-1]} {block.start}" if block.size == 1 else f"{block.kind} {block.start} to {block.stop - 1}"
     return f"block {block.number}, {numbers} of the Jacobian"
-
-
-LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-
-
-def _is_users(file: str) -> bool:
-    return not is_ours(file) and not any(Path(file).is_relative_to(one) for one in LIBRARIES)
