@@ -1,5 +1,5 @@
-"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it below the report, clicks and keys reach the kernel, the static
-picture keeps its place."""
+"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it below the report, clicks and keys reach the kernel, and
+the static picture keeps its place."""
 
 from __future__ import annotations
 
