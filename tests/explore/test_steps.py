@@ -11,7 +11,8 @@ import pytest
 from random_programs import SHAPES, Run, program, values
 
 import gradlab as gl
-from gradlab.explore.steps import step_through, stepped
+from gradlab.explore.steps import step_through
+from gradlab.explore.steps.stepping import stepped
 from gradlab.explore.trace.values import Value
 
 
