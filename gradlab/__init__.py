@@ -77,6 +77,7 @@ _LAZY = {
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "gradlab.diagnose.anomaly"),
     "load": "gradlab.saving",
     "save": "gradlab.saving",
+    "check_against_torch": "gradlab.explore.against",
     "doctor": "gradlab.explore.doctor.clinic",
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
@@ -95,6 +96,7 @@ _LAZY = {
 if _TYPE_CHECKING:
     from gradlab.diagnose.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from gradlab.diagnose.sites import record_sites
+    from gradlab.explore.against import check_against_torch
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph

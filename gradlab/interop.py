@@ -7,7 +7,8 @@ not imported yet, so that a program written for torch runs with gradlab as it st
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -124,6 +125,9 @@ class _Loader(Loader):
         module.__spec__, module.__loader__ = self.own
 
 
+_aside: dict[str, ModuleType] = {}  # torch's own modules where they were loaded while the name means gradlab
+
+
 class _AsTorch:
     """What `as_torch` returns: `undo()`, or the end of a `with` block, gives the name back."""
 
@@ -152,6 +156,8 @@ class _AsTorch:
             sys.meta_path.remove(self.finder)  # type: ignore[arg-type]
             for name in [n for n in sys.modules if n == "torch" or n.startswith("torch.")]:
                 del sys.modules[name]
+            sys.modules.update(_aside)
+            _aside.clear()
 
     def __enter__(self) -> _AsTorch:
         return self
@@ -167,3 +173,43 @@ def as_torch() -> _AsTorch:
     imported already. A module or a name of torch's that gradlab does not have raises when it is asked for.
     """
     return _AsTorch()
+
+
+@contextmanager
+def meaning_gradlab() -> Iterator[ModuleType]:
+    """While the block runs `import torch` means gradlab, also where torch is imported already; then what it meant before."""
+    held = _taken()
+    try:
+        with as_torch():
+            yield sys.modules["gradlab"]
+    finally:
+        _taken()
+        sys.modules.update(held)
+
+
+@contextmanager
+def meaning_torch() -> Iterator[ModuleType]:
+    """While the block runs `import torch` means torch itself, also under `as_torch`; afterwards what it meant before.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If torch is not installed.
+    """
+    if not _AsTorch.active:
+        yield import_module("torch")
+        return
+    held, place = _taken(), sys.meta_path.index(_AsTorch.finder)  # type: ignore[arg-type]
+    try:
+        sys.meta_path.remove(_AsTorch.finder)  # type: ignore[arg-type]
+        sys.modules.update(_aside)
+        yield import_module("torch")
+    finally:
+        _aside.update(_taken())  # it cannot be imported twice
+        sys.modules.update(held)
+        sys.meta_path.insert(place, _AsTorch.finder)  # type: ignore[arg-type]
+
+
+def _taken() -> dict[str, ModuleType]:
+    """What stands under torch's names, taken away."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name == "torch" or name.startswith("torch.")}

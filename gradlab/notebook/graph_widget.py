@@ -18,10 +18,7 @@ import traitlets
 
 from gradlab.explore.explorer import Explorer
 from gradlab.notebook.bundle import script, styles
-
-TWIN = "data-gradlab-twin"  # marks the static picture for the style sheet
-VIEW = "application/vnd.jupyter.widget-view+json"
-VIEW_VERSION = {"version_major": 2, "version_minor": 0}
+from gradlab.notebook.jacobian_widget import TWIN, VIEW, VIEW_VERSION
 
 
 class GraphWidget(anywidget.AnyWidget):
@@ -37,7 +34,7 @@ class GraphWidget(anywidget.AnyWidget):
     """
 
     _esm = script("explorer/view.js")
-    _css = styles("kit/kit.css", "explorer/explorer.css")
+    _css = styles("kit/kit.css", "stepper/stepper.css", "explorer/explorer.css")
 
     about = traitlets.Dict().tag(sync=True)  # the trace; never changes
     token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's

@@ -229,7 +229,7 @@ def test_addresses_that_lead_nowhere_are_passed_over():
 
 def test_questions_that_cannot_be_answered():
     made = chain(3)
-    with pytest.raises(ValueError, match=r"'fold' or 'node'.*'code'"):
+    with pytest.raises(ValueError, match=r"'fold', 'node', 'steps' or 'paths'.*'code'"):
         made.answer("code", {})
     for node in (-1, len(made.trace.nodes), "3", None):
         with pytest.raises(ValueError, match=r"nodes 0 to \d+, and no node"):

@@ -62,13 +62,13 @@ class Live:
         self, library: Library, outputs: Sequence[Any], starts: Sequence[Any], most: int, names: Mapping[str, Any]
     ) -> None:
         self.library, self.outputs, self.starts = library, list(outputs), list(starts)
-        self._names = [library.weakly(tensor) for tensor in names.values() if library.is_tensor(tensor)]
+        self._names = {name: library.weakly(tensor) for name, tensor in names.items() if library.is_tensor(tensor)}
         self.nodes, _ = spine_first(library, [library.whole(library.node(out)) for out in outputs], most)
         self.number = {node: i for i, node in enumerate(self.nodes)}
 
     def keeping(self) -> AbstractContextManager[None]:
         """While the block runs, tensors that retain their gradient get none."""
-        return grads_kept(self.library, self.nodes, {str(k): tensor for k, tensor in enumerate(self._named())})
+        return grads_kept(self.library, self.nodes, self.names)
 
     @property
     def freed(self) -> bool:
@@ -88,13 +88,16 @@ class Live:
         node = self.nodes[i]
         made = self.library.made(node)
         if made is None:  # a tensor that the user has a name for, or that the node has saved
-            made = next((tensor for tensor in self._named() if self.library.node(tensor) is node), None)
+            made = next((tensor for tensor in self.names.values() if self.library.node(tensor) is node), None)
         if made is None:
             made = next((item for name, item in self.library.saved(node) if name in OWN), None)
         return None if made is None else self._host(made)
 
-    def _named(self) -> list[Any]:
-        return [tensor for ref in self._names if (tensor := ref()) is not None and tensor.requires_grad]
+    @property
+    def names(self) -> dict[str, Any]:
+        """The tensors that have names and still exist."""
+        found = {name: ref() for name, ref in self._names.items()}
+        return {name: tensor for name, tensor in found.items() if tensor is not None and tensor.requires_grad}
 
     def met(self, i: int) -> Met:
         """What passes node `i` in one sweep.

@@ -28,11 +28,13 @@ from gradlab.explore.source_lines import lines_of, said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
-from gradlab.explore.words import count
+from gradlab.explore.words import count, to_text
 
 LEVELS = ("code", "modules", "operations")
 SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values
 LISTED = 4  # names in the head
+STEPS = 2_000  # nodes of a graph that is stepped through, and whose paths are shown
+CHOICES = 300  # leaves to choose from
 
 Answer = dict[str, Any]
 
@@ -167,8 +169,15 @@ class Explorer:
             "unrecorded": said_of(trace),
             "figure": self._folds.figure(),
             "sweep": bool(trace.sweep),
+            "steps": self.live is not None and len(self.live.outputs) == 1 and len(trace.nodes) <= STEPS,
+            "leaves": self._leaves() if self.live is not None else [],
             "colours": {"value": [SLATE, ZERO, BLUE], "gradient": [NEGATIVE, ZERO, POSITIVE]},
         }
+
+    def _leaves(self) -> list[list[Any]]:
+        """The leaves to which paths can be asked for, as [node, label]."""
+        found = [[i, node.label] for i, node in enumerate(self.trace.nodes) if node.kind == "leaf"]
+        return found[:CHOICES] if len(self.trace.nodes) <= STEPS else []
 
     def head(self) -> dict[str, Any]:
         """The sentence above all: what, with respect to what, how many operations, what is held."""
@@ -197,7 +206,8 @@ class Explorer:
         ----------
         ask : str
             "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "node":
-            all that is known of `node`.
+            all that is known of `node`. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
+            contributed to the gradient of the leaf `node`.
         message : mapping of str to object
             What it says besides, checked here.
 
@@ -220,7 +230,36 @@ class Explorer:
             elif self.trace.library != "gradlab":
                 names |= {"alias": self.trace.library, "package": self.trace.library}
             return {"panel": panel(self.trace, self._node(message), self.live, self._out, names)}
-        raise ValueError(f"the explorer is asked for 'fold' or 'node', and not for {ask!r}")
+        if ask in ("steps", "paths"):
+            if self.live is None:
+                raise RuntimeError("this takes a sweep of its own, and the graph is not held: run the cell again")
+            return {"steps": self._steps(message.get("numbers"))} if ask == "steps" else {"paths": self._paths(message)}
+        raise ValueError(f"the explorer is asked for 'fold', 'node', 'steps' or 'paths', and not for {ask!r}")
+
+    def _steps(self, numbers: Any) -> dict[str, Any]:
+        """The steps of backward, for the stepper; from another start if there are numbers."""
+        from gradlab.explore.steps.stepping import stepped
+
+        assert self.live is not None
+        out, start = self.live.outputs[0], self.live.starts[0]
+        if numbers is not None:
+            if not isinstance(numbers, list) or not all(isinstance(x, (int, float)) for x in numbers):
+                raise TypeError(f"a start is a list of numbers, and this is {numbers!r:.80}")
+            start = np.asarray(numbers, float).reshape(tuple(out.shape))
+        return stepped(out, start, {**self.live.names, self._out[0]: out}).view()
+
+    def _paths(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Through which paths the gradient of a leaf came: each edge's signed contribution."""
+        from gradlab.explore.graph.contributions import swept
+        from gradlab.explore.graph.paths import Paths
+
+        assert self.live is not None
+        leaf = self._node(message)
+        if self.trace.nodes[leaf].kind != "leaf":
+            raise ValueError(f"paths lead to a leaf, and node {leaf} is {self.trace.nodes[leaf].label}")
+        with self.live.keeping():
+            found = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
+        return {**found.to_dict(), "head": [to_text(sentence) for sentence in found.head]}
 
     def _node(self, message: Mapping[str, Any]) -> int:
         node = message.get("node")

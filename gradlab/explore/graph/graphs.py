@@ -12,10 +12,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gradlab.explore.drawing import MAX_BYTES, MAX_SIDE, Drawing
 from gradlab.explore.graph import listing
+from gradlab.explore.graph.contributions import swept
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.painting import paint
 from gradlab.explore.graph.rails import paint_rows
@@ -24,9 +27,12 @@ from gradlab.explore.graph.spans import without_moves
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
-from gradlab.explore.trace.reading import trace_of
+from gradlab.explore.trace.reading import spine_first, trace_of
 from gradlab.explore.views import opened
 from gradlab.explore.words import count, shape_text
+
+if TYPE_CHECKING:
+    from gradlab.explore.graph.paths import Paths
 
 LEVELS = ("operations", "code", "modules")
 GLANCE = 25  # nodes that are read at a glance
@@ -115,9 +121,15 @@ def graph(
             )
     if most < LEAST_LIMIT:
         raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
-    made = Graph(trace_of(outputs, names, most), limit=limit, level=level, unfold=unfold)
-    made.remember(outputs, names)
-    return made
+    assert first is not None
+    return Graph(
+        trace_of(outputs, names, most),
+        limit=limit,
+        level=level,
+        unfold=unfold,
+        outputs=[first.weakly(out) for out in outputs],
+        names={name: first.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is first},
+    )
 
 
 class Graph:
@@ -141,11 +153,19 @@ class Graph:
         Whether there is more of the graph, further away from the outputs, that was not read.
     """
 
-    def __init__(self, trace: Trace, *, limit: int | None = None, level: str | None = None, unfold: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        limit: int | None = None,
+        level: str | None = None,
+        unfold: Sequence[str] = (),
+        outputs: Sequence[Any] = (),
+        names: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._outputs, self._names = tuple(outputs), dict(names or {})  # weak references
         self.trace, self.nodes, self.edges = trace, trace.nodes, trace.edges
         self.limit, self.unfold, self.cut = limit, tuple(unfold), trace.cut_off
-        self._outputs: list[Any] = []  # weak references
-        self._names: dict[str, Any] = {}
         if level is not None and level not in LEVELS:
             raise ValueError(f"graph(level={level!r}): the levels are {', '.join(map(repr, LEVELS))}")
         self._unfolded = {
@@ -164,13 +184,6 @@ class Graph:
         if any(node.module for node in self.nodes):
             return "modules"
         return "code" if len(code_rows(self.trace)) > 2 else "operations"
-
-    def remember(self, outputs: Sequence[Any], names: Mapping[str, Any]) -> None:
-        """Know which tensors this is the graph of, and what others are called, without holding them: for `widget`."""
-        library = library_of(outputs[0])
-        assert library is not None
-        self._outputs = [library.weakly(output) for output in outputs]
-        self._names = {name: library.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is library}
 
     def widget(self, **options: Any) -> Any:
         """A live view of the graph in a notebook: to walk through, unfold, search, with all that is known of each node.
@@ -228,6 +241,67 @@ class Graph:
     def dot(self) -> str:
         """The whole graph in Graphviz's DOT language."""
         return listing.dot(self.nodes, self.edges) + (f"// {self._rest}\n" if self.cut else "")
+
+    def paths(self, leaf: Any, gradient: Any = None) -> Paths:
+        """Through which paths a leaf's gradient comes: every edge's signed contribution to it.
+
+        The contribution of an edge, along which the cotangent c arrives at the tensor s, is the part of the leaf's gradient g
+        that flowed along it: J_sᵀ c with J_s = ∂s/∂leaf. Of a leaf with one element it is that number, else its length along
+        g, ⟨J_sᵀ c, g⟩/‖g‖ = ⟨c, J_s g⟩/‖g‖, and over ‖g‖ its share. The contributions of the edges that leave the leaf add up to
+        the gradient, and their shares to 1. All are had from one backward sweep and one through it (`contributions`), up to 12
+        paths from a sweep each. `.grad`, random state and the graph are left as they are; hooks of yours run.
+
+        Parameters
+        ----------
+        leaf : str or Tensor
+            The leaf, by its name in the graph.
+        gradient : Tensor or array_like, optional
+            What the sweep starts with, of the output's shape; of several outputs a sequence. Ones by default.
+
+        Returns
+        -------
+        Paths
+            Shown as words, a table and a picture.
+
+        Raises
+        ------
+        ValueError
+            If no leaf of the graph has this name, or `gradient` has another shape than the output.
+        TypeError
+            If `leaf` is neither a name nor a tensor.
+        RuntimeError
+            If the output is gone, or backward has freed what the graph had saved.
+        """
+        from gradlab.explore.graph.paths import Paths, leaf_called
+
+        outputs = [ref() for ref in self._outputs]
+        if not outputs or any(out is None for out in outputs):
+            raise RuntimeError(
+                "paths(…) sweeps the graph again, and the tensor that it belongs to is gone: keep it in a variable, as in "
+                "loss = …; gl.graph(loss).paths('w')."
+            )
+        asked = f"paths({leaf!r:.60})"
+        at = leaf_called(self.trace, self._name_of(leaf, outputs[0], asked), asked)
+        return Paths(self.trace, at, swept(self.trace, at, outputs, _starts(outputs, gradient)))
+
+    def _name_of(self, leaf: Any, out: Any, asked: str) -> str:
+        if isinstance(leaf, str):
+            return leaf
+        library = library_of(leaf)
+        if library is None:
+            raise TypeError(f"paths(leaf) takes the name of a leaf or the leaf itself; got {type(leaf).__name__}.")
+        own = library_of(out)
+        assert own is not None
+        node = library.node(leaf) if library is own and leaf.requires_grad else None
+        most = len(self.nodes) - len(self._outputs) - 1 if self.cut else None
+        walked, _ = spine_first(own, [own.whole(own.node(ref())) for ref in self._outputs], most)
+        at = next((i for i, one in enumerate(walked) if one is node), None) if node is not None else None
+        if at is None or self.nodes[at].kind != "leaf":
+            raise ValueError(f"{asked}: this tensor is no leaf of the graph; by name, there are {self._leaves()}.")
+        return self.nodes[at].label
+
+    def _leaves(self) -> str:
+        return listing.named([node.label for node in self.nodes if node.kind == "leaf"]) or "none"
 
     def drawing(self) -> Drawing:
         """The picture, to be put together with others."""
@@ -287,3 +361,24 @@ class Graph:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return self._drawing.bundle()
+
+
+def _starts(outputs: Sequence[Any], gradient: Any) -> list[Any] | None:
+    """What a sweep starts with at each output; None for ones."""
+    if gradient is None:
+        return None
+    given = [gradient] if len(outputs) == 1 else list(gradient)
+    if len(given) != len(outputs):
+        raise ValueError(f"paths(gradient=…): the graph has {len(outputs)} outputs, and {len(given)} gradients were given.")
+    made = []
+    for out, one in zip(outputs, given, strict=True):
+        library, own = library_of(one), library_of(out)
+        assert own is not None
+        array = np.asarray(one if library is None else library.array(one))
+        if array.shape != tuple(out.shape):
+            raise ValueError(
+                f"paths(gradient=…): a gradient of the output's shape {shape_text(tuple(out.shape))} is wanted, and one of shape "
+                f"{shape_text(array.shape)} was given."
+            )
+        made.append(own.tensor(array, like=out))
+    return made

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,10 +48,29 @@ LONGEST = 30  # characters of a name that are shown
 MARGIN = 4.0
 NOTE = 12.0  # height of a line below the graph
 BOLD = 1.09  # how much wider bold letters are
+LABELLED = "+0.000"  # as wide as most labels
 ASIDE = 5.0  # between a box or its port and what is written beside it
 
 
 NONE = Chips()
+
+
+@dataclass(frozen=True)
+class EdgeMark:
+    """How an edge is drawn that was chosen.
+
+    Attributes
+    ----------
+    width : float
+        Pixels.
+    label : str
+    against : bool
+        Whether it counts against the rest: dashed.
+    """
+
+    width: float
+    label: str = ""
+    against: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,8 @@ class _Box:
     line: str = ""  # its line number
     chips: Chips = NONE
     beside: tuple[str, ...] = ()  # what is said at the right of its port, line by line
+    told: bool = False  # whether that stands beside the box and not beside its port
+    look: str = ""  # "new" or "gone", where it is drawn otherwise
     tear: str = ""  # the words of a torn edge, which is no box at all
 
     @property
@@ -83,7 +104,7 @@ class _Box:
         left, right = self.chips.room
         if self.line:
             left = max(left, text_width(self.line, SMALL) + ASIDE)
-        if self.beside and self.node.norms:
+        if self.beside and (self.node.norms or self.told):
             right = max(right, 4) + max(text_width(text, SMALL) for text in self.beside) + ASIDE
         elif self.beside:
             wide = max(text_width(text, SMALL) for text in self.beside) + ASIDE
@@ -99,6 +120,10 @@ def paint(
     text: str,
     alt: str,
     none: frozenset[int] = frozenset(),
+    marks: Mapping[int, EdgeMark] | None = None,
+    beside: Mapping[int, tuple[str, ...]] | None = None,
+    looks: Mapping[int, str] | None = None,
+    legend: str = "",
 ) -> Drawing:
     """Lay out and draw a graph.
 
@@ -111,12 +136,21 @@ def paint(
         See `Drawing`.
     none : set of int
         The leaves that a sweep brought no gradient, by their numbers in the whole graph.
+    marks : mapping of int to EdgeMark, optional
+        The edges that were chosen; with them all others are faint, and no shares are written.
+    beside : mapping of int to tuple of str, optional
+        What is said at nodes, in place of what is said there else.
+    looks : mapping of int to str, optional
+        Nodes that are drawn otherwise: "new" with a heavy outline, "gone" faded with dashes.
+    legend : str
+        A line below.
     """
-    laid = _arranged(nodes, edges, none)
+    laid = _arranged(nodes, edges, none, beside, looks)
     boxes, links, faint, layout, scale = laid.boxes, laid.links, laid.faint, laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
+    notes += [legend] if legend else []
     top, bottom = MARGIN + (18 if note else 0), MARGIN + (8 + NOTE * len(notes) if notes else 0)
     width = max(layout.width, text_width(note, 11), *(text_width(line, cuts.LETTERS) for line in notes)) + 2 * MARGIN
     body = [f"<g {THEMED}>"]
@@ -124,15 +158,15 @@ def paint(
         body.append(f'<text x="{tidy(MARGIN)}" y="13" font-size="11" fill="{DIM}">{escape(note)}</text>')
     body.append(f'<g transform="translate({tidy((width - layout.width) / 2)},{tidy(top)})">')
     body.append(f'<g fill="none" stroke="{EDGE}" stroke-width="1.2">')
-    lines = _edges(links, layout.routes)
+    lines = _edges(links, layout.routes, whole=marks is not None)
     titles = [_title(edge, nodes) for edge in edges] + [""] * (len(links) - len(edges))
     for i, (path, title) in enumerate(zip(lines, titles, strict=True)):
-        dotted = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else ""
-        body.append(f'<path d="{path}"{dotted}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
+        drawn = ' stroke-dasharray="1.5 3.5" stroke-linecap="round"' if i in faint else _drawn(i, marks)
+        body.append(f'<path d="{path}"{drawn}>' + (f"<title>{escape(title)}</title></path>" if title else "</path>"))
     body.append("</g>")
     body.append(f'<g font-size="{SMALL}" text-anchor="middle" fill="{QUIET}">')
     body += [_painted(box, position, scale) for box, position in zip(boxes, layout.boxes, strict=True)]
-    body += _shares(edges, layout.routes[: len(edges)])
+    body += _labels(edges, layout.routes[: len(edges)], _share_labels(edges) if marks is None else _mark_labels(edges, marks))
     body += ["</g>", "</g>"]
     for i, line in enumerate(notes):
         at = f'x="{tidy(width / 2)}" y="{tidy(top + layout.height + 4 + NOTE * (i + 1))}" text-anchor="middle"'
@@ -149,8 +183,9 @@ def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: froz
     """
     laid = _arranged(nodes, edges, none)
     routes = laid.layout.routes
-    texts = _share_texts(edges)
-    spots = _spots(routes[: len(edges)], [text_width(text, SMALL) + 7 for text in texts])
+    texts = _share_labels(edges)
+    any_text = [text or LABELLED for text in texts]  # a label of the view's own may stand anywhere
+    spots = _spots(edges, routes[: len(edges)], any_text)
     titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
     links = [(at.get(source, -1), at.get(target, -1)) for source, target in laid.links]  # −1: the tear itself
@@ -166,12 +201,19 @@ def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: froz
         "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in found if box.tear],
         "edges": [
             {"path": path, "title": title, "source": source, "target": target, "faint": i in laid.faint}
-            | ({"share": texts[i], "at": [round(c, 1) for c in (*spots[i], *routes[i][0])]} if i < len(edges) else {})
+            | ({"share": texts[i], "at": _label_place(spots[i], routes[i])} if i < len(edges) else {})
             for i, (path, title, (source, target)) in enumerate(
                 zip(_edges(laid.links, routes, whole=True), titles, links, strict=True)
             )
         ],
     }
+
+
+def _label_place(spot: Point | None, route: Sequence[Point]) -> list[float]:
+    """Where a label stands, else the middle of the edge's last part; and where the edge begins."""
+    (x, y), (to_x, to_y) = route[-2], route[-1]
+    at = spot or ((x + to_x) / 2, (y + to_y) / 2)
+    return [round(c, 1) for c in (*at, *route[0])]
 
 
 def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
@@ -219,9 +261,19 @@ class _Arranged:
     scale: Scale | None
 
 
-def _arranged(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> _Arranged:
+def _arranged(
+    nodes: Sequence[GraphNode],
+    edges: Sequence[GraphEdge],
+    none: frozenset[int],
+    beside: Mapping[int, tuple[str, ...]] | None = None,
+    looks: Mapping[int, str] | None = None,
+) -> _Arranged:
     place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
     boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    for i, words in (beside or {}).items():
+        boxes[i] = replace(boxes[i], beside=words, told=True)
+    for i, look in (looks or {}).items():
+        boxes[i] = replace(boxes[i], look=look)
     links = [(edge.source, edge.target) for edge in edges]
     faint: set[int] = set()
     for cut in cuts.torn_edges(nodes, place.get):
@@ -332,9 +384,17 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         fill, stroke, ink, quiet, radius = INK, EDGE, PAPER, LINE, HEIGHT / 2
     elif node.kind == "ghost":
         ink, dashes = QUIET, ' stroke-dasharray="3 3"'
+    faded = ' opacity="0.5"' if box.look == "gone" else ""
+    if box.look == "gone":
+        dashes = ' stroke-dasharray="3 3"'
+    elif box.look == "new":
+        stroke, dashes = EDGE if node.kind == "output" else INK, ' stroke-width="2.2"'
     left, width = tidy(-box.width / 2), tidy(box.width)
     look = f'height="{tidy(HEIGHT)}" rx="{tidy(radius)}" fill="{fill}" stroke="{stroke}"{dashes}'
-    parts = [f'<g transform="translate({tidy(x)},{tidy(y)})"><title>{escape(hover(node))}</title>', box.chips.svg(box.width)]
+    parts = [
+        f'<g transform="translate({tidy(x)},{tidy(y)})"{faded}><title>{escape(hover(node))}</title>',
+        box.chips.svg(box.width),
+    ]
     if node.count > 1:  # a second sheet behind the first
         parts.append(f'<rect x="{tidy(-box.width / 2 + 3)}" y="3" width="{width}" {look}/>')
     parts.append(f'<rect x="{left}" width="{width}" {look}/>')
@@ -359,7 +419,7 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
 
 def _aside(box: _Box) -> Point:
     """Where what is said beside a node begins, and its middle."""
-    if box.node.norms:
+    if box.node.norms or box.told:
         return box.width / 2 + max(box.chips.room[1], 4) + ASIDE, HEIGHT / 2
     return box.port.width / 2 + ASIDE, HEIGHT - OVERLAP + ports.HEIGHT / 2
 
@@ -409,24 +469,20 @@ def _edges(links: Sequence[tuple[int, int]], routes: Sequence[Sequence[Point]], 
     return paths
 
 
-def _shares(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]]) -> list[str]:
-    """At each edge its share in the gradient of the tensor that it carries, where that is a sum of several."""
-    texts = _share_texts(edges)
-    said_at = [i for i, text in enumerate(texts) if text and routes[i][-1][1] - routes[i][-2][1] >= 16]
-    widths = [text_width(texts[i], SMALL) + 7 for i in said_at]
-    drawn = []
-    for i, wide, (x, y) in zip(said_at, widths, _spots([routes[i] for i in said_at], widths, crowded=False), strict=True):
-        if not math.isnan(x):
-            box = f'x="{tidy(x - wide / 2)}" y="{tidy(y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
-            drawn.append(
-                f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(x)}" y="{tidy(y + 3.3)}" fill="{GRADIENT_INK}">'
-                f"{escape(texts[i])}</text>"
-            )
-    return drawn
+def _drawn(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
+    """The attributes of an edge where some are chosen."""
+    if marks is None:
+        return ""
+    mark = marks.get(i)
+    if mark is None:
+        return ' stroke-opacity="0.45" stroke-width="1"'
+    dashes = f' stroke-dasharray="{tidy(3 + 1.5 * mark.width)} {tidy(2 + mark.width)}"' if mark.against else ""
+    return f' stroke="{INK}" stroke-width="{tidy(mark.width)}"{dashes}'
 
 
-def _share_texts(edges: Sequence[GraphEdge]) -> list[str]:
-    """What is said at each edge; "" where nothing met, and at the second of two edges between the same nodes."""
+def _share_labels(edges: Sequence[GraphEdge]) -> list[str]:
+    """At each edge its share in the gradient of the tensor that it carries; "" where nothing met, and at the second of two edges
+    between the same nodes."""
     uses = Counter(edge.source for edge in edges)
     total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
     for edge in edges:
@@ -438,23 +494,46 @@ def _share_texts(edges: Sequence[GraphEdge]) -> list[str]:
     ]
 
 
-def _spots(routes: Sequence[Sequence[Point]], widths: Sequence[float], *, crowded: bool = True) -> list[Point]:
-    """Where a label of each width stands on the last part of its edge, clear of those before it; where there is no room, NaN, or
-    the middle if it may be `crowded`."""
-    taken: list[tuple[float, float, float]] = []
-    spots = []
-    for route, wide in zip(routes, widths, strict=True):
+def _mark_labels(edges: Sequence[GraphEdge], marks: Mapping[int, EdgeMark]) -> list[str]:
+    return [marks[i].label if i in marks else "" for i in range(len(edges))]
+
+
+def _labels(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[str]:
+    """What is written at the edges, where there is room."""
+    drawn = []
+    for text, spot in zip(labels, _spots(edges, routes, labels), strict=True):
+        if text and spot is not None:
+            (x, y), wide = spot, text_width(text, SMALL) + 7
+            box = f'x="{tidy(x - wide / 2)}" y="{tidy(y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
+            drawn.append(
+                f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(x)}" y="{tidy(y + 3.3)}" fill="{GRADIENT_INK}">'
+                f"{escape(text)}</text>"
+            )
+    return drawn
+
+
+def _spots(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[Point | None]:
+    """Where a label stands on the last part of its edge, clear of those before it; None where there is none, or no room."""
+    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
+    copies = Counter((edge.source, edge.target) for edge in edges)
+    told = Counter((edge.source, edge.target) for edge, text in zip(edges, labels, strict=True) if text)
+    done: Counter[tuple[int, int]] = Counter()
+    spots: list[Point | None] = []
+    for edge, route, text in zip(edges, routes, labels, strict=True):
+        pair = edge.source, edge.target
+        aside = 12.0 * (done[pair] - (copies[pair] - 1) / 2) if told[pair] > 1 else 0.0
+        done[pair] += 1
         (x, y), (to_x, to_y) = route[-2], route[-1]
+        wide = text_width(text, SMALL) + 7
         tries = [
-            (x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3))  # on the curve
+            (aside + x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3))  # on the curve
             for t in (0.5, 0.35, 0.65, 0.2, 0.8)
         ]
         free = [(a, b) for a, b in tries if all(abs(a - c) > (wide + w) / 2 + 2 or abs(b - d) > 13 for c, d, w in taken)]
-        if not free and not crowded:
-            spots.append((math.nan, math.nan))
+        if not text or not free or to_y - y < 16:
+            spots.append(None)
             continue
-        at_x, at_y = (free or tries)[0]
-        at_y = min(max(at_y, y + 8), to_y - 8) if to_y - y >= 16 else (y + to_y) / 2
+        at_x, at_y = free[0][0], min(max(free[0][1], y + 8), to_y - 8)
         taken.append((at_x, at_y, wide))
         spots.append((at_x, at_y))
     return spots

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
 from gradlab.creation.data import tensor
 from gradlab.diagnose.autopsy import why_lost
-from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.libraries.protocol import Change, Library, Recording, See
 from gradlab.explore.libraries.recording_gradlab import OfGradlab
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Note
@@ -53,6 +53,9 @@ class Gradlab(Library):
         return getattr(node, "variable", None)
 
     def inputs(self, node: Any) -> list[Any]:
+        return list(node.edges)
+
+    def arrivals(self, node: Any) -> list[Any]:
         return list(node.edges)
 
     def whole(self, node: Any) -> Any:
@@ -169,9 +172,25 @@ class Gradlab(Library):
         return node.meta[node.op.meta.index(name) - len(node.op.meta)]  # from the right: shapes may come first
 
     def grad(
-        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+        self,
+        outputs: Sequence[Any],
+        inputs: Sequence[Any],
+        weights: Sequence[Any] | None = None,
+        *,
+        batched: bool = False,
+        create_graph: bool = False,
     ) -> list[Any]:
-        return list(grad(outputs, inputs, weights, retain_graph=True, allow_unused=True, is_grads_batched=batched))
+        return list(
+            grad(
+                outputs,
+                inputs,
+                weights,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+                is_grads_batched=batched,
+            )
+        )
 
     def retain_no_more(self, tensor: Any) -> None:
         if tensor.node is not None and tensor.node.hooks is not None:
@@ -240,6 +259,27 @@ class Gradlab(Library):
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
         refs = [node.hooks.retain for node in nodes if node.hooks is not None and node.hooks.retain is not None]
         return [found for ref in refs if (found := ref()) is not None]
+
+    @contextmanager
+    def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
+        handles: list[Any] = []
+        bare = [node for node in nodes if node.hooks is None]
+        retained = [
+            (tensor, tensor.grad)
+            for node in nodes
+            if node.hooks is not None and node.hooks.retain is not None and (tensor := node.hooks.retain()) is not None
+        ]
+        try:
+            for node in nodes:
+                handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            for node in bare:  # one without hooks costs a sweep nothing
+                node.hooks = None
+            for tensor, gradient in retained:
+                tensor.grad = gradient
 
     has_forward = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.libraries.protocol import Change, Library, Recording, See
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import NOTE, Kept, Note
 from gradlab.explore.trace.values import Value, settled
@@ -156,10 +157,26 @@ class Torch(Library):
         return _signed(value)
 
     def grad(
-        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+        self,
+        outputs: Sequence[Any],
+        inputs: Sequence[Any],
+        weights: Sequence[Any] | None = None,
+        *,
+        batched: bool = False,
+        create_graph: bool = False,
     ) -> list[Any]:
         grad = sys.modules["torch"].autograd.grad
-        return list(grad(outputs, inputs, weights, retain_graph=True, allow_unused=True, is_grads_batched=batched))
+        return list(
+            grad(
+                outputs,
+                inputs,
+                weights,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+                is_grads_batched=batched,
+            )
+        )
 
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return sys.modules["torch"].as_tensor(array, dtype=like.dtype, device=like.device)
@@ -218,6 +235,27 @@ class Torch(Library):
 
     def hooks(self, node: Any, tensor: Any) -> bool:
         return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
+
+    @contextmanager
+    def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
+        handles: list[Any] = []
+        retained = [(tensor, tensor.grad) for tensor in _retaining(set(nodes))]
+        try:
+            for node in nodes:
+                handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+            for tensor, gradient in retained:
+                tensor.grad = gradient
+
+
+def _retaining(nodes: set[Any]) -> list[Any]:
+    """The tensors that some nodes made and that retain their gradient: a node does not tell, so all that live are looked at."""
+    kinds = (sys.modules["torch"].Tensor,)
+    found = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
+    return [one for one in found if one.retains_grad and one.grad_fn in nodes]
 
 
 def _made(node: Any) -> Any:

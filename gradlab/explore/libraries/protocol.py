@@ -20,6 +20,7 @@ from gradlab.explore.trace.notes import Kept, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
 
 See = Callable[[Any, Any, Sequence[Any], Sequence[Any]], None]  # node, cotangent, its inputs, theirs
+Change = Callable[[Any, Sequence[Any]], Sequence[Any]]  # a node and what it hands to its inputs; what it is to hand on
 
 
 class Recording:
@@ -74,6 +75,11 @@ class Library:
         """The nodes that `node` hands its cotangents on to, in the order of its arguments; None where no gradient is wanted."""
         return [source for source, _ in node.next_functions]
 
+    def arrivals(self, node: Any) -> list[Any]:
+        """What tells the tensors apart that `node` hands its cotangents to, in the order of its arguments: those that arrive at
+        one tensor add up, those of an operation's several outputs do not."""
+        return list(node.next_functions)
+
     def whole(self, node: Any) -> Any:
         """The node of the operation that `node` hands out a part of; `node` itself where it is no such part."""
         return node
@@ -95,9 +101,16 @@ class Library:
         raise NotImplementedError
 
     def grad(
-        self, outputs: Sequence[Any], inputs: Sequence[Any], weights: Sequence[Any] | None = None, *, batched: bool = False
+        self,
+        outputs: Sequence[Any],
+        inputs: Sequence[Any],
+        weights: Sequence[Any] | None = None,
+        *,
+        batched: bool = False,
+        create_graph: bool = False,
     ) -> list[Any]:
-        """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no `.grad` is written."""
+        """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no leaf's `.grad` is written. With
+        `create_graph` the sweep is recorded itself."""
         raise NotImplementedError
 
     def retain_no_more(self, tensor: Any) -> None:
@@ -272,6 +285,12 @@ class Library:
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
         """The tensors that keep the gradient that arrives at one of some nodes, as far as nodes tell."""
         return []
+
+    def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
+        """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
+        of it: of tensors, None where there is none; None takes one away. `.grad` of tensors that retain theirs is as it was
+        after the block, and nothing else is left behind."""
+        raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph
 

@@ -43,7 +43,13 @@ def register(module: str, adapter: Callable[[], Library]) -> None:
 
 def awaited() -> frozenset[str]:
     """The modules of libraries that have not been imported yet."""
-    return frozenset(module for module in _MAKERS if module not in sys.modules)
+    return frozenset(module for module in _MAKERS if not _is_there(module))
+
+
+def _is_there(module: str) -> bool:
+    """Whether a library has been imported. (Under `as_torch` it is gradlab that has torch's name.)"""
+    found = sys.modules.get(module)
+    return found is not None and getattr(found, "__name__", module) == module
 
 
 def library_of(value: Any) -> Library | None:
@@ -51,7 +57,7 @@ def library_of(value: Any) -> Library | None:
     if GRADLAB.is_tensor(value):
         return GRADLAB
     for module, make in _MAKERS.items():
-        if module in sys.modules:
+        if _is_there(module):
             library = _ADAPTERS.get(module)
             if library is None:
                 library = _ADAPTERS[module] = make()
@@ -64,7 +70,7 @@ def adapters() -> list[Library]:
     """The libraries that the user has imported, gradlab's own first."""
     found: list[Library] = [GRADLAB]
     for module, make in _MAKERS.items():
-        if module in sys.modules:
+        if _is_there(module):
             if module not in _ADAPTERS:
                 _ADAPTERS[module] = make()
             found.append(_ADAPTERS[module])

@@ -242,6 +242,7 @@ def make_report(
         backward_calls=backward_calls,
         findings=findings,
         remarks=remarks,
+        output=None if subject.out is None else subject.library.weakly(subject.out),
     )
 
 
@@ -264,6 +265,7 @@ def report_of(
     backward_calls: int = 0,
     findings: Sequence[Any] = (),
     remarks: Sequence[Any] = (),
+    output: Any = None,
 ) -> Report:
     """The report of a trace.
 
@@ -277,6 +279,8 @@ def report_of(
         The names of those that it is differentiated with respect to. Default: the leaves.
     matrices : sequence of (str, Reduced)
         Gradients to be drawn as heat maps.
+    output : weak reference, optional
+        To what is differentiated.
     """
     bounds = bounds or Bounds()
     if rows is None:
@@ -322,6 +326,7 @@ def report_of(
         remarks=tuple(remarks),
         graph_drawing=graph,
         map_drawings=(*drawings[:shown], *([note] if note is not None else [])),
+        _output=output,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from gradlab.explore.report.table import CARD, RULE, Row, Table, head_html, leaf
 from gradlab.explore.report.tree import Part, forest
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.words import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
+
+if TYPE_CHECKING:
+    from gradlab.explore.graph.paths import Paths
+    from gradlab.explore.report.explanation import Explanation
 
 OUTPUT = 290_000  # bytes of all outputs of a report
 COLUMN = 420  # pixels that the words need at least beside a picture
@@ -88,6 +92,7 @@ class Report:
     graph_drawing: Drawing | None = None
     map_drawings: tuple[Drawing, ...] = ()
     _values: bool = field(default=True, kw_only=True)
+    _output: Any = field(default=None, kw_only=True, repr=False, compare=False)  # a weak reference
 
     @property
     def sentence(self) -> str:
@@ -143,6 +148,61 @@ class Report:
         if not self.trace.nodes:
             raise RuntimeError("this report was made without the graph: leave --no-graph out.")
         return Graph(self.trace, limit=self.bounds.nodes)
+
+    def paths(self, leaf: str) -> Paths:
+        """Through which paths a leaf's gradient came: every edge's signed contribution to it. See `Graph.paths`.
+
+        Where the graph is still there (`explain`, `backward(retain_graph=True)`) everything is known. Else it is read off the
+        sweep that this report is of, whose shares at each tensor were recorded: then all of it is known where tensors have one
+        element, and else what follows from the structure; `.why_not` says so.
+
+        Parameters
+        ----------
+        leaf : str
+            Its name in the table.
+
+        Returns
+        -------
+        Paths
+            Shown as words, a table and a picture.
+
+        Raises
+        ------
+        ValueError
+            If no leaf of the graph has this name.
+        RuntimeError
+            If the report was made without the graph.
+        """
+        from gradlab.explore.report.asking import paths_of
+
+        return paths_of(self.trace, leaf, self._output)
+
+    def why(self, name: str) -> Explanation:
+        """Why a tensor has the gradient that it has, or none: one sentence, the lines concerned, a small graph of them.
+
+        If the doctor found something that concerns the tensor, that is the answer. Else it says where a gradient that is None,
+        zero, not finite, or far from the others' became so; of any other, by which path it came and with what share.
+
+        Parameters
+        ----------
+        name : str
+            As in the table; its end is enough where only one name ends so ("fc2.weight").
+
+        Returns
+        -------
+        Explanation
+            With `.sentence`, `.lines`, `.fix` and `.markdown(values=True)`, to be pasted into a forum or an issue tracker.
+
+        Raises
+        ------
+        ValueError
+            If the report has no tensor of this name, or several whose names end so.
+        TypeError
+            If `name` is no text.
+        """
+        from gradlab.explore.report.why import why
+
+        return why(self.trace, self.rows, (*self.findings, *self.remarks), name, self._output)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for plots and tests of one's own; `json.dumps` takes it as it is.

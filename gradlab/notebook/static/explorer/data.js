@@ -42,6 +42,8 @@
  * @property {string} unrecorded
  * @property {any} figure
  * @property {boolean} sweep
+ * @property {boolean} steps whether backward can be stepped through
+ * @property {[number, string][]} leaves to which paths can be shown
  * @property {{ value: Anchors, gradient: Anchors }} colours
  */
 
@@ -135,6 +137,14 @@ class Data {
       if (this.uses[i].some((use) => !inside.has(use))) found = Math.max(found, i);
     }
     return found >= 0 ? found : last;
+  }
+
+  /**
+   * The source and the target of each edge.
+   * @returns {[number, number][]}
+   */
+  ends() {
+    return this.inputs.flatMap((sources, target) => sources.map((source) => /** @type {[number, number]} */ ([source, target])));
   }
 
   /**

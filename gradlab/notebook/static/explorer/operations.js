@@ -2,10 +2,12 @@
 
 import { canvas } from "../kit/canvas.js";
 import { graph } from "../kit/graph.js";
+import { drawnPaths } from "./paths.js";
 
 /** @import { Figure } from "../kit/graph.js" */
 /** @import { GraphNode } from "../kit/node.js" */
 /** @import { Data } from "./data.js" */
+/** @import { Paths } from "./paths.js" */
 /** @import { Choosing } from "./rows.js" */
 
 /**
@@ -35,6 +37,9 @@ function operationsView(data, choosing) {
   /** @type {(i: number) => number | null} */
   let strength = () => null;
 
+  /** @type {Paths | null} */
+  let paths = null;
+
   /** @param {Picture} shown */
   function show(shown) {
     picture = shown;
@@ -51,6 +56,7 @@ function operationsView(data, choosing) {
     chosen = -1;
     mark();
     paint();
+    flow();
     if (wished >= 0) follow(wished);
   }
 
@@ -178,6 +184,15 @@ function operationsView(data, choosing) {
     drawing.tint((k) => (picture.nodes[k].at >= 0 ? strength(picture.nodes[k].at) : null));
   }
 
+  function flow() {
+    const drawn = paths ? drawnPaths(data, picture, paths) : null;
+    drawing.weigh(drawn?.weights ?? null);
+    drawing.say(drawn?.met ?? new Map());
+    picture.edges.forEach((edge, k) => {
+      if (edge.at) drawing.label(k, drawn ? (drawn.labels.get(k) ?? "") : undefined);
+    });
+  }
+
   return {
     root: stage.root,
     stage: stage.stage,
@@ -206,6 +221,12 @@ function operationsView(data, choosing) {
     tint(by) {
       strength = by;
       paint();
+    },
+
+    /** Show what flowed to a leaf; null: nothing. @param {Paths | null} shown */
+    paths(shown) {
+      paths = shown;
+      flow();
     },
     end: stage.end,
   };

@@ -8,6 +8,7 @@ import { operationsView } from "./operations.js";
 import { panelView } from "./panel.js";
 import { rowsView } from "./rows.js";
 import { sourceView } from "./source.js";
+import { mount } from "../stepper/mount.js";
 
 /** @import { Model } from "../kit/kernel.js" */
 /** @import { About } from "./data.js" */
@@ -61,6 +62,8 @@ function render({ model, el }) {
       else {
         if (!problem.hidden) fail("");
         if (answer.figure) operations.show(answer.figure);
+        if (answer.paths) showPaths(answer.paths);
+        if (answer.steps) showSteps(answer.steps);
         if (answer.panel && answer.panel.node === chosen) panel.show(answer.panel, members);
       }
     },
@@ -270,6 +273,50 @@ function render({ model, el }) {
     update();
   }
 
+  // ------------------------------------------------------------------------------------------------ paths and steps
+  const told = html("div", { class: "gl-told gl-dim", role: "status", hidden: "" }),
+    leaf = html(
+      "select",
+      { "aria-label": "paths to", [SUPPRESS]: "true" },
+      html("option", { value: "" }, "no leaf"),
+      ...about.leaves.map(([i, label]) => html("option", { value: i }, label)),
+    );
+  leaf.addEventListener("change", () => {
+    if (leaf.value === "") showPaths(null);
+    else ask("paths", { node: Number(leaf.value) });
+  });
+
+  /** @param {import("./paths.js").Paths | null} paths */
+  function showPaths(paths) {
+    if (paths && level !== "operations") turn("operations");
+    operations.paths(paths);
+    told.textContent = paths ? paths.head.join(" ") : "";
+    told.hidden = !paths;
+  }
+
+  /** @type {ReturnType<typeof mount> | null} */
+  let stepper = null;
+  const stage = html("div", { class: "gl-steps", hidden: "" }),
+    stepping = button("step", "step through backward", () => {
+      if (!stepper) ask("steps", {});
+      else look(Boolean(stage.hidden));
+    });
+  stepping.setAttribute("aria-pressed", "false");
+
+  /** @param {any} steps */
+  function showSteps(steps) {
+    if (stepper) stepper.take(steps);
+    else stepper = mount(stage, steps, { restart: (numbers) => ask("steps", { numbers }) });
+    look(true);
+  }
+
+  /** Show the steps, or the graph again. @param {boolean} steps */
+  function look(steps) {
+    stage.hidden = !steps;
+    whole.hidden = steps;
+    stepping.setAttribute("aria-pressed", String(steps));
+  }
+
   function focusMain() {
     (level === "operations" ? operations.stage : rows.list).focus();
   }
@@ -290,7 +337,8 @@ function render({ model, el }) {
       " ",
       waiting,
     );
-  const main = html("div", { class: "gl-main" }, operations.root, rows.root, hint);
+  const main = html("div", { class: "gl-main" }, told, operations.root, rows.root, hint),
+    whole = html("div", { class: "gl-body" }, main, html("div", { class: "gl-side" }, source.root, panel.root));
   const root = html(
     "div",
     { class: "gl-view gl-explorer", role: "group", "aria-label": `the graph of ${head.out}` },
@@ -302,10 +350,13 @@ function render({ model, el }) {
       search,
       found,
       html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "colour by"), colours, legend),
+      about.leaves.length ? html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "paths to"), leaf) : "",
       folding,
+      about.steps ? stepping : "",
     ),
     problem,
-    html("div", { class: "gl-body" }, main, html("div", { class: "gl-side" }, source.root, panel.root)),
+    whole,
+    stage,
     spoken,
   );
 
@@ -341,6 +392,7 @@ function render({ model, el }) {
   ended();
   return () => {
     operations.end();
+    stepper?.end();
     model.off("change:ended", ended);
     kernel.leave();
     root.remove();

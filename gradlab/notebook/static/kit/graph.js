@@ -161,6 +161,28 @@ function graph(figure) {
     },
 
     /**
+     * Say something beside nodes, by their numbers, and nothing more beside the others.
+     * @param {Map<number, string>} words
+     */
+    say(words) {
+      nodes.forEach((node, k) => {
+        node.querySelector(".gl-said")?.remove();
+        const text = words.get(k),
+          wide = LETTER * (text?.length ?? 0) + 8,
+          x = figure.nodes[k].wide / 2 + 6;
+        if (text)
+          node.append(
+            svg(
+              "g",
+              { class: "gl-said", transform: `translate(${x},${figure.tall / 2})` },
+              svg("rect", { x: 0, y: -8, width: wide, height: 16, rx: 3 }),
+              svg("text", { x: 4, y: 3.2, class: "gl-beside" }, text),
+            ),
+          );
+      });
+    },
+
+    /**
      * Draw a node's port anew; null: none.
      * @param {number} k
      * @param {Port | null} port

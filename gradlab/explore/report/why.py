@@ -1,0 +1,430 @@
+"""Why a leaf has the gradient that it has: one sentence, the lines concerned, and a small graph of them.
+
+Where the doctor found something that concerns the leaf, that is the answer. Else it is read off the sweep: of a gradient that is
+None, where the history ends; of one that is 0, NaN or ∞, the operation at which it became so; of one that is far smaller or
+larger than the others', where most of that happens; and of any other, by which path it came and with what share.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from gradlab.explore.graph.contributions import arriving, ways
+from gradlab.explore.graph.cuts import cut_words
+from gradlab.explore.graph.listing import named
+from gradlab.explore.graph.painting import share_text
+from gradlab.explore.graph.paths import Paths
+from gradlab.explore.report.asking import paths_of
+from gradlab.explore.report.explanation import Explanation, quoted, where
+from gradlab.explore.report.table import Row
+from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Line, Trace
+from gradlab.explore.words import Sentence, Span, code, marked, number, say, to_text
+
+FAR = 1e4  # times the median of the other leaves' root mean squares: tiny, or large
+LINES = 6
+KINDS = {  # what the doctor's findings explain, where they do not name the leaf
+    "nan": ("nan-", "inf-", "overflow"),
+    "zero": ("cancelled", "zero-factor", "underflow", "dead", "saturated", "cut", "detach"),
+    "tiny": ("vanishing", "saturated", "recurrent", "underflow"),
+    "large": ("exploding", "recurrent", "inf-", "sum-for-mean"),
+}
+
+
+def why(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], asked: str, output: Any = None) -> Explanation:
+    """See `Report.why`."""
+    name, at = _resolved(trace, rows, asked)
+    row = next((row for row in rows if row.name == name), None)
+    kind = _kind(trace, rows, at, row)
+    found = _finding(trace, findings, name, kind, at)
+    if found is not None:
+        return _of_finding(trace, name, kind, at, found)
+    answer = _Answer(trace, name, kind, at, row)
+    if kind == "none":
+        return answer.none()
+    if at is None:
+        assert row is not None
+        return answer.made(say("its graph is not known here."), say("its graph is not known here."), [])
+    if kind in ("zero", "nan"):
+        return answer.became()
+    if kind in ("tiny", "large"):
+        return answer.far()
+    return answer.ordinary(paths_of(trace, trace.nodes[at].label, output) if trace.nodes[at].kind == "leaf" else None)
+
+
+def _resolved(trace: Trace, rows: Sequence[Row], asked: str) -> tuple[str, int | None]:
+    """The name of a tensor, by its end where that is enough, and its node."""
+    if not isinstance(asked, str):
+        raise TypeError(f"report.why(name) takes the name of a tensor, and got {type(asked).__name__}.")
+    by_name: dict[str, int | None] = {row.name: None for row in rows}
+    for i, node in enumerate(trace.nodes):
+        for one in node.name.split(", ") if node.name else [node.label] if node.kind == "leaf" else []:
+            if node.kind != "output" and by_name.get(one) is None:
+                by_name[one] = i
+    if asked in by_name:
+        return asked, by_name[asked]
+    data = {given.text for node in trace.nodes for given in node.operands if given.kind == "input" and given.text}
+    if asked in data:
+        return asked, None
+    ends = [one for one in by_name if f".{_plain(one)}".endswith(f".{_plain(asked)}")]
+    if len(ends) == 1:
+        return ends[0], by_name[ends[0]]
+    if ends:
+        raise ValueError(f"report.why({asked!r:.60}): several names end so: {named(ends)}. Give one of them.")
+    raise ValueError(
+        f"report.why({asked!r:.60}): this report has no tensor of this name; it has {named(list(by_name)) or 'none'}."
+    )
+
+
+def _plain(name: str) -> str:
+    """ "model[0].weight" as "model.0.weight"."""
+    return name.replace("[", ".").replace("]", "")
+
+
+def _kind(trace: Trace, rows: Sequence[Row], at: int | None, row: Row | None) -> str:
+    """What is to be explained."""
+    own = trace.nodes[at].gradient if at is not None else None
+    if row is not None and row.is_leaf:
+        if row.gradient is None and own is None:
+            return "none"
+        odd = own.odd if own is not None else bool(row.gradient and (row.gradient.nans or row.gradient.infs))
+    elif own is None:
+        return "none"  # a tensor that requires no gradient, or that the sweep did not reach
+    else:
+        odd = own.odd
+    if odd:
+        return "nan"
+    norm = own.norm if own is not None else float(row.gradient.norm) if row is not None and row.gradient is not None else 0.0
+    if norm == 0:
+        return "zero"
+    size = math.prod((trace.nodes[at].shape if at is not None else row.shape if row is not None else ()) or ())
+    others = [
+        one.gradient.norm / math.sqrt(max(1, math.prod(one.shape)))
+        for one in rows
+        if one is not row and one.gradient is not None and 0 < one.gradient.norm < math.inf
+    ]
+    if len(others) > 1:
+        own_size = norm / math.sqrt(max(1, size))
+        low, high = statistics.median_low(others), statistics.median_high(others)
+        return "tiny" if own_size * FAR < low else "large" if own_size > FAR * high else "ordinary"
+    return "ordinary"
+
+
+def _finding(trace: Trace, findings: Sequence[Any], name: str, kind: str, at: int | None) -> Any:
+    """What the doctor found that concerns the leaf: it names it, or lies on its way and explains what is asked."""
+    for found in findings:
+        if name in re.findall(r"`([^`]*)`", str(found.message)):
+            return found
+    if at is None or kind not in KINDS:
+        return None
+    on = {trace.edges[i].target for i in ways(trace, at).edges} | {at}
+    for found in findings:
+        if found.node in on and str(found.kind).startswith(KINDS[kind]):
+            return found
+    return None
+
+
+def _of_finding(trace: Trace, name: str, kind: str, at: int | None, found: Any) -> Explanation:
+    lines = [i for i in (found.line, *getattr(found, "lines", ())) if i is not None]
+    places = [_cell_line(trace, i) for i in dict.fromkeys(lines)]
+    nodes: tuple[int, ...] = ()
+    if at is not None:
+        nodes = _way(trace, at, found.node) if found.node is not None and found.node != at else ()
+        nodes = nodes or (at, *([found.node] if found.node not in (None, at) else []))
+    bare = say("the doctor found ", code(str(found.kind)), " there.")
+    said = say(code(name), ": ", marked(str(found.message)))
+    return Explanation(
+        name, kind, said, say(code(name), ": ", bare), tuple(places)[:LINES], str(found.fix or ""), found, trace, nodes
+    )
+
+
+def _cell_line(trace: Trace, i: int) -> Line:
+    """A line of the cell by its number."""
+    known = next(
+        (at for node in trace.nodes if (at := node.cell or node.place) is not None and at.in_cell and at.line == i), None
+    )
+    if known is not None:
+        return known
+    text = trace.source[i - 1].strip() if 0 < i <= len(trace.source) else ""
+    return Line(f"cell line {i}", i, i, None, text, text, in_cell=True)
+
+
+class _Answer:
+    """Makes the explanation of one leaf from the trace."""
+
+    def __init__(self, trace: Trace, name: str, kind: str, at: int | None, row: Row | None) -> None:
+        self.trace, self.name, self.kind, self.at, self.row = trace, name, kind, at, row
+        self.found = ways(trace, at) if at is not None else None
+
+    def made(
+        self, said: Sentence, bare: Sentence, nodes: Sequence[int], fix: str = "", lines: Sequence[Line] = ()
+    ) -> Explanation:
+        """The explanation."""
+        places = [
+            *lines,
+            *(at for i in reversed(nodes) if (at := self.trace.nodes[i].cell or self.trace.nodes[i].place) is not None),
+        ]
+        unique = sorted({(not line.in_cell, line.line, line.where): line for line in places}.items())
+        return Explanation(
+            self.name,
+            self.kind,
+            said,
+            bare,
+            tuple(line for _, line in unique[:LINES]),
+            fix,
+            None,
+            self.trace,
+            tuple(dict.fromkeys(nodes)),
+        )
+
+    # -------------------------------------------------------------------------------------------------------------- None
+    def none(self) -> Explanation:
+        """Where the history ends, or that it never began."""
+        name = code(self.name)
+        cut = self._cut()
+        if cut is not None:
+            how = cut_words(cut).removeprefix("cut by ").partition(", line")[0]
+            there = "" if cut.place is None else f" ({where(cut.place)})"
+            said = say(
+                name,
+                " got no gradient: it reaches the result through ",
+                code(how),
+                there,
+                " alone, and no gradient passes there.",
+            )
+            fix = f"Leave `{how}` out there, if {quoted(self.name)} is meant to learn." if how in (".detach()", ".data") else ""
+            users = [i for i in cut.reaches if 0 <= i < len(self.trace.nodes)]
+            return self.made(said, said, users[:1], fix, [cut.place] if cut.place is not None else [])
+        reason = next((to_text(note.text) for note in (self.row.notes if self.row is not None else ()) if note.serious), "")
+        data = self.row is None and self.at is None
+        if data or "requires_grad is False" in reason:
+            said = say(name, " got no gradient: its ", code("requires_grad"), " is False.")
+            fix = (
+                f"{quoted(f'{self.name}.requires_grad_()')} before it is used asks for one."
+                if data or (self.row is not None and self.row.is_leaf)
+                else ""
+            )
+            return self.made(said, said, [], fix)
+        if reason.startswith("not used") or not reason:
+            said = say(name, " got no gradient: nothing of what was differentiated is computed from it.")
+        else:
+            said = say(name, f" got no gradient: {reason.removeprefix('no gradient: ').removesuffix('.')}.")
+        return self.made(said, said, [self.at] if self.at is not None else [])
+
+    def _cut(self) -> Cut | None:
+        """The cut behind which the leaf lies."""
+        given = [operand.cut for node in self.trace.nodes for operand in node.operands if operand.cut is not None]
+        for cut in (*given, *self.trace.cuts):
+            if self.name in cut.leaves or (self.at is not None and self.at in cut.behind):
+                return cut
+        return None
+
+    # --------------------------------------------------------------------------------------------------- zero, NaN and ∞
+    def became(self) -> Explanation:
+        """The operation at which the gradient became what it is."""
+        assert self.at is not None
+        assert self.found is not None
+        zero = self.kind == "zero"
+        name, nodes = code(self.name), self.trace.nodes
+        state = "exactly 0" if zero else "not finite (NaN or ∞)"
+        there = self._where_it_became(zero)
+        parts = arriving(self.trace, self.found).get(self.at, [])
+        norms = [g.norm for i in parts if (g := self.trace.edges[i].gradient) is not None]
+        if zero and len(norms) > 1 and all(norms) and there is None:
+            said = say(
+                "The gradient of ", name, " is exactly 0: ", " and ".join(map(number, norms[:3])), " meet there and cancel."
+            )
+            bare = say("The gradient of ", name, f" is exactly 0: {len(norms)} parts meet there and cancel.")
+            return self.made(said, bare, [self.at, *(self.trace.edges[i].target for i in parts[:3])])
+        if there is None:
+            return self._from_the_start(state)
+        node = nodes[there]
+        way = _way(self.trace, self.at, there)
+        arrived = node.gradient
+        given = [nodes[edge.source] for edge in self.trace.edges if edge.target == there]
+        odd = next((one for one in given if one.value is not None and one.value.odd), None)
+        small = next((one for one in given if one.value is not None and (one.value.all_zero if zero else one.value.zeros)), None)
+        end = "" if arrived is None else f" of the {number(arrived.norm)} that arrives there"
+        does = "hands on nothing" if zero else "makes it so"
+        because: Sentence = ()
+        if not zero and odd is not None:
+            because = say(", with ", code(_called(odd)), " not finite")
+        elif small is not None:
+            because = say(", where ", code(_called(small)), " is 0")
+        said = say("The gradient of ", name, f" is {state}: ", code(_called(node)), *_at(node), f" {does}{end}", because, ".")
+        bare = say("The gradient of ", name, f" is {state}: ", code(node.operation), f" {does}.")
+        return self.made(said, bare, way)
+
+    def _from_the_start(self, state: str) -> Explanation:
+        """The gradient was so where the sweep began, or the value of what is differentiated is."""
+        assert self.at is not None
+        nodes = self.trace.nodes
+        for i, node in enumerate(nodes):  # each after what it is computed from
+            given = [nodes[edge.source].value for edge in self.trace.edges if edge.target == i]
+            if (
+                self.kind == "nan"
+                and node.value is not None
+                and node.value.odd
+                and not any(v is not None and v.odd for v in given)
+            ):
+                said = say(
+                    "The gradient of ", code(self.name), f" is {state}: ", code(_called(node)), *_at(node), " is so already."
+                )
+                return self.made(
+                    said, say("The gradient of ", code(self.name), f" is {state}."), _way(self.trace, self.at, i) or [i]
+                )
+        said = say("The gradient of ", code(self.name), f" is {state}: so is every gradient on its way, from the result on.")
+        return self.made(said, said, _way(self.trace, self.at, self.trace.outputs[0]) if self.trace.outputs else [self.at])
+
+    def _where_it_became(self, zero: bool) -> int | None:
+        """The operation nearest to the leaf at which something else arrives than it hands on."""
+        assert self.at is not None
+        assert self.found is not None
+        by_source = arriving(self.trace, self.found)
+
+        def so(value: Any) -> bool:
+            return value is not None and (value.all_zero if zero else value.odd)
+
+        waiting, seen = [self.at], {self.at}
+        for node in waiting:  # grows while it is read
+            for i in by_source.get(node, ()):
+                edge = self.trace.edges[i]
+                target = self.trace.nodes[edge.target]
+                if not so(edge.gradient) or target.kind == "output" or edge.target in seen:
+                    continue
+                if target.gradient is not None and not so(target.gradient):
+                    return edge.target
+                seen.add(edge.target)
+                waiting.append(edge.target)
+        return None
+
+    # ------------------------------------------------------------------------------------------------------ far from 1
+    def far(self) -> Explanation:
+        """Where most of the factor is."""
+        assert self.at is not None
+        assert self.found is not None
+        nodes, name = self.trace.nodes, code(self.name)
+        way = _way(self.trace, self.at, self.trace.outputs[0], heavy=True) if self.trace.outputs else (self.at,)
+        tiny = self.kind == "tiny"
+        worst, factor = None, 1.0
+        for low, high in pairwise(way):
+            before, after = nodes[high].gradient, nodes[low].gradient
+            if before is None or after is None or nodes[high].kind == "output" or not before.norm:
+                continue
+            here = after.norm / before.norm
+            if (here < factor) if tiny else (here > factor):
+                worst, factor = high, here
+        own = nodes[self.at].gradient
+        state = f"far {'smaller' if tiny else 'larger'} than the others'"
+        size = "" if own is None else f" (‖gradient‖ {number(own.norm)})"
+        if worst is None:
+            said = say("The gradient of ", name, f" is {state}{size}; no operation on its way accounts for it alone.")
+            return self.made(said, say("The gradient of ", name, f" is {state}."), list(way))
+        node = nodes[worst]
+        most = f"the most is {'lost' if tiny else 'gained'} at "
+        change = f", where the norm changes by the factor {number(factor, 3)}."
+        said = say("The gradient of ", name, f" is {state}{size}; {most}", code(_called(node)), *_at(node), change)
+        bare = say("The gradient of ", name, f" is {state}; {most}", code(node.operation), ".")
+        return self.made(said, bare, list(way[: way.index(worst) + 1]))
+
+    # ------------------------------------------------------------------------------------------------------------ others
+    def ordinary(self, paths: Paths | None) -> Explanation:
+        """By which path it came, and with what share."""
+        assert self.at is not None
+        assert self.found is not None
+        nodes, name = self.trace.nodes, code(self.name)
+        own = nodes[self.at].gradient
+        of = ""
+        if own is not None:
+            of = f" ({number(own.numbers[0])})" if own.size == 1 and own.numbers else f" (‖gradient‖ {number(own.norm)})"
+        if paths is not None and paths.paths:
+            best = paths.paths[0]
+            way, steps = best.nodes, best.text
+            share = "" if best.amount is None else f"{paths.said(best.amount)} of it by "
+            several = f" along {paths.count} paths"
+        else:
+            way = _way(self.trace, self.at, self.trace.outputs[0], heavy=True) if self.trace.outputs else (self.at,)
+            if paths is not None and paths.amounts:
+                way = _along(paths) or way
+            steps = " → ".join([self.name, *(nodes[i].label for i in way[1:])][:9]) + (" …" if len(way) > 9 else "")
+            share = ""
+            several = " along one path" if self.found.count == 1 else " by the largest parts"
+        fork = () if paths is not None and paths.paths else self._fork(way)
+        said = say("The gradient of ", name, of, f" came{several}: {share}", code(steps), fork, ".")
+        bare = say(
+            "The gradient of ",
+            name,
+            f" came{several}: ",
+            code(" → ".join([self.name, *(nodes[i].operation or nodes[i].name or "output" for i in way[1:])])),
+            ".",
+        )
+        return self.made(said, bare, list(way))
+
+    def _fork(self, way: Sequence[int]) -> Sentence:
+        """The share that is known at the first place where several gradients meet."""
+        for low, high in pairwise(way):
+            meeting = [edge for edge in self.trace.edges if edge.source == low]
+            share = sum(edge.share or 0.0 for edge in meeting if edge.target == high)
+            if len({edge.target for edge in meeting}) > 1 and None not in [edge.share for edge in meeting]:
+                node, other = self.trace.nodes[low], self.trace.nodes[high]
+                return say(
+                    "; at ",
+                    code(_called(node)),
+                    *_at(node),
+                    f" {share_text(share)} of what arrives is from ",
+                    code(_called(other)),
+                )
+        return ()
+
+
+def _along(paths: Paths) -> tuple[int, ...]:
+    """The way on which at each tensor the largest contribution is followed."""
+    by_source = arriving(paths.trace, ways(paths.trace, paths.leaf))
+    way, node = [paths.leaf], paths.leaf
+    while by_source.get(node):
+        known = paths.amounts if all(i in paths.amounts for i in by_source[node]) else {}
+        node = paths.trace.edges[max(by_source[node], key=lambda i: abs(known.get(i, paths.trace.edges[i].share or 0.0)))].target
+        way.append(node)
+    return tuple(way)
+
+
+def _way(trace: Trace, start: int, end: int, *, heavy: bool = False) -> tuple[int, ...]:
+    """A shortest way from one node on to another, or the one that follows the largest gradients; () if there is none."""
+    before: dict[int, int] = {start: start}
+    after: dict[int, list[GraphEdge]] = {}
+    for edge in trace.edges:
+        after.setdefault(edge.source, []).append(edge)
+    if heavy:
+        way, node = [start], start
+        while after.get(node):
+            node = max(after[node], key=lambda edge: edge.gradient.norm if edge.gradient is not None else 0.0).target
+            way.append(node)
+        return tuple(way)
+    waiting = [start]
+    for node in waiting:  # grows while it is read
+        if node == end:
+            break
+        for edge in after.get(node, ()):
+            if edge.target not in before:
+                before[edge.target] = node
+                waiting.append(edge.target)
+    if end not in before:
+        return ()
+    way = [end]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return tuple(reversed(way))
+
+
+def _called(node: GraphNode) -> str:
+    return node.name.partition(", ")[0] or node.label
+
+
+def _at(node: GraphNode) -> tuple[Span, ...]:
+    line = node.cell or node.place
+    operation = f", {node.operation}" if node.operation and node.kind == "operation" else ""
+    return (Span(f" ({where(line)}{operation})"),) if line is not None else (Span(f" ({node.operation})"),) if operation else ()
