@@ -46,4 +46,5 @@ def test_the_live_view_and_its_static_twin(open_notebook):
     assert "24 − 6 = 18" in still.inner_text()
     page.evaluate("view.close()")
     expect(twin).to_be_visible()
+    expect(twin).to_contain_text("6 − 1.5 = 4.5")  # of the start that was edited
     assert page.requests_outside == []

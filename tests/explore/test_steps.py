@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from random_programs import SHAPES, Run, program, values
+from traced import traced
 
 import gradlab as gl
 from gradlab.explore.steps import step_through
@@ -355,3 +356,26 @@ def test_what_torch_unpacks_once_is_left_alone():
     assert torch.equal(state, torch.get_rng_state())
     out.backward()
     np.testing.assert_allclose(final_totals(walk)[next(i for i, n in enumerate(walk.trace.nodes) if n.name == "w")], w.grad)
+
+
+def test_in_a_cell_that_is_recorded_the_cells_own_sweep_is_told():
+    space = {"gl": gl}
+    trace = traced(
+        """
+a = gl.tensor(2.0, requires_grad=True)
+y = a * a
+steps = gl.step_through(y)
+y.backward()
+""",
+        space,
+    )
+    assert trace.sweeps == 1 and trace.leaves[0].gradient.numbers == (4.0,)
+    steps = space["steps"].steps
+    assert [(step.line, step.place.source) for step in steps] == [(3, "a * a")] and steps[0].shares[-1]["total"] == 4
+
+
+def test_one_element_is_a_start_that_can_be_multiplied():
+    x = gl.tensor([2.0], requires_grad=True)
+    walk = gl.step_through(x * 3)
+    assert walk.view()["linear"] and walk.steps[0].shares[0]["total"].tolist() == [3]
+    assert walk.again(walk.start_of([0.5])).steps[0].shares[0]["total"].tolist() == [1.5]
