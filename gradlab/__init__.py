@@ -88,6 +88,7 @@ _LAZY = {
     "func": "gradlab.func",
     "vmap": "gradlab.func",
     "record_sites": "gradlab.diagnose.sites",
+    "step_through": "gradlab.explore.steps",
     "tracing": "gradlab.explore.trace.tracing",
     "load_ipython_extension": "gradlab.notebook.extension",
     "unload_ipython_extension": "gradlab.notebook.extension",
@@ -103,6 +104,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.graph.several import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
+    from gradlab.explore.steps import step_through
     from gradlab.explore.trace.tracing import tracing
     from gradlab.func import vmap
     from gradlab.saving import load, save

@@ -134,6 +134,7 @@ SITUATIONS = {
     "functional.jvp": lambda: gl.autograd.functional.jvp(lambda x: x.sin(), x_of(), gl.ones(2)),
     "functional.hessian": lambda: gl.autograd.functional.hessian(lambda x: x.sin().sum(), x_of()),
     "jacobian": lambda: gl.jacobian(lambda x: x.sin(), x_of()),
+    "step_through": lambda: gl.step_through(x_of().sin().sum()),
     "gradcheck": lambda: gl.autograd.gradcheck(lambda x: x.sin(), x_of().double()),
 }
 

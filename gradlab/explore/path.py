@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.graph.folding import fold
-from gradlab.explore.graph.painting import figure
+from gradlab.explore.graph.painting import figure, without_numbers
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first, trace_of
 
@@ -45,7 +45,7 @@ class Path:
         marked = [replace(node, members=(i,)) for i, node in enumerate(nodes)]
         shown, self._edges = fold(marked, edges, LIMIT)
         self._members = [frozenset(node.members) for node in shown]
-        self.figure: dict[str, Any] = figure(shown, self._edges)
+        self.figure: dict[str, Any] = figure(without_numbers(shown), self._edges)
         self.figure["folded"] = len(nodes) if len(shown) < len(nodes) else 0
 
     def of_row(self, weights: Sequence[np.ndarray]) -> tuple[list[int], list[int]]:

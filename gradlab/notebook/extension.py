@@ -7,12 +7,18 @@ from typing import Any
 
 from gradlab.notebook.check_magic import CheckMagics
 from gradlab.notebook.gradcheck_magic import GradcheckMagics
+from gradlab.notebook.graph_magic import GraphMagics
 from gradlab.notebook.jacobian_magic import JacobianMagics
 from gradlab.notebook.magics import GradMagics
-from gradlab.notebook.options import CELL, DOCTOR, LINE, MATRIX, complete
+from gradlab.notebook.options import CELL, DOCTOR, GRAPH, LINE, MATRIX, complete
 from gradlab.notebook.transform import CELL_MARK, IMPORT_MARK, VALUE_MARK, Instrument, rewrite
 
-LINE_MAGICS: tuple[Any, ...] = (CheckMagics, GradcheckMagics, JacobianMagics)  # those that need nothing but to be registered
+LINE_MAGICS: tuple[Any, ...] = (
+    CheckMagics,
+    GradcheckMagics,
+    GraphMagics,
+    JacobianMagics,
+)  # those that need nothing but to be registered
 REPORT = ("gradlab.explore.report.shown", "Report")
 
 
@@ -31,7 +37,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
     shell.events.register("post_run_cell", magics.after_cell)
-    for magic in (CELL, LINE, MATRIX, DOCTOR):
+    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH):
         shell.set_hook("complete_command", _completer, str_key=magic)
     shell.display_formatter.ipython_display_formatter.for_type_by_name(*REPORT, _show)
 
@@ -54,7 +60,7 @@ def unload_ipython_extension(shell: Any) -> None:
                 shell.magics_manager.magics[where].pop(name, None)
         gone = shell.magics_manager.registry.pop(kind.__name__, None)
         shell.configurables[:] = [one for one in shell.configurables if one is not gone]
-    for magic in (CELL, LINE, MATRIX, DOCTOR):
+    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH):
         shell.strdispatchers["complete_command"].strs.pop(magic, None)
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.deferred_printers.pop(REPORT, None)

@@ -41,6 +41,7 @@ class Cell:
     shown: Any  # the last exception that was shown before
     value: Any = None
     differentiated: Any = None  # what the report is about, where the cell did not say
+    swept: Any = ()  # the tensors that the report's sweep began at, and their cotangents
 
     def open(self) -> None:
         """See what the cell does. It is in `Running.cells` already, so it is closed even if an interrupt comes here."""
@@ -113,7 +114,7 @@ class GradMagics(Magics):
         that leaves no trace. `gl.doctor()` returns the same.
         """
         if cell is None:
-            return self._clinic.tell(self._users())
+            return self._clinic.tell(self.users())
         self._parsed(parse_doctor, line)
         raise self._refused(DOCTOR, cell)
 
@@ -208,7 +209,7 @@ class GradMagics(Magics):
         cell = ended[0]
         failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
         if not result.success or failed is not None:  # %%time of old shows an exception and goes on
-            found = self._clinic.look(cell.recorder, self._users(), error=failed)
+            found = self._clinic.look(cell.recorder, self.users(), error=failed)
             cell.recorder.forget()
             if cell.request.findings_only:
                 self._say(cell.request, found)
@@ -216,12 +217,12 @@ class GradMagics(Magics):
         try:
             cell.recorder.settle_journal()
             if cell.request.findings_only:
-                self._say(cell.request, self._clinic.look(cell.recorder, self._users(), value=self._wanted(cell)))
+                self._say(cell.request, self._clinic.look(cell.recorder, self.users(), value=self._wanted(cell)))
                 return
             report, matrix = self._after(cell)
-            self._finish(cell.request, self._diagnosed(cell, report), matrix, info)
+            self._finish(cell.request, self._diagnosed(cell, report), matrix, info, cell.swept)
         except BaseException as error:  # noqa: BLE001  (an interrupt too: it must reach the user as the cell's end)
-            self._clinic.look(cell.recorder, self._users(), error=error)
+            self._clinic.look(cell.recorder, self.users(), error=error)
             self._fail(result, error)
         finally:
             cell.recorder.forget()
@@ -259,7 +260,7 @@ class GradMagics(Magics):
         try:
             return reporter.of_cell(cell.value)
         finally:
-            cell.differentiated = reporter.value
+            cell.differentiated, cell.swept = reporter.value, reporter.swept
 
     def _diagnosed(self, cell: Cell, report: Any) -> Any:
         """The report, or the sentence in place of one, with what is found in the cell."""
@@ -267,9 +268,9 @@ class GradMagics(Magics):
 
         if isinstance(report, Report):
             swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
-            found = self._clinic.look(cell.recorder, self._users(), trace=swept, value=cell.differentiated)
+            found = self._clinic.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
             return replace(report, findings=found.findings, remarks=found.remarks)
-        found = self._clinic.look(cell.recorder, self._users(), value=self._undifferentiated(cell))
+        found = self._clinic.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
         return report.followed_by(found.findings)
 
     def _wanted(self, cell: Cell) -> Any:
@@ -294,7 +295,7 @@ class GradMagics(Magics):
                 return value
         return None
 
-    def _users(self) -> dict[str, Any]:
+    def users(self) -> dict[str, Any]:
         """The names that are the user's."""
         return {name: value for name, value in self.shell.user_ns.items() if name not in self.shell.user_ns_hidden}
 
@@ -305,7 +306,7 @@ class GradMagics(Magics):
         return HOUSE
 
     # -------------------------------------------------------------------------------------------------------- pieces
-    def _finish(self, request: Request, report: Any, matrix: Any = None, info: Any = None) -> None:
+    def _finish(self, request: Request, report: Any, matrix: Any = None, info: Any = None, swept: Any = ()) -> None:
         """Keep the report where it was asked for, and show it; a Jacobian that was asked for live, if there is a front end."""
         from gradlab.explore.report import Report
 
@@ -317,6 +318,28 @@ class GradMagics(Magics):
                 if live is not None and getattr(part, "drawing", None) is report.jacobian_picture:
                     part = self.keep(live.widget(), info)  # it shows the picture too
                 display(part)
+            if request.live and isinstance(report, Report) and getattr(self.shell, "kernel", None) is not None:
+                self._explore(report, swept, info)
+
+    def _explore(self, report: Any, swept: Any, info: Any) -> None:
+        """The live view of a report's graph below it."""
+        from gradlab.explore.explorer import Explorer
+        from gradlab.explore.graph import Graph
+        from gradlab.notebook.graph_widget import GraphWidget
+
+        if not report.trace.nodes:
+            return
+        space = self.users()
+        outputs = [out for out, _ in swept]
+        starts = [start for _, start in swept if start is not None]
+        explorer = Explorer.around(
+            Graph(report.trace, limit=report.bounds.nodes),
+            outputs,
+            space,
+            self.names(space, ()),
+            starts if len(starts) == len(swept) else (),
+        )
+        display(self.keep(GraphWidget(explorer, twin=False), info))
 
     def _say(self, request: Request, found: Any) -> None:
         """Keep what was found where it was asked for, and show it."""

@@ -1,4 +1,5 @@
-"""The options of `%%grad`, `%grad`, `%jacobian` and `%%doctor`: what they are, how a line of them is read, how they complete.
+"""The options of `%%grad`, `%grad`, `%jacobian`, `%graph` and `%%doctor`: what they are, how a line of them is read, how they
+complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
 blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
@@ -13,7 +14,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CELL, LINE, MATRIX, DOCTOR = "%%grad", "%grad", "%jacobian", "%%doctor"
+CELL, LINE, MATRIX, DOCTOR, GRAPH = "%%grad", "%grad", "%jacobian", "%%doctor", "%graph"
 
 
 class OptionError(ValueError):
@@ -57,16 +58,30 @@ OPTIONS = (
         ("auto", "rows", "batched", "columns", "sparse"),
     ),
     Option(("--chunk",), "chunk", "N", (MATRIX,), "how many rows, columns or colours are swept at once"),
-    Option(("-i", "--interactive"), "live", "", (MATRIX,), "show it live, to step through (in a notebook)"),
+    Option(
+        ("-i", "--interactive"),
+        "live",
+        "",
+        (CELL, MATRIX, GRAPH),
+        "show it live: the graph to walk through, the Jacobian to step through (in a notebook)",
+    ),
+    Option(
+        ("--level",),
+        "level",
+        "LEVEL",
+        (GRAPH,),
+        "what is shown: code (your lines), modules, or operations",
+        ("code", "modules", "operations"),
+    ),
     Option(
         ("-o", "--out"),
         "out",
         "NAME",
-        (CELL, LINE, MATRIX, DOCTOR),
-        "keep the report, the Jacobian, or what the doctor found, under this name",
+        (CELL, LINE, MATRIX, DOCTOR, GRAPH),
+        "keep the report, the Jacobian, the graph, or what the doctor found, under this name",
     ),
     Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
-    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR), "show nothing"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH), "show nothing"),
 )
 
 
@@ -86,6 +101,7 @@ class Request:
     quiet: bool = False
     help: bool = False
     method: str = "auto"
+    level: str | None = None
     chunk: str | None = None
     live: bool = False
     findings_only: bool = False
@@ -138,6 +154,22 @@ def parse_jacobian(line: str) -> Request:
         what = f"by what is {texts[0]} to be differentiated" if texts else "what is to be differentiated, and by what"
         raise OptionError(f"{what}? Write %jacobian OUT INPUT [INPUT …] [options]; OUT is a tensor or a function.")
     request.expressions = tuple(_check_expression(text, "the output" if k == 0 else "an input") for k, text in enumerate(texts))
+    return request
+
+
+def parse_graph(line: str) -> Request:
+    """Read the line of `%graph`: options and one expression. Raises OptionError."""
+    line, silent = line.rstrip().rstrip(";"), line.rstrip().endswith(";")
+    request, rest = _options(line, GRAPH, stop_at_first_word=False)
+    request.quiet = request.quiet or silent
+    texts = [line[start:end] for start, end in rest]
+    if len(texts) != 1:
+        given = f"{len(texts)} expressions, {', '.join(texts)}" if texts else "nothing"
+        raise OptionError(
+            f"%graph takes one expression, and got {given}. Write %graph OUT [options]; OUT is a tensor, or a list of them, and "
+            "has no blanks outside of brackets."
+        )
+    request.expression = _check_expression(texts[0], "what is drawn")
     return request
 
 
@@ -321,7 +353,7 @@ def usage(magic: str) -> str:
 
 def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
-    magic = next((one for one in (CELL, MATRIX, DOCTOR) if line.lstrip().startswith(one)), LINE)
+    magic = next((one for one in (CELL, MATRIX, DOCTOR, GRAPH) if line.lstrip().startswith(one)), LINE)
     words = line.split()
     given = set(words)
     before = words[-2:-1] if word else words[-1:]

@@ -61,6 +61,7 @@ class CellReporter:
         self.mentions = () if ending is None else tuple(name for name in mentions if self._concerned(space.get(name)))
         self.names: dict[str, Any] = magics.names(space, mentions)
         self.value: Any = None  # what is reported on, where no backward of the cell says
+        self.swept: list[tuple[Any, Any]] = []  # the tensors that the sweep began at, and their cotangents, None for ones
 
     def _concerned(self, value: Any) -> bool:
         """Whether what the cell mentions belongs to what it computed: of models those alone that were called."""
@@ -149,6 +150,7 @@ class CellReporter:
         sources = sources_of(library, [subject.root], self.names, asked, self.mentions)
         hand = ByHand(library.alias, library.name, text)
         weights = self._weights(subject, hand, plain)
+        self.swept = [(value, weights)]
         with_jacobian = request.jacobian
         if weights is None and subject.size != 1:
             if not subject.size or not (request.jacobian or subject.size <= magics.jacobian_rows):
@@ -265,6 +267,8 @@ class CellReporter:
         trace = recorder.trace()
         root, out = sweep.roots[0], sweep.outputs[0]() if sweep.outputs else None
         subject = Subject(library, root.node, root.shape, root.name or _receiver(self.ending), out, value=root.value)
+        if out is not None and len(sweep.roots) == 1 and subject.size == 1:
+            self.swept = [(out, None)]
         asked = self._asked(library)
         roots = [one.node for one in sweep.roots]
         sources = sources_of(library, roots, self.names, asked, self.mentions, sweep.names.by_node)

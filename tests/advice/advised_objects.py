@@ -267,6 +267,13 @@ X.jacobian(X.exp, x, resume=True, out=np.zeros((6, 6), 'f4'))
 > import tempfile, pathlib; file, dtype, mode = pathlib.Path(tempfile.mkdtemp(), 'J'), 'f4', 'w+'
 | X.jacobian(X.exp, x, resume=True, out=np.memmap(file, dtype, mode, shape=(6, 6)))[:]
 | X.jacobian(X.exp, x, resume=True, out=np.memmap(file, dtype, 'r+', shape=(6, 6)))[:]
+l = w.exp().sum(); l.backward(); X.step_through(l)
+! Compute l again, or keep the graph: l.backward(retain_graph=True).
+> l = w.exp().sum(); l.backward(retain_graph=True); X.step_through(l)
+| l = w.exp().sum(); X.step_through(l)
+l = w.exp().sum(); steps = X.step_through(l); steps.close(); steps.again(2.)
+! call step_through(l) again.
+> l = w.exp().sum(); X.step_through(l).again(2.)
 X.formula(Half.apply(w).grad_fn)
 ! read Half.backward.
 > Half.backward

@@ -12,12 +12,12 @@ from gradlab.notebook.bundle import EXPORTS, IMPORT, STATIC, script, styles
 
 MODULES = sorted(STATIC.rglob("*.js"))
 SHEETS = sorted(STATIC.rglob("*.css"))
-ENTRIES = ("jacobian/view.js",)  # what widgets are made of
+ENTRIES = ("jacobian/view.js", "stepper/view.js", "stepper/page.js")  # what widgets are made of
 UNWANTED = (
     *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),
     *("WebSocket", "EventSource", "sendBeacon", "importScripts", "localStorage", "document.cookie"),
 )  # markup and code from text, whatever reaches beyond the page
-NAMESPACES = {"http://www.w3.org/2000/svg"}  # names, which nothing is fetched from
+NAMESPACES = {"http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"}  # names, which nothing is fetched from
 
 
 def name_of(path):

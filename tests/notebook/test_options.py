@@ -157,6 +157,7 @@ def test_completion_offers_what_is_left():
         "--graph",
         "--no-graph",
         "--jacobian",
+        "--interactive",
         "--out",
         "--help",
         "--quiet",

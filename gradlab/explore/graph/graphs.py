@@ -8,6 +8,7 @@ A `Graph` holds plain data, so it can be kept without keeping tensors.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +28,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.names import caller_names
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.reading import spine_first, trace_of
+from gradlab.explore.views import opened
 from gradlab.explore.words import count, shape_text
 
 if TYPE_CHECKING:
@@ -121,7 +123,12 @@ def graph(
         raise ValueError(f"graph(most={most}): there must be room for at least {LEAST_LIMIT} nodes")
     assert first is not None
     return Graph(
-        trace_of(outputs, names, most), limit=limit, level=level, unfold=unfold, outputs=[first.weakly(out) for out in outputs]
+        trace_of(outputs, names, most),
+        limit=limit,
+        level=level,
+        unfold=unfold,
+        outputs=[first.weakly(out) for out in outputs],
+        names={name: first.weakly(tensor) for name, tensor in names.items() if library_of(tensor) is first},
     )
 
 
@@ -154,8 +161,9 @@ class Graph:
         level: str | None = None,
         unfold: Sequence[str] = (),
         outputs: Sequence[Any] = (),
+        names: Mapping[str, Any] | None = None,
     ) -> None:
-        self._outputs = tuple(outputs)  # weak references
+        self._outputs, self._names = tuple(outputs), dict(names or {})  # weak references
         self.trace, self.nodes, self.edges = trace, trace.nodes, trace.edges
         self.limit, self.unfold, self.cut = limit, tuple(unfold), trace.cut_off
         if level is not None and level not in LEVELS:
@@ -176,6 +184,30 @@ class Graph:
         if any(node.module for node in self.nodes):
             return "modules"
         return "code" if len(code_rows(self.trace)) > 2 else "operations"
+
+    def widget(self, **options: Any) -> Any:
+        """A live view of the graph in a notebook: to walk through, unfold, search, with all that is known of each node.
+
+        Values and gradients are those of the sweep that the graph was recorded with (`report.graph()`), else of one sweep of
+        its own,
+        from ones; it writes no `.grad` and keeps the graph, and hooks on the tensors run as in any sweep. The view holds the
+        graph until its `close()`, and says how much memory that is; where the tensors are gone, it shows what was recorded.
+
+        Returns
+        -------
+        GraphWidget
+
+        Raises
+        ------
+        ImportError
+            Without anywidget, which `pip install "gradlab[notebook]"` brings.
+        """
+        outputs = [found for ref in self._outputs if (found := ref()) is not None]
+        names = {name: found for name, ref in self._names.items() if (found := ref()) is not None}
+        space = {**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}
+        return opened(
+            "graph", self, outputs=outputs if len(outputs) == len(self._outputs) else [], names=names, space=space, **options
+        )
 
     @property
     def _rest(self) -> str:

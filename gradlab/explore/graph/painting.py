@@ -35,7 +35,7 @@ from gradlab.explore.drawing import (
 )
 from gradlab.explore.graph import cuts, ports
 from gradlab.explore.graph.chips import Chips, chips_of, operand_text
-from gradlab.explore.graph.layout import Point, layered
+from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
@@ -48,6 +48,7 @@ LONGEST = 30  # characters of a name that are shown
 MARGIN = 4.0
 NOTE = 12.0  # height of a line below the graph
 BOLD = 1.09  # how much wider bold letters are
+LABELLED = "+0.000"  # as wide as most labels
 ASIDE = 5.0  # between a box or its port and what is written beside it
 
 
@@ -144,28 +145,8 @@ def paint(
     legend : str
         A line below.
     """
-    place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
-    torn = cuts.torn_edges(nodes, place.get)
-    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
-    for i, words in (beside or {}).items():
-        boxes[i] = replace(boxes[i], beside=words, told=True)
-    for i, look in (looks or {}).items():
-        boxes[i] = replace(boxes[i], look=look)
-    links = [(edge.source, edge.target) for edge in edges]
-    faint: set[int] = set()  # links to what lies behind a cut
-    for cut in torn:
-        tear = len(boxes) + (cut.leaf is None)
-        if cut.leaf is None:
-            boxes.append(_ghost(cut))
-        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
-        before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
-        faint |= set(range(len(links), len(links) + len(before)))
-        links += before
-        if cut.leaf is None:
-            links.append((tear - 1, tear))
-        links += [(tear, target) for target in cut.targets]
-    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
-    scale = scale_of(box.port.norm for box in boxes if box.port.norm is not None)
+    laid = _arranged(nodes, edges, none, beside, looks)
+    boxes, links, faint, layout, scale = laid.boxes, laid.links, laid.faint, laid.layout, laid.scale
     notes = [f"bar under a number: ‖gradient‖ on a log scale, {scale}"] if scale is not None else []
     if notes and text_width(notes[0], cuts.LETTERS) > max(layout.width, text_width(note, 11)):
         notes = ["bar under a number: ‖gradient‖", f"on a log scale, {scale}"]
@@ -194,44 +175,122 @@ def paint(
     return Drawing("\n".join(body), width, layout.height + top + bottom, text, alt)
 
 
-def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> dict[str, Any]:
-    """What `paint` draws without numbers, as plain data, for a view that draws and lights it itself; node positions are those of
-    `layered`."""
-    bare = [
-        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
-        for node in nodes
-    ]
-    boxes = _boxes(bare, edges, frozenset())
-    links = [(edge.source, edge.target) for edge in edges]
-    layout = layered([(box.width, box.height) for box in boxes], links)
+def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: frozenset[int] = frozenset()) -> dict[str, Any]:
+    """What `paint` draws as plain data, for a view that draws, lights and labels it itself (static/kit/graph.js).
+
+    Its "nodes" are `nodes` and then the ghosts behind cuts, its "edges" are `edges` and then the dotted and torn ones, which have
+    no gradient: so the numbers of nodes and edges are those of the graph. `none`: see `paint`.
+    """
+    laid = _arranged(nodes, edges, none)
+    routes = laid.layout.routes
+    texts = _share_labels(edges)
+    any_text = [text or LABELLED for text in texts]  # a label of the view's own may stand anywhere
+    spots = _spots(edges, routes[: len(edges)], any_text)
+    titles = [_title(edge, nodes) for edge in edges] + [""] * (len(laid.links) - len(edges))
+    at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
+    links = [(at.get(source, -1), at.get(target, -1)) for source, target in laid.links]  # −1: the tear itself
+    positions = [(x + MARGIN, y + MARGIN) for x, y in laid.layout.boxes]
+    found = list(zip(laid.boxes, positions, strict=True))
     return {
-        "width": round(layout.width + 2 * MARGIN, 1),
-        "height": round(layout.height + 2 * MARGIN, 1),
+        "width": round(laid.layout.width + 2 * MARGIN, 1),
+        "height": round(laid.layout.height + 2 * MARGIN, 1),
         "tall": HEIGHT,
-        "nodes": [
-            {
-                "kind": node.kind,
-                "label": box.label,
-                "small": box.small,
-                "name": box.port.name,
-                "shape": box.port.shape,
-                "wide": box.width,
-                "tag": round(box.port.width, 1),
-                "x": round(x + MARGIN, 1),
-                "y": round(y + MARGIN, 1),
-                "many": node.count > 1,
-                "title": hover(node),
-            }
-            for node, box, (x, y) in zip(nodes, boxes, layout.boxes, strict=True)
-        ],
+        "margin": MARGIN,
+        "scale": "" if laid.scale is None else str(laid.scale),
+        "nodes": [_plain(box, x, y, laid.scale) for box, (x, y) in found if not box.tear],
+        "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in found if box.tear],
         "edges": [
-            {"path": path, "title": _title(edge, nodes), "source": edge.source, "target": edge.target}
-            for path, edge in zip(_edges(links, layout.routes, whole=True), edges, strict=True)
+            {"path": path, "title": title, "source": source, "target": target, "faint": i in laid.faint}
+            | ({"share": texts[i], "at": _label_place(spots[i], routes[i])} if i < len(edges) else {})
+            for i, (path, title, (source, target)) in enumerate(
+                zip(_edges(laid.links, routes, whole=True), titles, links, strict=True)
+            )
         ],
     }
 
 
+def _label_place(spot: Point | None, route: Sequence[Point]) -> list[float]:
+    """Where a label stands, else the middle of the edge's last part; and where the edge begins."""
+    (x, y), (to_x, to_y) = route[-2], route[-1]
+    at = spot or ((x + to_x) / 2, (y + to_y) / 2)
+    return [round(c, 1) for c in (*at, *route[0])]
+
+
+def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
+    """The nodes with their shapes alone, for a drawing whose numbers are not those of one sweep."""
+    return [
+        replace(node, label=_applied(node), value=None, gradient=None, operands=(), cell=None, place=None, norms=())
+        for node in nodes
+    ]
+
+
+def _plain(box: _Box, x: float, y: float, scale: Scale | None) -> dict[str, Any]:
+    """A node of a figure."""
+    node = box.node
+    found: dict[str, Any] = {
+        "kind": node.kind,
+        "label": box.label,
+        "small": box.small,
+        "wide": box.width,
+        "x": round(x, 1),
+        "y": round(y, 1),
+        "many": node.count > 1,
+        "title": hover(node),
+    }
+    if box.port:
+        found["port"] = box.port.plain(scale)
+    if box.line:
+        found["line"] = box.line
+    if box.chips.left or box.chips.right:
+        found["chips"] = box.chips.plain(box.width)
+    if box.beside:
+        right, middle = _aside(box)
+        found["beside"] = {"x": round(right, 1), "y": round(middle, 1), "lines": box.beside}
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------------------- boxes
+@dataclass(frozen=True)
+class _Arranged:
+    """A graph and its cuts with their places; the first boxes are the nodes', the first links the edges'."""
+
+    boxes: list[_Box]
+    links: list[tuple[int, int]]
+    faint: set[int]  # links to what lies behind a cut
+    layout: Layout
+    scale: Scale | None
+
+
+def _arranged(
+    nodes: Sequence[GraphNode],
+    edges: Sequence[GraphEdge],
+    none: frozenset[int],
+    beside: Mapping[int, tuple[str, ...]] | None = None,
+    looks: Mapping[int, str] | None = None,
+) -> _Arranged:
+    place = {member: i for i, node in enumerate(nodes) for member in (node.members or (i,))}
+    boxes = _boxes(nodes, edges, frozenset(place[leaf] for leaf in none if leaf in place))
+    for i, words in (beside or {}).items():
+        boxes[i] = replace(boxes[i], beside=words, told=True)
+    for i, look in (looks or {}).items():
+        boxes[i] = replace(boxes[i], look=look)
+    links = [(edge.source, edge.target) for edge in edges]
+    faint: set[int] = set()
+    for cut in cuts.torn_edges(nodes, place.get):
+        tear = len(boxes) + (cut.leaf is None)
+        if cut.leaf is None:
+            boxes.append(_ghost(cut))
+        boxes.append(_Box(nodes[0], "", "", Port(), cuts.WIDTH, tear=cut.words))
+        before = [(leaf, tear - 1) for leaf in cut.behind] if cut.leaf is None else [(cut.leaf, tear)]
+        faint |= set(range(len(links), len(links) + len(before)))
+        links += before
+        if cut.leaf is None:
+            links.append((tear - 1, tear))
+        links += [(tear, target) for target in cut.targets]
+    layout = layered([(box.width, box.height) for box in boxes], links, [box.room for box in boxes])
+    return _Arranged(boxes, links, faint, layout, scale_of(box.port.norm for box in boxes if box.port.norm is not None))
+
+
 def _applied(node: GraphNode) -> str:
     """The label of an operation with the one constant that it was given, where no chip says it: "** 2", "1 ÷"."""
     given = [operand for operand in node.operands if operand.kind == "constant"]
@@ -351,13 +410,18 @@ def _painted(box: _Box, position: Point, scale: Scale | None) -> str:
         at = f'x="{tidy(-box.width / 2 - ASIDE + 1)}" y="8" text-anchor="end"'
         parts.append(f'<text {at} fill="{DIM}">{escape(box.line)}</text>')
     if box.beside:
-        high = bool(node.norms or box.told)
-        middle = HEIGHT / 2 if high else HEIGHT - OVERLAP + ports.HEIGHT / 2
-        right = box.width / 2 + max(box.chips.room[1], 4) if high else box.port.width / 2
+        right, middle = _aside(box)
         for i, text in enumerate(box.beside):
             y = middle + 3.2 + 11 * (i - (len(box.beside) - 1) / 2)
-            parts.append(f'<text x="{tidy(right + ASIDE)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
+            parts.append(f'<text x="{tidy(right)}" y="{tidy(y)}" text-anchor="start" fill="{DIM}">{escape(text)}</text>')
     return "".join(parts) + "</g>"
+
+
+def _aside(box: _Box) -> Point:
+    """Where what is said beside a node begins, and its middle."""
+    if box.node.norms or box.told:
+        return box.width / 2 + max(box.chips.room[1], 4) + ASIDE, HEIGHT / 2
+    return box.port.width / 2 + ASIDE, HEIGHT - OVERLAP + ports.HEIGHT / 2
 
 
 def hover(node: GraphNode) -> str:
@@ -417,16 +481,17 @@ def _drawn(i: int, marks: Mapping[int, EdgeMark] | None) -> str:
 
 
 def _share_labels(edges: Sequence[GraphEdge]) -> list[str]:
-    """At each edge its share in the gradient of the tensor that it carries, where that is a sum of several."""
+    """At each edge its share in the gradient of the tensor that it carries; "" where nothing met, and at the second of two edges
+    between the same nodes."""
     uses = Counter(edge.source for edge in edges)
     total: defaultdict[tuple[int, int], float] = defaultdict(float)  # x * x: two edges, one label
     for edge in edges:
         total[edge.source, edge.target] += math.nan if edge.share is None else edge.share
-    labels = []
-    for edge in edges:
-        share = total.pop((edge.source, edge.target), math.nan)
-        labels.append("" if uses[edge.source] < 2 or not math.isfinite(share) else share_text(share))
-    return labels
+    shares = [total.pop((edge.source, edge.target), math.nan) for edge in edges]
+    return [
+        share_text(share) if uses[edge.source] > 1 and math.isfinite(share) else ""
+        for edge, share in zip(edges, shares, strict=True)
+    ]
 
 
 def _mark_labels(edges: Sequence[GraphEdge], marks: Mapping[int, EdgeMark]) -> list[str]:
@@ -435,36 +500,43 @@ def _mark_labels(edges: Sequence[GraphEdge], marks: Mapping[int, EdgeMark]) -> l
 
 def _labels(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[str]:
     """What is written at the edges, where there is room."""
-    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
     drawn = []
+    for text, spot in zip(labels, _spots(edges, routes, labels), strict=True):
+        if text and spot is not None:
+            (x, y), wide = spot, text_width(text, SMALL) + 7
+            box = f'x="{tidy(x - wide / 2)}" y="{tidy(y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
+            drawn.append(
+                f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(x)}" y="{tidy(y + 3.3)}" fill="{GRADIENT_INK}">'
+                f"{escape(text)}</text>"
+            )
+    return drawn
+
+
+def _spots(edges: Sequence[GraphEdge], routes: Sequence[Sequence[Point]], labels: Sequence[str]) -> list[Point | None]:
+    """Where a label stands on the last part of its edge, clear of those before it; None where there is none, or no room."""
+    taken: list[tuple[float, float, float]] = []  # x, y and width of the labels that are there
     copies = Counter((edge.source, edge.target) for edge in edges)
     told = Counter((edge.source, edge.target) for edge, text in zip(edges, labels, strict=True) if text)
     done: Counter[tuple[int, int]] = Counter()
+    spots: list[Point | None] = []
     for edge, route, text in zip(edges, routes, labels, strict=True):
         pair = edge.source, edge.target
         aside = 12.0 * (done[pair] - (copies[pair] - 1) / 2) if told[pair] > 1 else 0.0
         done[pair] += 1
-        if not text:
-            continue
-        wide = text_width(text, SMALL) + 7
         (x, y), (to_x, to_y) = route[-2], route[-1]
-        for t in (0.5, 0.35, 0.65, 0.2, 0.8):
-            at_x, at_y = x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3)  # on the curve
-            at_x += aside
-            if all(abs(at_x - a) > (wide + w) / 2 + 2 or abs(at_y - b) > 13 for a, b, w in taken):
-                break
-        else:
+        wide = text_width(text, SMALL) + 7
+        tries = [
+            (aside + x + (to_x - x) * (3 * t * t - 2 * t**3), y + (to_y - y) * (1.5 * t * (1 - t) + t**3))  # on the curve
+            for t in (0.5, 0.35, 0.65, 0.2, 0.8)
+        ]
+        free = [(a, b) for a, b in tries if all(abs(a - c) > (wide + w) / 2 + 2 or abs(b - d) > 13 for c, d, w in taken)]
+        if not text or not free or to_y - y < 16:
+            spots.append(None)
             continue
-        if to_y - y < 16:
-            continue
-        at_y = min(max(at_y, y + 8), to_y - 8)
+        at_x, at_y = free[0][0], min(max(free[0][1], y + 8), to_y - 8)
         taken.append((at_x, at_y, wide))
-        box = f'x="{tidy(at_x - wide / 2)}" y="{tidy(at_y - 6)}" width="{tidy(wide)}" height="12" rx="3"'
-        drawn.append(
-            f'<rect {box} fill="{GRADIENT_PANEL}"/><text x="{tidy(at_x)}" y="{tidy(at_y + 3.3)}" fill="{GRADIENT_INK}">'
-            f"{escape(text)}</text>"
-        )
-    return drawn
+        spots.append((at_x, at_y))
+    return spots
 
 
 def share_text(share: float) -> str:

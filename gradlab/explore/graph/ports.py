@@ -134,6 +134,17 @@ class Port:
         """Its elements, about x = 0, from `top` on."""
         return self._rows(top) if self.in_rows else self._pill(top, scale)
 
+    def plain(self, scale: Scale | None) -> dict[str, Any]:
+        """It as plain data: what `svg` draws."""
+        left, right = (round(wide, 1) for wide in self.widths)
+        if self.in_rows:
+            columns = [round(wide, 1) for wide in self.columns]
+            rows = {"values": self.values, "gradients": self.gradients, "columns": columns}
+            return {"name": self.name, "shape": self.shape, "head": left} | rows
+        found = {"name": self.name, "blue": self.blue, "left": left, "orange": self.orange, "right": right}
+        bar = 0.0 if scale is None or self.norm is None else scale.part(self.norm)
+        return found | {"bar": round(bar, 3), "quiet": not (self.name or self.values or self.orange)}
+
     def _pill(self, top: float, scale: Scale | None) -> str:
         left, right = self.widths
         start = -(left + right) / 2

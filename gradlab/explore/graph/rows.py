@@ -121,7 +121,7 @@ def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
         if place is None:
             lost.append(i)
             continue
-        first = _first_line(trace, place)
+        first = first_line(trace, place)
         key = place.where.partition(" line ")[0], first, place.statement
         found.setdefault(key, []).append(i)
         lines.setdefault(key, place)
@@ -150,7 +150,7 @@ def _line_part(trace: Trace, uses: Uses, line: Line, first: int, members: list[i
     return _Part("line", text, members, small, str(first), f"line {first}", copies)
 
 
-def _first_line(trace: Trace, place: Line) -> int:
+def first_line(trace: Trace, place: Line) -> int:
     """The number of the line that a statement begins on."""
     if not place.in_cell or not place.statement:
         return place.line

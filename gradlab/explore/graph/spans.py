@@ -124,18 +124,28 @@ class _Fold:
 
     def stacks(self, signature: Mapping[int, object]) -> list[list[_Fold]]:
         """The folds in it, those that are numbered, follow each other and are alike together."""
-        stacks: list[list[_Fold]] = []
-        before: tuple[object, ...] | None = None
-        for fold in sorted(self.folds.values(), key=lambda fold: fold.members[0]):
-            kind, name = fold.path[-1]
-            numbered = kind == "module" and name.rpartition(".")[2].isdigit()
-            alike = tuple(signature[i] for i in fold.members) if numbered else None
-            if alike is not None and alike == before:
-                stacks[-1].append(fold)
-            else:
-                stacks.append([fold])
-            before = alike
-        return stacks
+        inside = sorted(self.folds.values(), key=lambda fold: fold.members[0])
+        stacks = alike_stacks([(fold.path[-1], fold.members) for fold in inside], signature)
+        return [[self.folds[step] for step, _ in stack] for stack in stacks]
+
+
+def alike_stacks(
+    folds: Sequence[tuple[Step, Sequence[int]]], signature: Mapping[int, object] | Sequence[object]
+) -> list[list[tuple[Step, Sequence[int]]]]:
+    """Folds (their last steps, and their members) in order, the modules that are numbered, follow each other and are alike
+    together."""
+    stacks: list[list[tuple[Step, Sequence[int]]]] = []
+    before: tuple[object, ...] | None = None
+    for step, members in folds:
+        kind, name = step
+        numbered = kind == "module" and name.rpartition(".")[2].isdigit()
+        alike = tuple(signature[i] for i in members) if numbered else None
+        if alike is not None and alike == before:
+            stacks[-1].append((step, members))
+        else:
+            stacks.append([(step, members)])
+        before = alike
+    return stacks
 
 
 def by_names(

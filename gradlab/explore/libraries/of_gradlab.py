@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradlab.autograd import grad
-from gradlab.backend.namespaces import host, read
+from gradlab.autograd.graph import GradientEdge
+from gradlab.backend.namespaces import CPU, device_of, host, read
+from gradlab.core.dtypes import known_dtype
+from gradlab.core.engine import fit
 from gradlab.core.forward import jvp_sweep
+from gradlab.core.modes import no_grad
 from gradlab.core.ports import Bundle
 from gradlab.core.storage import now
 from gradlab.core.tensor import Tensor
@@ -200,6 +204,64 @@ class Gradlab(Library):
 
     def watching(self, nodes: Sequence[Any], see: See) -> AbstractContextManager[Any]:
         return watching(Seeing(see))
+
+    def end(self, node: Any) -> Any:
+        return GradientEdge(node, 0) if node.op is None else None  # the leaf may be gone
+
+    def targets(self, node: Any) -> list[tuple[Any, int] | None]:
+        return [None if edge is None else (edge, 0) for edge in node.edges]
+
+    def parts(self, cotangent: Any) -> list[Any]:
+        array = getattr(cotangent, "array", cotangent)
+        return array.parts if type(array) is Bundle else [array]
+
+    def fitted(self, cotangent: Any, node: Any, target: Any) -> Any:
+        array = getattr(cotangent, "array", cotangent)
+        if type(array) is Bundle:  # from one output of several: what all of them bring is told by their node
+            return None
+        return array if array.shape == target.shape and array.dtype == target.dtype else fit(array, target, (), node)
+
+    def numbers(self, cotangent: Any) -> np.ndarray:
+        return np.array(host(getattr(cotangent, "array", cotangent)))
+
+    def like(self, cotangent: Any) -> Any:
+        array = getattr(cotangent, "array", cotangent)
+        return array.dtype, CPU if isinstance(array, np.generic) else device_of(array)
+
+    def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
+        given = [
+            None if g is None else tensor(g, dtype=known_dtype(like[0]), device=like[1])
+            for g, like in zip(outputs, likes, strict=True)
+        ]
+        with no_grad():
+            found = node(*given)
+        found = found if isinstance(found, tuple) else (found,)
+        return [None if c is None or type(c.array) is Bundle else self.numbers(c) for c in found]
+
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        kept: list[tuple[str, Any]] = []
+        for one in getattr(node, "members", (node,)):
+            if one.op is None or type(one.saved) is not tuple:
+                continue
+            names = one.op.saves if len(one.op.saves) == len(one.saved) else [""] * len(one.saved)
+            kept += [(name, item) for name, item in zip(names, one.saved, strict=True) if hasattr(item, "nbytes")]
+        return kept
+
+    def freed(self, node: Any) -> bool:
+        return any(
+            type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,))
+        )
+
+    def rule_is_known(self, node: Any) -> bool:
+        return type(node.saved) is tuple and not node.op.foreign
+
+    def hooks(self, node: Any, tensor: Any) -> bool:
+        own = node.hooks
+        return own is not None and bool(own.tensor or own.pre or own.post)
+
+    def retaining(self, nodes: Sequence[Any]) -> list[Any]:
+        refs = [node.hooks.retain for node in nodes if node.hooks is not None and node.hooks.retain is not None]
+        return [found for ref in refs if (found := ref()) is not None]
 
     @contextmanager
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:

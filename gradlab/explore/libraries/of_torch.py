@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -199,6 +200,45 @@ class Torch(Library):
             for handle in handles:
                 handle.remove()
 
+    def like(self, cotangent: Any) -> Any:
+        return cotangent.dtype, cotangent.device
+
+    def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
+        torch = sys.modules["torch"]
+        given = [
+            None if g is None else torch.as_tensor(g).to(dtype=like[0], device=like[1])
+            for g, like in zip(outputs, likes, strict=True)
+        ]
+        with torch.no_grad():
+            found = node(*given)
+        return [None if c is None else self.numbers(c) for c in (found if isinstance(found, tuple) else (found,))]
+
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        tensor, kept = sys.modules["torch"].Tensor, []
+        for key in _saved_names(node.__class__):
+            try:
+                value = getattr(node, key)
+            except RuntimeError:  # it was freed
+                continue
+            if isinstance(value, tensor):
+                kept.append((key.removeprefix("_saved_"), value))
+        return kept
+
+    def freed(self, node: Any) -> bool:
+        try:
+            for key in _saved_names(node.__class__):
+                getattr(node, key)
+        except RuntimeError:
+            return True
+        return False
+
+    def rule_is_known(self, node: Any) -> bool:
+        torch = sys.modules["torch"]
+        return not isinstance(node, torch.autograd.function.BackwardCFunction)
+
+    def hooks(self, node: Any, tensor: Any) -> bool:
+        return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
+
     @contextmanager
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         handles: list[Any] = []
@@ -228,6 +268,12 @@ def _made(node: Any) -> Any:
         return metadata[0]
     note = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
     return None if note is None else note.made
+
+
+@functools.cache
+def _saved_names(kind: Any) -> list[str]:
+    """The attributes of a kind of node that hold what it has saved."""
+    return [name for name in dir(kind) if name.startswith("_saved_")]
 
 
 def _signed(value: Any) -> Any:

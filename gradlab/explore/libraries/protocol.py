@@ -231,6 +231,65 @@ class Library:
         are the library's, or None; nothing is left behind."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------------------------------- one node, see `steps`
+    def end(self, node: Any) -> Any:
+        """What `grad` takes as an input for the gradient of a leaf, by its node; None for an operation."""
+        return self.variable(node)
+
+    def targets(self, node: Any) -> list[tuple[Any, int] | None]:
+        """Where a node's cotangents go, in the order of its arguments: (the node, which of its outputs); None where none is
+        wanted."""
+        return [None if source is None else (source, number) for source, number in node.next_functions]
+
+    def parts(self, cotangent: Any) -> list[Any]:
+        """The cotangents of a node's outputs, one after the other, None where there is none."""
+        return list(cotangent) if isinstance(cotangent, tuple) else [cotangent]
+
+    def fitted(self, cotangent: Any, node: Any, target: Any) -> Any:
+        """What `node` returned for `target`, as it arrives there; None where that is told elsewhere."""
+        return cotangent
+
+    def numbers(self, cotangent: Any) -> np.ndarray:
+        """A cotangent's numbers on the host, in memory of their own."""
+        return np.array(self.array(cotangent))
+
+    def like(self, cotangent: Any) -> Any:
+        """What tells how to make another cotangent of the same kind; it holds no numbers."""
+        raise NotImplementedError
+
+    def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
+        """What a node's rule makes of cotangents of its outputs, for each target; the graph is kept and no hook runs. `likes`
+        are `like` of the cotangents in a sweep.
+
+        Raises
+        ------
+        Exception
+            Whatever the library raises, of a node that cannot be run by itself.
+        """
+        raise NotImplementedError
+
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved
+        tensors
+        hooks have."""
+        return []
+
+    def freed(self, node: Any) -> bool:
+        """Whether what a node had saved is gone: no sweep can pass it again."""
+        return False
+
+    def rule_is_known(self, node: Any) -> bool:
+        """Whether a node's rule is the library's own and what it saved is at hand, so that running it again does nothing else."""
+        raise NotImplementedError
+
+    def hooks(self, node: Any, tensor: Any) -> bool:
+        """Whether the user has hooks that a sweep through a node will call, or on its tensor, as far as the library tells."""
+        raise NotImplementedError
+
+    def retaining(self, nodes: Sequence[Any]) -> list[Any]:
+        """The tensors that keep the gradient that arrives at one of some nodes, as far as nodes tell."""
+        return []
+
     def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
         """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
         of it: of tensors, None where there is none; None takes one away. `.grad` of tensors that retain theirs is as it was

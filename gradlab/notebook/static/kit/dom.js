@@ -82,4 +82,16 @@ function focused(node) {
   return (root instanceof Document || root instanceof ShadowRoot) && root.activeElement === node;
 }
 
-export { SUPPRESS, html, svg, button, disable, readByTitle, focused };
+/**
+ * Scroll a box, and nothing around it, as little as it takes for what is in it to be seen.
+ * @param {Element} box
+ * @param {Element} inner
+ */
+function seeWithin(box, inner) {
+  const outside = box.getBoundingClientRect(),
+    inside = inner.getBoundingClientRect();
+  if (inside.top < outside.top) box.scrollTop -= outside.top - inside.top;
+  else if (inside.bottom > outside.bottom) box.scrollTop += inside.bottom - outside.bottom;
+}
+
+export { SUPPRESS, html, svg, button, disable, readByTitle, focused, seeWithin };

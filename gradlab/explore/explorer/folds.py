@@ -1,0 +1,172 @@
+"""The picture of the operations in any state of its folds.
+
+What is seen first is the graph folded to what is read at a glance (`graph.folding`). A fold is opened by folding what it holds in
+the same way, with a box for what lies outside; so folds nest, and each has an address: "3" is the fourth node of the first
+picture, "3.1" the second of those that it opens to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.graph.contraction import Group, contracted
+from gradlab.explore.graph.folding import fold
+from gradlab.explore.graph.painting import figure
+from gradlab.explore.graph.spans import without_moves
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
+
+GLANCE = 25  # nodes of the first picture
+INSIDE = 14  # nodes that a fold opens to
+MOST = 220  # nodes of a picture in which many folds are open
+
+Part = tuple[str, GraphNode, frozenset[int]]  # an address, a node, and what it stands for, by number in the base graph
+
+
+class Folds:
+    """The folds of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+    limit : int
+        The most nodes of the first picture.
+    """
+
+    def __init__(self, trace: Trace, limit: int = GLANCE) -> None:
+        self._trace = trace
+        numbered = [replace(node, members=(i,)) for i, node in enumerate(trace.nodes)]
+        named = len(numbered) > limit and any(node.module or node.place for node in trace.nodes)
+        self._nodes, self._edges = without_moves(numbered, trace.edges) if named else (numbered, trace.edges)
+        self._base = {number: k for k, node in enumerate(self._nodes) for number in node.members}
+        shown, _ = fold(self._nodes, self._edges, limit, trace.calls)
+        self._top = self._parts(shown, "")
+        self._inside: dict[str, list[Part]] = {}
+        self._none = frozenset(
+            leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None
+        )
+
+    def _parts(self, shown: Sequence[GraphNode], prefix: str) -> list[Part]:
+        return [
+            (f"{prefix}{k}", node, frozenset(self._base[number] for number in node.members))
+            for k, node in enumerate(shown)
+            if node.kind != "outside"
+        ]
+
+    # ------------------------------------------------------------------------------------------------------- what is open
+    def opened(self, wanted: Iterable[str]) -> set[str]:
+        """Those of some addresses that are of folds which are seen: all around each must be open too."""
+        found: set[str] = set()
+        for address in sorted(wanted, key=lambda address: address.count(".")):
+            parent = address.rpartition(".")[0]
+            if (not parent or parent in found) and (part := self._part(address)) is not None and len(part[2]) > 1:
+                found.add(address)
+        return found
+
+    def around(self, node: int) -> list[str]:
+        """The folds that must be open for a node of the trace to be seen."""
+        at, parts = self._base[node], self._top
+        found: list[str] = []
+        while True:
+            part = next((part for part in parts if at in part[2]), None)
+            if part is None or len(part[2]) == 1:
+                return found
+            found.append(part[0])
+            parts = self._children(part)
+
+    def to_depth(self, depth: int) -> set[str]:
+        """All folds down to a depth, the largest first, as far as there is room."""
+        found: set[str] = set()
+        level, seen = [part for part in self._top if len(part[2]) > 1], len(self._top)
+        for _ in range(depth):
+            below: list[Part] = []
+            for part in sorted(level, key=lambda part: -len(part[2])):
+                inner = self._children(part)
+                if seen + len(inner) - 1 > MOST:
+                    continue
+                seen += len(inner) - 1
+                found.add(part[0])
+                below += [one for one in inner if len(one[2]) > 1]
+            level = below
+        return found
+
+    def _part(self, address: str) -> Part | None:
+        parts, found = self._top, None
+        for depth in range(address.count(".") + 1):
+            prefix = ".".join(address.split(".")[: depth + 1])
+            found = next((part for part in parts if part[0] == prefix), None)
+            if found is None:
+                return None
+            if prefix != address:
+                if len(found[2]) < 2:
+                    return None
+                parts = self._children(found)
+        return found
+
+    def _children(self, part: Part) -> list[Part]:
+        """What a fold opens to."""
+        address, _, members = part
+        if address not in self._inside:
+            order = sorted(members)
+            place = {k: at for at, k in enumerate(order)}
+            inner = [self._nodes[k] for k in order]
+            edges = [
+                replace(edge, source=place[edge.source], target=place[edge.target])
+                for edge in self._edges
+                if edge.source in place and edge.target in place
+            ]
+            leaving = [
+                GraphEdge(place[edge.source], len(inner), n, edge.shape)
+                for n, edge in enumerate(edge for edge in self._edges if edge.source in place and edge.target not in place)
+            ]
+            inner.append(GraphNode("outside", ""))
+            limit = INSIDE
+            found: list[Part] = []
+            while len(found) < 2:  # it folds to itself where there is room for nothing that is in it
+                shown = fold(inner, [*edges, *leaving], limit, self._trace.calls)[0] if len(inner) > limit + 1 else inner
+                found = self._parts(shown, f"{address}.")
+                limit *= 2
+            self._inside[address] = found
+        return self._inside[address]
+
+    # -------------------------------------------------------------------------------------------------------- the picture
+    def figure(self, wanted: Iterable[str] = ()) -> dict[str, Any]:
+        """The picture with these folds open, as plain data (`painting.figure`). A node has besides: "at", the number of the node
+        of the trace that it is, or of the one that hands on what a fold makes; "members", all that it stands for; "opens", its
+        address, if it is a fold; "within", the fold that was opened to show it. "folded": of how many nodes there are, if some
+        are folded; "open": the folds that are."""
+        open_ = self.opened(wanted)
+        seen: list[Part] = []
+        waiting = list(self._top)
+        while waiting:
+            part = waiting.pop()
+            if part[0] in open_:
+                waiting += self._children(part)
+            else:
+                seen.append(part)
+        groups = [Group(sorted(members), node) for _, node, members in seen if len(members) > 1]
+        nodes, edges = contracted(self._nodes, self._edges, groups) if groups else (self._nodes, self._edges)
+        part_of = {k: (address, len(members)) for address, _, members in seen for k in members}
+        made = figure(nodes, edges, none=self._none)
+        for drawn, node in zip(made["nodes"], nodes, strict=False):
+            address, many = part_of[self._base[node.members[0]]]
+            drawn["at"] = self._stands_for(node)
+            drawn["members"] = ranges(sorted(node.members))
+            if many > 1:
+                drawn["opens"] = address
+            if "." in address:
+                drawn["within"] = address.rpartition(".")[0]
+        total = len(self._trace.nodes)
+        made["folded"] = total if len(nodes) < len(self._nodes) else 0
+        made["open"] = sorted(open_)
+        return made
+
+    def _stands_for(self, node: GraphNode) -> int:
+        nodes = self._trace.nodes
+        if node.kind == "operation":
+            return next(i for i in node.members if nodes[i].operation == node.operation and nodes[i].label == node.label)
+        inside = [i for i in node.members if nodes[i].kind != "leaf"] or list(node.members)
+        same = [i for i in inside if nodes[i].gradient is not None and nodes[i].gradient is node.gradient]
+        return max(same or inside)

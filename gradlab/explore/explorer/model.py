@@ -1,0 +1,289 @@
+"""What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
+
+The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours
+without the
+kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for
+which the graph itself is held until `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.explorer.columns import Texts, columns
+from gradlab.explore.explorer.folds import GLANCE, Folds
+from gradlab.explore.explorer.live import Live
+from gradlab.explore.explorer.outline import code_outline, module_outline
+from gradlab.explore.explorer.panel import panel
+from gradlab.explore.graph import Graph
+from gradlab.explore.graph.ports import elements
+from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
+from gradlab.explore.jacobian.memory import size_text
+from gradlab.explore.libraries import library_of
+from gradlab.explore.names import names_in
+from gradlab.explore.source_lines import lines_of, said_of, sources
+from gradlab.explore.trace.data import Line, Trace
+from gradlab.explore.trace.reading import trace_of
+from gradlab.explore.trace.recorder import MOST, Recorder
+from gradlab.explore.words import count, to_text
+
+LEVELS = ("code", "modules", "operations")
+SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values
+LISTED = 4  # names in the head
+STEPS = 2_000  # nodes of a graph that is stepped through, and whose paths are shown
+CHOICES = 300  # leaves to choose from
+
+Answer = dict[str, Any]
+
+
+class Explorer:
+    """A trace, and the graph that it is of as long as it is held.
+
+    Parameters
+    ----------
+    trace : Trace
+    live : Live, optional
+        The graph.
+    said : sequence of str
+        What is to be said of how it was differentiated.
+    weights : str
+        The code of the weights, of an output that is no scalar.
+    level : str, optional
+        What is shown first: "code", "modules" or "operations". By default what a picture of it would show.
+    out : str
+        What the output is called in code; by default its name.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        live: Live | None = None,
+        *,
+        said: Sequence[str] = (),
+        weights: str = "",
+        level: str | None = None,
+        out: str = "",
+    ) -> None:
+        self.trace, self.live = trace, live
+        self._code = code_outline(trace)
+        if level is None and len(trace.nodes) > GLANCE:
+            level = "modules" if any(node.module for node in trace.nodes) else "code" if len(self._code) > 1 else "operations"
+        self.graph = Graph(trace, level=level or "operations")
+        self._said, self._weights = list(said), weights
+        outputs = [trace.nodes[i] for i in trace.outputs]
+        self._out = [out] if out else [node.name or node.label for node in outputs]
+        self._folds = Folds(trace, max(GLANCE, len(trace.nodes) if len(trace.nodes) <= GLANCE else 0))
+
+    @classmethod
+    def of(
+        cls, outputs: Sequence[Any], space: Mapping[str, Any], names: Mapping[str, Any], *, most: int = MOST, **more: Any
+    ) -> Explorer:
+        """Look at the graph behind some tensors of one library, with one sweep of its own that writes no `.grad`.
+
+        Parameters
+        ----------
+        outputs : sequence of Tensor
+            That require grad.
+        space : mapping of str to object
+            The user's names.
+        names : mapping of str to Tensor
+            What tensors are called, before those of `space`.
+        most : int
+            Nodes that are read at most.
+        """
+        library = library_of(outputs[0])
+        assert library is not None
+        starts = [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
+        said: list[str] = []
+        if len(outputs) > 1:
+            said.append("the gradients are those of the sum of all outputs")
+        elif outputs[0].numel() != 1:
+            said.append(f"the gradients are those of the sum of its {outputs[0].numel():,} elements")
+        live = Live(library, outputs, starts, most, names)
+        trace, freed = _swept(live, space, names, most)
+        if freed:
+            said.append(freed)
+        return cls(trace, None if freed else live, said=said, **more)
+
+    @classmethod
+    def around(
+        cls,
+        graph: Graph,
+        outputs: Sequence[Any],
+        space: Mapping[str, Any],
+        names: Mapping[str, Any],
+        starts: Sequence[Any] = (),
+        **more: Any,
+    ) -> Explorer:
+        """That of a graph: of the sweep that it was recorded with, else of one of its own.
+
+        Parameters
+        ----------
+        graph : Graph
+        outputs : sequence of Tensor
+            The tensors that it is of; none where they are gone.
+        space, names
+            See `of`.
+        starts : sequence of Tensor, optional
+            What the sweep started with; ones by default.
+        """
+        trace = graph.trace
+        more.setdefault("level", graph.level)
+        if not outputs:
+            return cls(trace, said=["what was recorded; the graph itself is not held"], **more)
+        if not trace.sweep:
+            return cls.of(outputs, space, names, most=max(len(trace.nodes), MOST), **more)
+        library = library_of(outputs[0])
+        assert library is not None
+        starts = starts or [library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs]
+        live = Live(library, outputs, starts, MOST, names)
+        if live.freed:
+            return cls(trace, said=["what was recorded: backward() has freed the graph"], **more)
+        whole = len(live.nodes) + len(outputs) == len(trace.nodes)
+        return cls(trace, live if whole else None, **more)
+
+    # ------------------------------------------------------------------------------------------------------ what is shown
+    def about(self) -> dict[str, Any]:
+        """What the view opens with; it never changes."""
+        trace = self.trace
+        texts, places = Texts(), dict[Line, int]()
+        table = columns(trace, texts, places)
+        shown, spans = sources(trace, places)
+        code = self._code
+        modules = module_outline(trace) if any(node.module for node in trace.nodes) else []
+        return {
+            "head": self.head(),
+            "library": trace.library,
+            "level": self.graph.level,
+            "levels": [level for level, rows in zip(LEVELS, (code, modules, True), strict=True) if rows],
+            "nodes": table,
+            "texts": texts.table,
+            "code": code,
+            "modules": modules,
+            "sources": shown,
+            "spans": spans,
+            "wheres": lines_of(list(places)),
+            "unrecorded": said_of(trace),
+            "figure": self._folds.figure(),
+            "sweep": bool(trace.sweep),
+            "steps": self.live is not None and len(self.live.outputs) == 1 and len(trace.nodes) <= STEPS,
+            "leaves": self._leaves() if self.live is not None else [],
+            "colours": {"value": [SLATE, ZERO, BLUE], "gradient": [NEGATIVE, ZERO, POSITIVE]},
+        }
+
+    def _leaves(self) -> list[list[Any]]:
+        """The leaves to which paths can be asked for, as [node, label]."""
+        found = [[i, node.label] for i, node in enumerate(self.trace.nodes) if node.kind == "leaf"]
+        return found[:CHOICES] if len(self.trace.nodes) <= STEPS else []
+
+    def head(self) -> dict[str, Any]:
+        """The sentence above all: what, with respect to what, how many operations, what is held."""
+        trace = self.trace
+        outputs = [trace.nodes[i] for i in trace.outputs]
+        numbers = elements(outputs[0].value) if len(outputs) == 1 else ()
+        leaves = [node.name or node.label for node in trace.nodes if node.kind == "leaf"]
+        operations = sum(node.kind == "operation" for node in trace.nodes)
+        parts = [count(operations, "operation"), *self._said]
+        if trace.cut_off:
+            parts.append("the graph has more, further away from the output")
+        return {
+            "out": ", ".join(self._out[:LISTED]) + (", …" if len(self._out) > LISTED else ""),
+            "value": numbers[0] if len(numbers) == 1 else "",
+            "by": leaves if len(leaves) <= LISTED else [],
+            "leaves": count(len(leaves), "leaf", "leaves"),
+            "parts": parts,
+            "held": size_text(self.live.bytes()) if self.live is not None else "",
+        }
+
+    # ---------------------------------------------------------------------------------------------------------- answers
+    def answer(self, ask: str, message: Mapping[str, Any]) -> Answer:
+        """What a view asks for.
+
+        Parameters
+        ----------
+        ask : str
+            "fold": the picture with the folds of `open` open; with those around `node` too, or with all down to `depth`. "node":
+            all that is known of `node`. "steps": those of backward, from `numbers` if there are any. "paths": what each edge
+            contributed to the gradient of the leaf `node`.
+        message : mapping of str to object
+            What it says besides, checked here.
+
+        Raises
+        ------
+        ValueError
+            For another question, or a node that there is none of.
+        """
+        if ask == "fold":
+            wanted = {str(address) for address in message.get("open", ())}
+            if message.get("depth") is not None:
+                wanted = self._folds.to_depth(min(int(message["depth"]), 12))
+            if message.get("node") is not None:
+                wanted |= set(self._folds.around(self._node(message)))
+            return {"figure": self._folds.figure(wanted)}
+        if ask == "node":
+            names = {"alias": "gl", "package": "gradlab", "weights": self._weights}
+            if self.live is not None:
+                names |= {"alias": self.live.library.alias, "package": self.live.library.name}
+            elif self.trace.library != "gradlab":
+                names |= {"alias": self.trace.library, "package": self.trace.library}
+            return {"panel": panel(self.trace, self._node(message), self.live, self._out, names)}
+        if ask in ("steps", "paths"):
+            if self.live is None:
+                raise RuntimeError("this takes a sweep of its own, and the graph is not held: run the cell again")
+            return {"steps": self._steps(message.get("numbers"))} if ask == "steps" else {"paths": self._paths(message)}
+        raise ValueError(f"the explorer is asked for 'fold', 'node', 'steps' or 'paths', and not for {ask!r}")
+
+    def _steps(self, numbers: Any) -> dict[str, Any]:
+        """The steps of backward, for the stepper; from another start if there are numbers."""
+        from gradlab.explore.steps.stepping import stepped
+
+        assert self.live is not None
+        out, start = self.live.outputs[0], self.live.starts[0]
+        if numbers is not None:
+            if not isinstance(numbers, list) or not all(isinstance(x, (int, float)) for x in numbers):
+                raise TypeError(f"a start is a list of numbers, and this is {numbers!r:.80}")
+            start = np.asarray(numbers, float).reshape(tuple(out.shape))
+        return stepped(out, start, {**self.live.names, self._out[0]: out}).view()
+
+    def _paths(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Through which paths the gradient of a leaf came: each edge's signed contribution."""
+        from gradlab.explore.graph.contributions import swept
+        from gradlab.explore.graph.paths import Paths
+
+        assert self.live is not None
+        leaf = self._node(message)
+        if self.trace.nodes[leaf].kind != "leaf":
+            raise ValueError(f"paths lead to a leaf, and node {leaf} is {self.trace.nodes[leaf].label}")
+        with self.live.keeping():
+            found = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
+        return {**found.to_dict(), "head": [to_text(sentence) for sentence in found.head]}
+
+    def _node(self, message: Mapping[str, Any]) -> int:
+        node = message.get("node")
+        if not isinstance(node, int) or not 0 <= node < len(self.trace.nodes):
+            raise ValueError(f"the graph has nodes 0 to {len(self.trace.nodes) - 1}, and no node {node!r}")
+        return node
+
+    def close(self) -> None:
+        """Let the graph go; the trace stays."""
+        self.live = None
+
+
+def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most: int) -> tuple[Trace, str]:
+    """The trace of one private sweep; where the graph was freed, of its structure, and a sentence."""
+    library, outputs = live.library, live.outputs
+    recorder = Recorder(lambda: space, called=names)
+    roots = [(library.node(out), start) for out, start in zip(outputs, live.starts, strict=True)]
+    leaves = list(live.leaves.values())
+    try:
+        with live.keeping(), recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
+            found = library.grad(outputs, leaves, live.starts)
+    except RuntimeError as error:
+        why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]
+        return trace_of(outputs, {**names_in(space), **names}, most), f"without gradients: {why}"
+    for tensor, gradient in zip(leaves, found, strict=True):
+        recorder.found(tensor, gradient)
+    return recorder.trace(), ""

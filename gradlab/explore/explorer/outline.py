@@ -1,0 +1,149 @@
+"""The rows of a trace as two trees of folds: by the user's lines, and by modules. A view opens and closes them by itself.
+
+A row is [kind, label, small, line, where, members, rows]: its kind ("line", "module", "stack", "function"), its label and what is
+said besides, the number of its line and what it is called elsewhere, the nodes that it stands for as stretches
+(`columns.ranges`), and the rows in it. A row without rows opens to its nodes, which need none of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.graph.rows import first_line
+from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
+from gradlab.explore.trace.data import Line, Trace
+from gradlab.explore.words import count
+
+Row = list[Any]
+
+
+def code_outline(trace: Trace) -> list[Row]:
+    """A row for each of the user's lines in the cell; in it one for each line of the functions that it called."""
+    return _code(trace, inner=False)
+
+
+def _code(trace: Trace, *, inner: bool) -> list[Row]:
+    nodes = trace.nodes
+    found: dict[tuple[str, int, str], list[int]] = {}
+    lines: dict[tuple[str, int, str], Line] = {}
+    waiting: list[int] = []  # what the library made on its own belongs to the line before it
+    last: tuple[str, int, str] | None = None
+    for i, node in enumerate(nodes):
+        if node.kind not in ("operation", "folded"):
+            continue
+        place = (node.place or node.cell) if inner else (node.cell or node.place)
+        if place is None:
+            if last is None:
+                waiting.append(i)
+            else:
+                found[last].append(i)
+            continue
+        last = _key(trace, place)
+        found.setdefault(last, []).extend([*waiting, i])
+        lines.setdefault(last, place)
+        waiting = []
+    in_cell = all(line.in_cell for line in lines.values()) and len({line.function for line in lines.values()}) == 1
+    keys = sorted(found, key=(lambda key: (key[1], found[key][0])) if in_cell else (lambda key: found[key][0]))
+    return [_line_row(trace, lines[key], key[1], found[key], split=not inner) for key in keys]
+
+
+def _key(trace: Trace, place: Line) -> tuple[str, int, str]:
+    return place.where.partition(" line ")[0], first_line(trace, place), place.statement
+
+
+def _line_row(trace: Trace, line: Line, first: int, members: Sequence[int], *, split: bool) -> Row:
+    inner: dict[tuple[str, int, str], list[int]] = {}
+    lines: dict[tuple[str, int, str], Line] = {}
+    here: tuple[str, int, str] | None = None
+    if split:
+        for i in members:
+            place = trace.nodes[i].place
+            here = _key(trace, place) if place is not None else here
+            if here is not None:
+                inner.setdefault(here, []).append(i)
+                if place is not None:
+                    lines.setdefault(here, place)
+    own = _key(trace, line)
+    rows: list[Row] = []
+    if set(inner) - {own}:
+        rows = [_line_row(trace, lines[key], key[1], found, split=False) for key, found in inner.items()]
+    name = "" if line.function in ("", "<module>") or (line.in_cell and not split) else line.function
+    many = sum(trace.nodes[i].kind != "leaf" for i in members)
+    small = " · ".join(filter(None, (f"in {name}" if name else "", count(many, "operation") if many > 1 else "")))
+    label = line.statement or line.source or line.where
+    return ["line", label, small, str(first), f"line {first}", ranges(sorted(members)), rows]
+
+
+# -------------------------------------------------------------------------------------------------------------- modules
+def module_outline(trace: Trace) -> list[Row]:
+    """A row for each module that was called, those that are alike together, and in it the modules and lines that it ran."""
+    nodes, edges = trace.nodes, trace.edges
+    kinds = {call.path: call.kind for call in trace.calls}
+    paths = paths_of(nodes, edges)
+    inside = [i for i, node in enumerate(nodes) if node.kind != "output" and (paths[i] or node.kind != "leaf")]
+    return _rows(trace, inside, paths, 0, kinds)
+
+
+def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> list[Row]:
+    """The rows of some nodes, by the step of their paths at a depth; nodes that end there come as rows of one."""
+    lines = {step for i in members for step in paths[i] if step[0] == "line"}
+    silent = depth > 0 and len(lines) < 2  # the line that called a model of a library tells nothing inside of it
+    folds: defaultdict[Any, list[int]] = defaultdict(list)
+    loose: list[int] = []
+    for i in members:
+        step = paths[i][depth] if len(paths[i]) > depth else None
+        if step is None or (silent and step[0] == "line"):
+            loose.append(i)
+        else:
+            folds[step].append(i)
+    rows: list[Row] = []
+    ordered = sorted(folds.items(), key=lambda pair: pair[1][0])
+    told = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(trace.nodes) if not is_move(node)}
+    alike = [(step, [i for i in found if i in told]) for step, found in ordered]
+    for stack in alike_stacks(alike, told):
+        made = [_fold(trace, step, folds[step], paths, depth, kinds) for step, _ in stack]
+        if len(made) == 1:
+            rows.append(made[0])
+            continue
+        several = sorted(i for step, _ in stack for i in folds[step])
+        small = " · ".join(filter(None, (f"{len(stack)} alike", kinds.get(stack[0][0][1], ""))))
+        label = f"{made[0][1]}–{stack[-1][0][1].rpartition('.')[2]}"
+        rows.append(["stack", label, small, "", label, ranges(several), made])
+    rows += [["node", "", "", "", "", [i, 1], []] for i in loose if trace.nodes[i].kind != "leaf"]
+    return sorted(rows, key=_first_operation(trace))
+
+
+def _first_operation(trace: Trace) -> Any:
+    def first(row: Row) -> int:
+        for start, many in zip(row[5][::2], row[5][1::2], strict=True):
+            for i in range(start, start + many):
+                if trace.nodes[i].kind != "leaf":
+                    return i
+        return int(row[5][0])
+
+    return first
+
+
+def _fold(trace: Trace, step: Any, found: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> Row:
+    kind, name = step
+    operations = [i for i in found if trace.nodes[i].kind != "leaf"]
+    many = count(len(operations), "operation")
+    if kind == "line":
+        place = next((place for i in operations if (place := trace.nodes[i].place) is not None), None)
+        label = (place.statement or place.source) if place is not None else name
+        number = "" if place is None else str(place.line)
+        return ["line", label, many if len(operations) > 1 else "", number, name, ranges(sorted(found)), []]
+    rows = _rows(trace, found, paths, depth + 1, kinds)
+    outer = paths[found[0]][depth - 1] if depth else ("", "")
+    short = name.removeprefix(f"{outer[1]}.") if kind == "module" and outer[0] == "module" else name
+    label = f"{name}()" if kind == "function" else name.partition(": ")[2] if kind == "call" else short
+    if len(rows) == 1 and rows[0][0] in ("module", "stack") and kind == "module" and not kinds.get(name):
+        return [*rows[0][:1], f"{label}.{rows[0][1]}", *rows[0][2:4], f"{label}.{rows[0][1]}", *rows[0][5:]]
+    if all(row[0] == "node" for row in rows):
+        rows = []
+    small = " · ".join(filter(None, (kinds.get(name, ""), many)))
+    line = name.partition(":")[0] if kind == "call" else ""
+    return ["module" if kind == "module" else "function", label, small, line, label, ranges(sorted(found)), rows]

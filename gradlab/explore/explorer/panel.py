@@ -1,0 +1,247 @@
+"""What the panel says of one node of a trace, as plain data; with the numbers of the live graph where it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.explorer.columns import rounded
+from gradlab.explore.explorer.live import Live, Met
+from gradlab.explore.graph.painting import share_text
+from gradlab.explore.graph.ports import said
+from gradlab.explore.jacobian.memory import size_text
+from gradlab.explore.reduced import reduced
+from gradlab.explore.rule_math import rule_of
+from gradlab.explore.statistics import finite_statistics
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
+from gradlab.explore.trace.values import Value
+from gradlab.explore.words import count, shape_text
+
+CELLS = 24  # of a map along a side
+FEW = 12  # numbers that stand in a row
+MANY = 2_000_000  # elements, beyond which no histogram is made
+
+
+def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Mapping[str, str]) -> dict[str, Any]:
+    """All that is said of node `i`.
+
+    Parameters
+    ----------
+    trace : Trace
+    i : int
+    live : Live or None
+        What is held of the graph.
+    out : sequence of str
+        What the outputs are called in code.
+    names : mapping of str to str
+        "alias" and "package" of the library in code, and "weights".
+    """
+    node = trace.nodes[i]
+    met, trouble = Met(), ""
+    if live is not None:
+        try:
+            met = live.met(i)
+        except RuntimeError as error:
+            trouble = str(error)
+    value = live.value(i) if live is not None else None
+    ins, outs = _edges(trace, i)
+    found: dict[str, Any] = {
+        "node": i,
+        "title": node.label,
+        "about": _about(node),
+        "value": _tensor(value, node.value, "value"),
+        "gradient": _tensor(met.arrived, node.gradient, "gradient"),
+        "came": _came(trace, node, outs),
+        "handed": _handed(trace, ins),
+        "trouble": trouble,
+        "code": _by_hand(node, out, names),
+    }
+    if not found["gradient"] and trace.sweep:
+        found["none"] = "no gradient arrived here"
+    if live is not None and node.kind == "operation":
+        saved = live.saved(i)
+        found["saved"] = {
+            "tensors": [[name, shape_text(shape), dtype, size_text(size)] for name, shape, dtype, size in saved],
+            "bytes": size_text(sum(size for *_, size in saved)),
+        }
+        found["rule"] = rule_of(live.library, live.nodes[i]) if i < len(live.nodes) else None
+        found["local"] = _local(trace, node, live, i, met)
+    return found
+
+
+def _about(node: GraphNode) -> list[list[str]]:
+    """What is said below the title, as [word, text]."""
+    found = [["operation", node.operation]] if node.kind == "operation" else [["kind", node.kind]]
+    if node.name:
+        found.append(["name", node.name])
+    if node.shape is not None:
+        found.append(["shape", " ".join(filter(None, (shape_text(node.shape), node.dtype)))])
+    if node.place is not None:
+        found.append(["line", f"{node.place.where}: {node.place.source}" if node.place.source else node.place.where])
+    if node.module:
+        found.append(["module", node.module])
+    return found
+
+
+def _edges(trace: Trace, i: int) -> tuple[list[GraphEdge], list[GraphEdge]]:
+    return [edge for edge in trace.edges if edge.target == i], [edge for edge in trace.edges if edge.source == i]
+
+
+def _named(node: GraphNode) -> str:
+    return f"{node.name} = {node.label}" if node.name and node.kind == "operation" else node.label
+
+
+def _came(trace: Trace, node: GraphNode, outs: Sequence[GraphEdge]) -> dict[str, Any]:
+    """Where the gradient of what a node made came from: from each use its norm, its share, and its numbers where they are few."""
+    rows = []
+    for edge in outs:
+        target = trace.nodes[edge.target]
+        share = share_text(edge.share) if edge.share is not None and len(outs) > 1 else ""
+        rows.append([edge.target, _named(target), "" if edge.gradient is None else said(edge.gradient.norm), share])
+    total = ""
+    parts = [edge.gradient for edge in outs]
+    if len(parts) > 1 and node.gradient is not None:
+        if all(part is not None and part.numbers is not None and len(part.numbers) == 1 for part in parts):
+            terms = [said(part.numbers[0]) for part in parts if part is not None and part.numbers is not None]
+            numbers = node.gradient.numbers
+            if numbers:
+                total = " + ".join(terms).replace("+ −", "− ") + f" = {said(numbers[0])}"
+        elif node.gradient.all_zero and any(part is not None and part.norm > 0 for part in parts):
+            total = " and ".join(said(part.norm) for part in parts if part is not None) + " cancel"
+    return {"rows": rows, "sum": total}
+
+
+def _handed(trace: Trace, ins: Sequence[GraphEdge]) -> list[list[Any]]:
+    """What it handed on to each input: the norm, and the share in what arrived there."""
+    return [
+        [
+            edge.source,
+            _named(trace.nodes[edge.source]),
+            "" if edge.gradient is None else said(edge.gradient.norm),
+            share_text(edge.share) if edge.share is not None and abs(edge.share - 1) > 1e-6 else "",
+        ]
+        for edge in ins
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[str, Any] | None:
+    """A value or a gradient: its norm and range, its numbers where they are few, else a map and a histogram."""
+    if array is None and known is None:
+        return None
+    if array is not None and array.dtype.kind not in "fiub":
+        array = None if known is not None else np.abs(array)
+    found: dict[str, Any] = {"kind": kind}
+    if known is not None:
+        found["norm"] = said(known.norm)
+        found["odd"] = ", ".join(
+            count(many, word) for many, word in ((known.nans, "NaN"), (known.infs, "infinity")) if many
+        ).replace("NaNs", "NaN")
+    numbers = known.nested if known is not None else None
+    if array is None:
+        if numbers is not None and known is not None:
+            array = np.array(known.numbers).reshape(known.shape)
+        elif known is not None and known.summary is not None:
+            least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
+            found |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
+            if any(known.summary.bins):
+                found["bins"] = list(known.summary.bins)
+            return found
+    if array is None or array.dtype.kind not in "fiub":
+        found["text"] = str(numbers)
+        return found
+    array = np.asarray(array)
+    found.setdefault("norm", said(float(np.linalg.norm(array.astype(np.float64).reshape(-1)))))
+    if array.size == 1:
+        found["text"] = said(array.reshape(-1)[0].item(), 6)
+        return found
+    matrix = array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
+    if array.size:
+        drawn = reduced(matrix, CELLS)
+        low, high, _ = drawn.truth
+        cells = np.asarray(drawn.cells, np.float64)
+        found["map"] = {
+            "shape": list(drawn.shape),
+            "rows": [int(row) for row in drawn.rows],
+            "columns": [int(column) for column in drawn.columns],
+            "cells": [rounded(float(x)) for x in cells.reshape(-1)],
+            "wide": int(cells.shape[1]),
+            "range": [rounded(float(low)), rounded(float(high))],
+        }
+        if max(matrix.shape) > FEW and array.size <= MANY:
+            summary = finite_statistics(array.astype(np.float64).reshape(-1), histogram=True)
+            if summary is not None:
+                found |= {"bins": list(summary.bins), "mean": said(summary.mean), "range": [said(low), said(high)]}
+                found |= {"zeros": summary.zeros, "size": summary.size}
+    return found
+
+
+def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[dict[str, Any]]:
+    """The local Jacobian with respect to each input: its numbers, or what it looks like."""
+    found = []
+    for (source, handed), matrix in zip(met.handed, live.local(i, met), strict=True):
+        label = _named(trace.nodes[source]) if 0 <= source < len(trace.nodes) else ""
+        shape = None if met.arrived is None or handed is None else [met.arrived.size, handed.size]
+        entry: dict[str, Any] = {"to": label, "node": source, "shape": shape}
+        if matrix is not None:
+            entry["cells"] = [rounded(float(x)) for x in matrix.reshape(-1)] if matrix.dtype.kind in "fiub" else None
+            entry["wide"] = int(matrix.shape[1])
+            entry["words"] = _structure(matrix)
+        elif shape is not None:
+            entry["words"] = _structure_by_shapes(node, trace, source, met, handed)
+        found.append(entry)
+    return found
+
+
+def _structure(matrix: np.ndarray) -> str:
+    """What a matrix looks like, in words; "" if there is nothing to say."""
+    if matrix.size == 1:
+        return ""
+    if not matrix.any():
+        return "all zero"
+    square = matrix.shape[0] == matrix.shape[1]
+    if square and not (matrix - np.diag(np.diag(matrix))).any():
+        diagonal = np.diag(matrix)
+        if (diagonal == diagonal[0]).all():
+            return "the identity" if diagonal[0] == 1 else f"{said(diagonal[0].item())} times the identity"
+        return "a diagonal"
+    rows = (matrix != 0).sum(axis=1)
+    if set(np.unique(matrix)) <= {0, 1} and (rows == 1).all():
+        return "a selection: one 1 in each row"
+    if (matrix == matrix.reshape(-1)[0]).all():
+        return f"{said(matrix.reshape(-1)[0].item())} everywhere"
+    zeros = 1 - np.count_nonzero(matrix) / matrix.size
+    return f"{zeros:.0%} zeros" if zeros > 0.2 else ""
+
+
+def _structure_by_shapes(node: GraphNode, trace: Trace, source: int, met: Met, handed: np.ndarray | None) -> str:
+    """What a large local Jacobian looks like, as far as the kind of the operation tells."""
+    from gradlab.core.table import PRIMITIVES
+
+    if met.arrived is None or handed is None:
+        return ""
+    kinds = {op.kind for op in PRIMITIVES.values() if op.node_name == node.operation}
+    if kinds == {"elementwise"}:
+        if met.arrived.shape == handed.shape:
+            return "a diagonal: each element depends on the one in its place"
+        return "a diagonal that is summed over what was broadcast"
+    return ""
+
+
+# ----------------------------------------------------------------------------------------------------------------- code
+def _by_hand(node: GraphNode, out: Sequence[str], names: Mapping[str, str]) -> dict[str, str]:
+    """The code that gives the node's gradient without an explorer, or what is in its way."""
+    name = node.name.partition(", ")[0]
+    if len(out) != 1:
+        return {"says": "Code is written for one output; this view has several."}
+    if not name or not is_code(name):
+        where = f" on {node.place.where}" if node.place is not None else ""
+        given = f" ({node.place.source})" if node.place is not None and node.place.source else ""
+        return {"says": f"This tensor has no name. Give it one{where}{given}, run the cell again, and the code stands here."}
+    if node.kind == "output":
+        return {"says": "The sweep starts here."}
+    hand = ByHand(names["alias"], names["package"], out[0], names.get("weights", ""))
+    return {"code": hand.gradients([name]).text()}

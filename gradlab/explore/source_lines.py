@@ -1,0 +1,55 @@
+"""The user's source beside a graph: the cell, or the lines that were recorded, and where each node's text stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradlab.explore.trace.data import Line, Trace
+
+
+def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """The texts that a view shows, and where the lines of some places stand in them.
+
+    Returns
+    -------
+    list of dict
+        "title" of a source, and its "lines" as [number, text].
+    list of list
+        For each place [source, first line, last line, first column, end column, text]; columns are null where they are not known
+        or the line is shown in another form, text is the sub-expression.
+    """
+    found: list[dict[str, Any]] = []
+    at: dict[str, int] = {}
+    numbers: list[set[int]] = []
+    spans: list[list[Any]] = []
+    for place in places:
+        whole = place.in_cell and bool(trace.source)
+        title = "the cell" if whole else place.where.rpartition(" line ")[0] or place.where
+        if title not in at:
+            at[title] = len(found)
+            lines = [[n, text] for n, text in enumerate(trace.source, start=1)] if whole else []
+            found.append({"title": title, "lines": lines})
+            numbers.append(set(range(1, len(lines) + 1)))
+        k = at[title]
+        if not whole and place.line not in numbers[k]:
+            numbers[k].add(place.line)
+            found[k]["lines"].append([place.line, place.statement or place.source])
+        columns = place.columns if whole else None
+        start, end = columns if columns is not None else (None, None)
+        spans.append([k, place.line, place.end if whole else place.line, start, end, place.source])
+    for source in found:
+        source["lines"].sort()
+    return found, spans
+
+
+def said_of(trace: Trace) -> str:
+    """Why there are no lines, and how to get them; "" where there are some."""
+    if any(node.place is not None for node in trace.nodes):
+        return ""
+    return "The lines were not recorded. Use %%grad -i, or compute inside of “with gl.tracing():”."
+
+
+def lines_of(places: Sequence[Line]) -> list[str]:
+    """What each place is called: "cell line 3"."""
+    return [place.where for place in places]

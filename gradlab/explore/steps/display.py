@@ -1,0 +1,102 @@
+"""What a notebook shows of the steps: a sentence, the table and the strip of pictures, as HTML that needs no script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradlab.explore.drawing import Drawing
+from gradlab.explore.labels import shortened
+from gradlab.explore.steps.data import Step
+from gradlab.explore.steps.telling import local_text, short, sum_text, terms_of
+from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
+
+ROWS = 40  # steps in the table
+CELL = "text-align:right;padding:3px 10px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"
+LEFT = CELL.replace("right", "left")
+SCROLL = "overflow:auto;max-height:{}px;margin:4px 0 10px"
+
+
+def headline(walk: Any) -> Sentence:
+    """What was done."""
+    start = say(" starting with ", Span(f"gradient={short(walk.start)}", "code gradient"))
+    if not walk.steps:
+        return say(code(walk.called), " is a leaf: there is no operation to step through.")
+    return say(
+        "Backward from ",
+        code(walk.called),
+        f" in {count(len(walk.steps), 'step')},",
+        start,
+        ". No ",
+        code(".grad"),
+        " was written.",
+    )
+
+
+def html(walk: Any, strip: Drawing) -> str:
+    """The sentence, the table, the strip."""
+    notes = "".join(f'<div style="{style("dim")}">{escape_html(note)}</div>' for note in walk.notes)
+    return (
+        f'<div {NO_MATH} style="margin:4px 0 6px">{to_html(headline(walk))}{notes}</div>'
+        + (f'<div {NO_MATH} style="{SCROLL.format(300)}">{_table(walk)}</div>' if walk.steps else "")
+        + f'<div style="{SCROLL.format(560)}">{strip.html()}</div>'
+    )
+
+
+def _table(walk: Any) -> str:
+    heads = ("step", "line", "operation", "arrived", "goes to", "local", "handed on", "there now")
+    sums = terms_of(walk.steps)
+    rows = "".join(_rows(step, sums) for step in walk.steps[:ROWS])
+    left_out = len(walk.steps) - ROWS
+    more = (
+        f'<tr><td colspan="8" style="{LEFT};{style("dim")}">{count(left_out, "more step")}: .steps has all</td></tr>'
+        if left_out > 0
+        else ""
+    )
+    cells = "".join(
+        f'<th style="{LEFT if head in ("operation", "goes to") else CELL};font-weight:400;{style("dim")}">{head}</th>'
+        for head in heads
+    )
+    head = f"<thead><tr>{cells}</tr></thead>"
+    return f'<table style="border-collapse:collapse;font-size:13px">{head}<tbody>{rows}{more}</tbody></table>'
+
+
+def _rows(step: Step, sums: list[list[Any]]) -> str:
+    title = say(code(shortened(step.label, 28)), " ", Span(step.operation, "dim"))
+    if step.name:
+        title = say(title, " ", code(shortened(step.name, 28)))
+    first = [
+        _cell(str(step.number)),
+        _cell("" if step.line is None else str(step.line), "dim"),
+        f'<td style="{LEFT}">{to_html(title)}</td>',
+        _cell(short(step.upstream), "gradient"),
+    ]
+    made = []
+    for share, (place, term) in zip(step.shares, step.meets, strict=True):
+        there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
+        cells = [
+            f'<td style="{LEFT}">{to_html(say(code(shortened(share["name"], 28))))}</td>',
+            _cell(local_text(share["local"]), "value"),
+            _cell(short(share["downstream"]), "gradient"),
+            _cell(there, "gradient strong"),
+        ]
+        made.append("".join([*first, *cells]))
+        first = [_cell("")] * 4
+    return "".join(f"<tr>{row}</tr>" for row in made or ["".join([*first, *[_cell("")] * 4])])
+
+
+def _cell(text: str, kind: str = "plain") -> str:
+    return f'<td style="{CELL};{style(kind)}">{escape_html(text)}</td>'
+
+
+def contains(walk: Any, *, values: bool) -> Sentence:
+    """Which values and which source a page contains."""
+    if not values:
+        return say("This page contains names, shapes and the graph of operations: no number of a tensor and no source.")
+    source = " and the lines of source that they came from" if any(step.place for step in walk.steps) else ""
+    return say(
+        "This page contains values and gradients of up to 16 elements, norms of larger ones, local derivatives",
+        source,
+        ". ",
+        code("save(…, values=False)"),
+        " leaves numbers and source out.",
+    )

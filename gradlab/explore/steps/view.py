@@ -1,0 +1,190 @@
+"""What a view of the steps draws: plain data, as it travels to a widget and lies in a saved page.
+
+Numbers travel as they are where they are few, of more of them their norm; so a view can write them, and multiply them by another
+start where the start is a scalar: a reverse sweep is linear in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.table import PRIMITIVES
+from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.graph.painting import figure
+from gradlab.explore.libraries import GRADLAB
+from gradlab.explore.rule_math import rule_of
+from gradlab.explore.source_lines import sources
+from gradlab.explore.steps.data import Step
+from gradlab.explore.steps.telling import local_text
+from gradlab.explore.trace.data import Trace
+from gradlab.explore.trace.values import FEW, Value
+
+WHOLE = 60  # nodes of a graph that is drawn whole
+MOST = 2_000  # steps that a view has
+SIDE = 16  # of a local derivative that is handed on in numbers
+
+Number = dict[str, Any]  # {"shape": […], "numbers": […]} or {"shape": […], "norm": …}
+
+
+def number(held: Any) -> Number | None:
+    """What a view has of a cotangent."""
+    if held is None:
+        return None
+    if isinstance(held, Value):
+        return {"shape": list(held.shape), "norm": _safe(held.norm)}
+    array = np.asarray(held)
+    if array.size <= FEW and array.dtype.kind in "fiub":
+        return {"shape": list(array.shape), "numbers": [_safe(x) for x in array.reshape(-1).tolist()]}
+    return {"shape": list(array.shape), "norm": _safe(float(np.linalg.norm(array.reshape(-1))))}
+
+
+def _safe(x: float) -> float | str:
+    """A number that JSON has, else its name."""
+    return x if math.isfinite(x) else "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
+
+
+def view(
+    steps: Sequence[Step],
+    trace: Trace,
+    *,
+    called: str,
+    shape: Sequence[int],
+    start: Any,
+    notes: Sequence[str],
+    linear: bool,
+    values: bool = True,
+) -> dict[str, Any]:
+    """The data of a view.
+
+    Parameters
+    ----------
+    called : str
+        The output's name.
+    shape : sequence of int
+        Its shape.
+    linear : bool
+        Whether another start only multiplies: the start is a scalar, and no hook changes anything.
+    values : bool
+        Without them there is no number of a tensor and no source.
+    """
+    shown = steps[:MOST]
+    whole = len(trace.nodes) <= WHOLE
+    places = [step.place for step in shown if step.place is not None] if values else []
+    texts, spans = sources(trace, places)
+    span = iter(spans)
+    return {
+        "out": called,
+        "library": trace.library,
+        "shape": list(shape),
+        "start": number(start) if values else None,
+        "linear": linear and values,
+        "values": values,
+        "count": len(steps),
+        "figure": _figure(trace, values=values) if whole else None,
+        "edges": [[edge.source, edge.target] for edge in trace.edges] if whole else [],
+        "nodes": _nodes(trace, shown, whole),
+        "root": next((edge.source for edge in trace.edges if trace.nodes[edge.target].kind == "output"), 0),
+        "sources": texts,
+        "steps": [_step(step, trace, next(span) if values and step.place is not None else None, values) for step in shown],
+        "sums": _sums(shown, values),
+        "rules": _rules(trace, shown),
+        "code": _code(trace, called) if values else "",
+        "notes": list(notes),
+    }
+
+
+def _figure(trace: Trace, *, values: bool) -> dict[str, Any]:
+    """The whole graph, laid out with room for what will have arrived in the end; without shares, which only the end knows."""
+    nodes, edges = trace.nodes, trace.edges
+    if not values:
+        nodes = tuple(
+            replace(node, value=None, gradient=None, operands=(), cell=None, place=None, detail="") for node in trace.nodes
+        )
+    drawn = figure(nodes, [replace(edge, share=None, gradient=None) for edge in edges])
+    for edge in drawn["edges"]:
+        edge.pop("share", None)
+    return drawn
+
+
+def _nodes(trace: Trace, steps: Sequence[Step], whole: bool) -> dict[str, list[str]]:
+    """[kind, label, name] by node: of a graph that is not drawn whole those that the steps mention."""
+    mentioned = set(range(len(trace.nodes))) if whole else {step.node for step in steps}
+    if not whole:
+        mentioned |= {share["to"] for step in steps for share in step.shares} | set(trace.outputs)
+    return {str(i): [(node := trace.nodes[i]).kind, node.label, node.name.partition(", ")[0]] for i in sorted(mentioned)}
+
+
+def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
+    arrived = step.upstream if isinstance(step.upstream, tuple) else (step.upstream,)
+    return {
+        "node": step.node,
+        "label": step.label,
+        "operation": step.operation,
+        "name": step.name,
+        "line": step.line if values else None,
+        "where": step.place.where if values and step.place is not None else "",
+        "span": span,
+        "module": trace.nodes[step.node].module,
+        "upstream": [number(part) if values else None for part in arrived],
+        "hooked": step.hooked,
+        "shares": [
+            {
+                "to": share["to"],
+                "name": share["name"],
+                "local": _local(share["local"]) if values else None,
+                "downstream": number(share["downstream"]) if values else None,
+                "total": number(share["total"]) if values else None,
+                "sum": place,
+                "term": term,
+            }
+            for share, (place, term) in zip(step.shares, step.meets, strict=True)
+        ],
+    }
+
+
+def _local(local: Any) -> dict[str, Any] | None:
+    if local is None:
+        return None
+    found: dict[str, Any] = {"text": local_text(local)}
+    if not isinstance(local, np.ndarray):
+        found["number"] = _safe(float(local)) if isinstance(local, (int, float)) else None
+    elif local.ndim == 2 and max(local.shape) <= SIDE and local.size > 1 and local.dtype.kind == "f":
+        found["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
+    return found
+
+
+def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:
+    """Of each place where cotangents meet the steps and what was handed there, in the order of arrival."""
+    sums: list[list[Any]] = []
+    for step in steps:
+        for share, (place, _) in zip(step.shares, step.meets, strict=True):
+            while len(sums) <= place:
+                sums.append([])
+            sums[place].append([step.number, number(share["downstream"]) if values else None])
+    return [terms if len(terms) > 1 else [] for terms in sums]
+
+
+def _rules(trace: Trace, steps: Sequence[Step]) -> dict[str, Any]:
+    """The rules of gradlab's operations as formulas, by the operations' names."""
+    if trace.library != "gradlab":
+        return {}
+    known = {op.node_name: op for op in reversed(list(PRIMITIVES.values()))}
+    found = {}
+    for name in dict.fromkeys(step.operation for step in steps):
+        if name in known and (rule := rule_of(GRADLAB, known[name])) is not None:
+            found[name] = rule
+    return found
+
+
+def _code(trace: Trace, called: str) -> str:
+    """Code that gives the same gradients; the start stands in it as \N{LOZENGE}."""
+    library = GRADLAB if trace.library == "gradlab" else None
+    alias = library.alias if library is not None else "torch"
+    leaves = [leaf.name for leaf in trace.leaves if leaf.name and is_code(leaf.name)]
+    hand = ByHand(alias, trace.library, called if is_code(called) else "out", "\N{LOZENGE}")
+    return hand.gradients(leaves).text() if leaves else ""

@@ -1,0 +1,103 @@
+"""The live explorer of a graph: the widget around `explore.explorer.Explorer`.
+
+Python has the model, JavaScript (static/explorer) draws it. The widget's state, which a notebook may save, is the trace as plain
+data: with it the view opens, folds its rows and searches. What it asks besides, by messages as the Jacobian's view does (see
+static/kit/kernel.js), is the picture with other folds open, and all that is known of one node.
+
+The widget holds the graph until it is closed or its last view is gone. As an output of its own above the live view stands the
+static picture, which the style sheet hides while the live view is there; so a saved, exported or reopened notebook has it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import anywidget
+import traitlets
+
+from gradlab.explore.explorer import Explorer
+from gradlab.notebook.bundle import script, styles
+from gradlab.notebook.jacobian_widget import TWIN, VIEW, VIEW_VERSION
+
+
+class GraphWidget(anywidget.AnyWidget):
+    """A live view of a graph, made by `Graph.widget()`, `%graph -i` and `%%grad -i`.
+
+    Parameters
+    ----------
+    explorer : Explorer
+    twin : bool
+        Whether the static picture is displayed with it; not where a report has it.
+
+    `close()` lets the graph go and gives the static picture back.
+    """
+
+    _esm = script("explorer/view.js")
+    _css = styles("kit/kit.css", "stepper/stepper.css", "explorer/explorer.css")
+
+    about = traitlets.Dict().tag(sync=True)  # the trace; never changes
+    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
+    timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
+
+    def __init__(self, explorer: Explorer, *, twin: bool = True, **traits: Any) -> None:
+        self._explorer: Explorer | None = explorer
+        self._twin, self._called = twin, repr(explorer.graph)
+        super().__init__(about=explorer.about(), token=uuid.uuid4().hex, **traits)
+        self.on_msg(self._heard)
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""
+        message = message if isinstance(message, dict) else {}
+        ask = str(message.get("ask"))
+        frame: dict[str, Any] = {}
+        try:
+            if ask == "gone":
+                self._let_go()
+            elif self._explorer is None:
+                raise RuntimeError("the graph is gone; run the cell again")
+            else:
+                frame = self._explorer.answer(ask, message)
+        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+            frame = {"error": f"{type(error).__name__}: {error}"}
+        except KeyboardInterrupt:
+            frame = {"error": "interrupted"}
+        finally:
+            self.send({"answer": str(message.get("id", "")), "ask": ask, **frame})
+
+    # ------------------------------------------------------------------------------------------ display and end
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        return self._live()
+
+    def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The bundle of the live view, with a text for where it cannot be shown, which stays true: it is never written anew."""
+        text = {"text/plain": f"live view of {self._called}"}
+        if self.comm is None:
+            return text, {}
+        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
+        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, **text}, metadata
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the static picture, and the live view as a second output below it."""
+        from IPython.display import display
+
+        if self._twin and self._explorer is not None:
+            data = dict(self._explorer.graph.drawing().bundle())
+            data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
+            display(data, raw=True)
+        live, metadata = self._live()
+        display(live, metadata=metadata, raw=True)
+
+    def _let_go(self) -> None:
+        if self._explorer is not None:
+            self._explorer.close()
+        self._explorer = None
+        self.ended = True
+
+    def close(self) -> None:
+        """Let the graph go, and remove the live view: the static picture stays."""
+        self._let_go()
+        super().close()

@@ -1,0 +1,407 @@
+// The live explorer of a graph. It opens with plain data from Python (explore/explorer/model.py behind notebook/graph_widget.py), folds
+// rows and searches by itself, and asks the kernel for two things: the picture with other folds open, and all about one node.
+
+import { SUPPRESS, button, html } from "../kit/dom.js";
+import { Kernel } from "../kit/kernel.js";
+import { Data, scaleOf } from "./data.js";
+import { operationsView } from "./operations.js";
+import { panelView } from "./panel.js";
+import { rowsView } from "./rows.js";
+import { sourceView } from "./source.js";
+import { mount } from "../stepper/mount.js";
+
+/** @import { Model } from "../kit/kernel.js" */
+/** @import { About } from "./data.js" */
+
+const ENDED = "This view was closed and its graph let go. Rows, search and colours still work; run the cell again for the rest.",
+  NAMES = { code: "Code", modules: "Modules", operations: "Operations" },
+  COLOURS = { nothing: "nothing", gradient: "‖grad‖", nan: "NaN", bytes: "bytes" },
+  DEEPEST = 8;
+
+/**
+ * What anywidget calls for each view of the widget; the function returned ends the view.
+ * @param {{ model: Model, el: HTMLElement }} widget
+ */
+function render({ model, el }) {
+  /** @type {About} */
+  const about = model.get("about"),
+    data = new Data(about);
+  let level = about.level,
+    colour = "nothing",
+    chosen = -1,
+    depth = 0;
+  /** @type {number[] | null} of a fold that was chosen */
+  let members = null;
+  /** @type {number[]} */
+  let hits = [];
+  let hit = -1;
+  /** @type {(() => void)[]} what keeps the switches as they are */
+  const checks = [];
+
+  const problem = html("p", { class: "gl-error", role: "alert", hidden: "" }),
+    waiting = html("span", { class: "gl-dim gl-waiting", role: "status" }),
+    spoken = html("span", { class: "gl-spoken", role: "status" });
+
+  const kernel = new Kernel(model, {
+    busy(on) {
+      root.toggleAttribute("aria-busy", on);
+      if (on) root.setAttribute("aria-busy", "true");
+      else waiting.textContent = "";
+    },
+    waiting() {
+      waiting.textContent = "waiting for the kernel …";
+    },
+    silent(text) {
+      say(text);
+      root.setAttribute("data-silent", "");
+    },
+    back: () => fail(""),
+    heard(answer, _, mine) {
+      if (!mine) return;
+      if (answer.error) fail(answer.error);
+      else {
+        if (!problem.hidden) fail("");
+        if (answer.figure) operations.show(answer.figure);
+        if (answer.paths) showPaths(answer.paths);
+        if (answer.steps) showSteps(answer.steps);
+        if (answer.panel && answer.panel.node === chosen) panel.show(answer.panel, members);
+      }
+    },
+    idle() {},
+  });
+
+  /** @param {string} text */
+  function say(text) {
+    problem.textContent = text;
+    problem.hidden = !text;
+  }
+  /** @param {string} text */
+  function fail(text) {
+    kernel.forgive();
+    say(text);
+    root.removeAttribute("data-silent");
+  }
+  /** @param {string} what @param {object} wish */
+  function ask(what, wish) {
+    if (model.get("ended")) say(ENDED);
+    else kernel.ask(what, wish);
+  }
+
+  // ------------------------------------------------------------------------------------------------------ the parts
+  const choosing = {
+    /** @param {number} node @param {number[] | null} inside */
+    choose: (node, inside) => choose(node, inside),
+    enter: () => panel.focus(),
+    /** @param {object} wish */
+    fold: (wish) => ask("fold", wish),
+  };
+  const rows = rowsView(data, choosing),
+    operations = operationsView(data, choosing),
+    panel = panelView(data, (node) => goTo(node)),
+    source = sourceView(data, (nodes, title) => {
+      marked(nodes);
+      spoken.textContent = `${title}: ${nodes.length} operations`;
+      const end = data.handing(nodes.flatMap((i) => [i, 1]));
+      if (end >= 0) goTo(end);
+    });
+
+  /**
+   * @param {number} node
+   * @param {number[] | null} [inside] what the fold that was chosen stands for
+   */
+  function choose(node, inside = null) {
+    chosen = node;
+    members = inside;
+    source.mark(node);
+    panel.wait(node);
+    ask("node", { node });
+  }
+
+  /** Choose a node wherever it is. @param {number} node @param {boolean} [unfold] */
+  function goTo(node, unfold = false) {
+    if (node < 0) return;
+    choose(node);
+    if (level === "operations") {
+      if (unfold && !operations.shows(node)) operations.reveal(node);
+      else operations.follow(node);
+    } else rows.follow(node, unfold);
+  }
+
+  /** @param {number[]} nodes */
+  function marked(nodes) {
+    operations.mark(nodes);
+    rows.mark(nodes);
+  }
+
+  // ------------------------------------------------------------------------------------------------------- controls
+  const levels = html("div", { class: "gl-switch", role: "radiogroup", "aria-label": "what the rows are" });
+  for (const name of about.levels) {
+    const text = NAMES[/** @type {keyof typeof NAMES} */ (name)];
+    levels.append(
+      choice(
+        text,
+        () => level === name,
+        () => turn(name),
+      ),
+    );
+  }
+  const colours = html("div", { class: "gl-switch", role: "radiogroup", "aria-label": "colour by" });
+  for (const [name, text] of Object.entries(COLOURS))
+    colours.append(
+      choice(
+        text,
+        () => colour === name,
+        () => paint(name),
+      ),
+    );
+
+  /** @param {string} text @param {() => boolean} on @param {() => void} action */
+  function choice(text, on, action) {
+    const node = html(
+      "button",
+      { type: "button", role: "radio", "aria-checked": "false", [SUPPRESS]: "true", onclick: action },
+      text,
+    );
+    checks.push(() => node.setAttribute("aria-checked", String(on())));
+    return node;
+  }
+  function update() {
+    for (const check of checks) check();
+  }
+
+  const found = html("span", { class: "gl-dim gl-found", role: "status" }),
+    search = html("input", {
+      type: "text",
+      class: "gl-search",
+      placeholder: "/ find name, op, line, ‖g‖<1e-6, nan",
+      "aria-label": "find by name, operation, module, line or size",
+      [SUPPRESS]: "true",
+    });
+  search.addEventListener("input", () => {
+    hits = data.find(search.value);
+    hit = -1;
+    found.textContent = search.value.trim()
+      ? hits.length
+        ? `${hits.length.toLocaleString("en")} found, Enter goes on`
+        : "nothing found"
+      : "";
+    marked(hits);
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && hits.length) {
+      hit = (hit + (event.shiftKey ? hits.length - 1 : 1)) % hits.length;
+      found.textContent = `${hit + 1} of ${hits.length.toLocaleString("en")}`;
+      goTo(hits[hit], true);
+    } else if (event.key === "Escape") {
+      search.value = "";
+      hits = [];
+      found.textContent = "";
+      marked([]);
+      focusMain();
+    } else return;
+    event.preventDefault();
+  });
+
+  const folding = html(
+    "div",
+    { class: "gl-pager", role: "group", "aria-label": "how far folds are open" },
+    button("fold", "close one depth of folds", () => toDepth(depth - 1)),
+    button("unfold", "open one more depth of folds", () => toDepth(depth + 1)),
+  );
+
+  /** @param {number} to */
+  function toDepth(to) {
+    depth = Math.max(0, Math.min(DEEPEST, to));
+    if (level === "operations") ask("fold", { depth });
+    else rows.unfoldTo(depth);
+  }
+
+  /** @param {string} name */
+  function turn(name) {
+    level = name;
+    depth = 0;
+    const both = level === "operations";
+    operations.root.hidden = !both;
+    rows.root.hidden = both;
+    hint.textContent = both
+      ? "arrow keys walk along edges · → opens a fold, ← closes it · / finds · f fits · Enter: the panel"
+      : "↑ ↓ walk · → opens a row, ← closes it · / finds · Enter: the panel";
+    if (!both) {
+      rows.show(level === "code" ? about.code : about.modules, level === "modules");
+      if (chosen >= 0) rows.follow(chosen, false);
+    } else {
+      operations.fit();
+      if (chosen >= 0) operations.follow(chosen);
+    }
+    update();
+  }
+
+  /** @param {string} name */
+  function paint(name) {
+    colour = name;
+    const bytes = data.nodes.bytes.map((b) => (b > 0 ? b : null)),
+      numbers = name === "bytes" ? bytes : data.norms,
+      scale = scaleOf(numbers);
+    /** @param {number} i */
+    const strength = (i) => {
+      if (name === "nothing") return null;
+      if (name === "nan") return data.odd.has(i) ? -1 : null;
+      const number = numbers[i];
+      if (number === null) return null;
+      return Number.isFinite(number) ? (scale?.part(number) ?? 0) : -1;
+    };
+    operations.tint(strength);
+    rows.tint((i) => {
+      const t = strength(i);
+      return t === null
+        ? ""
+        : t < 0
+          ? "color-mix(in srgb, var(--gl-fg) 24%, var(--gl-bg))"
+          : `color-mix(in srgb, var(--gl-gradient) ${Math.round(4 + 40 * t)}%, var(--gl-bg))`;
+    });
+    const odd = [...data.odd.keys()].length;
+    legend.textContent =
+      name === "nan"
+        ? odd
+          ? `${odd} with NaN or infinity`
+          : "no NaN, no infinity"
+        : name === "nothing" || !scale
+          ? ""
+          : name === "bytes"
+            ? `${Math.min(...bytes.filter((b) => b !== null)).toLocaleString("en")} to ${Math.max(...bytes.filter((b) => b !== null)).toLocaleString("en")} bytes, log`
+            : `log ${scale.text}`;
+    update();
+  }
+
+  // ------------------------------------------------------------------------------------------------ paths and steps
+  const told = html("div", { class: "gl-told gl-dim", role: "status", hidden: "" }),
+    leaf = html(
+      "select",
+      { "aria-label": "paths to", [SUPPRESS]: "true" },
+      html("option", { value: "" }, "no leaf"),
+      ...about.leaves.map(([i, label]) => html("option", { value: i }, label)),
+    );
+  leaf.addEventListener("change", () => {
+    if (leaf.value === "") showPaths(null);
+    else ask("paths", { node: Number(leaf.value) });
+  });
+
+  /** @param {import("./paths.js").Paths | null} paths */
+  function showPaths(paths) {
+    if (paths && level !== "operations") turn("operations");
+    operations.paths(paths);
+    told.textContent = paths ? paths.head.join(" ") : "";
+    told.hidden = !paths;
+  }
+
+  /** @type {ReturnType<typeof mount> | null} */
+  let stepper = null;
+  const stage = html("div", { class: "gl-steps", hidden: "" }),
+    stepping = button("step", "step through backward", () => {
+      if (!stepper) ask("steps", {});
+      else look(Boolean(stage.hidden));
+    });
+  stepping.setAttribute("aria-pressed", "false");
+
+  /** @param {any} steps */
+  function showSteps(steps) {
+    if (stepper) stepper.take(steps);
+    else stepper = mount(stage, steps, { restart: (numbers) => ask("steps", { numbers }) });
+    look(true);
+  }
+
+  /** Show the steps, or the graph again. @param {boolean} steps */
+  function look(steps) {
+    stage.hidden = !steps;
+    whole.hidden = steps;
+    stepping.setAttribute("aria-pressed", String(steps));
+  }
+
+  function focusMain() {
+    (level === "operations" ? operations.stage : rows.list).focus();
+  }
+
+  // ------------------------------------------------------------------------------------------------------ the whole
+  const { head } = about,
+    hint = html("div", { class: "gl-dim gl-hint" }),
+    legend = html("span", { class: "gl-dim" }),
+    sentence = html(
+      "div",
+      { class: "gl-head" },
+      html("code", {}, head.out),
+      head.value ? html("b", {}, ` = ${head.value}`) : "",
+      ` with respect to `,
+      ...(head.by.length ? list(head.by) : [head.leaves]),
+      html("span", { class: "gl-dim" }, ` · ${head.parts.join(" · ")}`),
+      held(),
+      " ",
+      waiting,
+    );
+  const main = html("div", { class: "gl-main" }, told, operations.root, rows.root, hint),
+    whole = html("div", { class: "gl-body" }, main, html("div", { class: "gl-side" }, source.root, panel.root));
+  const root = html(
+    "div",
+    { class: "gl-view gl-explorer", role: "group", "aria-label": `the graph of ${head.out}` },
+    sentence,
+    html(
+      "div",
+      { class: "gl-bar-tools" },
+      levels,
+      search,
+      found,
+      html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "colour by"), colours, legend),
+      about.leaves.length ? html("span", { class: "gl-group" }, html("span", { class: "gl-dim" }, "paths to"), leaf) : "",
+      folding,
+      about.steps ? stepping : "",
+    ),
+    problem,
+    whole,
+    stage,
+    spoken,
+  );
+
+  function held() {
+    return head.held
+      ? html("span", { class: "gl-dim gl-held" }, ` · holds the graph, ${head.held}, until `, html("code", {}, "close()"))
+      : html("span", {});
+  }
+
+  root.addEventListener("keydown", (event) => {
+    event.stopPropagation(); // the page has shortcuts of its own
+    const typing = event.target instanceof HTMLInputElement;
+    if (event.key === "/" && !typing) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    } else if (event.key === "Escape" && !typing && panel.root.contains(/** @type {Node} */ (event.target))) focusMain();
+  });
+
+  function ended() {
+    if (!model.get("ended")) return;
+    root.setAttribute("data-ended", "");
+    say(ENDED);
+    sentence.querySelector(".gl-held")?.remove();
+  }
+
+  operations.show(about.figure);
+  panel.nothing();
+  model.on("change:ended", ended);
+  el.append(root);
+  turn(level);
+  paint("nothing");
+  ended();
+  return () => {
+    operations.end();
+    stepper?.end();
+    model.off("change:ended", ended);
+    kernel.leave();
+    root.remove();
+  };
+}
+
+/** @param {string[]} names */
+function list(names) {
+  return names.flatMap((name, k) => [k ? (k === names.length - 1 ? " and " : ", ") : "", html("code", {}, name)]);
+}
+
+export { render };

@@ -1,0 +1,187 @@
+// The steps as Python sent them (explore/steps/view), and what is told of them in words.
+
+import { bracketed, said, scalar, text, times } from "./numbers.js";
+
+/** @import { Figure } from "../kit/graph.js" */
+/** @import { Formula } from "../kit/math.js" */
+/** @import { Held, Real } from "./numbers.js" */
+
+/** @typedef {{ text: string, number?: Real | null, matrix?: Real[][] }} Local */
+/**
+ * @typedef {object} Share
+ * @property {number} to a node
+ * @property {string} name
+ * @property {Local | null} local
+ * @property {Held | null} downstream
+ * @property {Held | null} total
+ * @property {number} sum which sum it is a term of
+ * @property {number} term which one
+ */
+/** @typedef {[number, number, number, number | null, number | null, string]} Span source, lines, columns, text */
+/**
+ * @typedef {object} Step
+ * @property {number} node
+ * @property {string} label
+ * @property {string} operation
+ * @property {string} name
+ * @property {number | null} line
+ * @property {string} where
+ * @property {Span | null} span
+ * @property {string} module
+ * @property {(Held | null)[]} upstream one for each output
+ * @property {boolean} hooked
+ * @property {Share[]} shares
+ */
+/**
+ * @typedef {object} Data
+ * @property {string} out
+ * @property {string} library
+ * @property {number[]} shape
+ * @property {Held | null} start
+ * @property {boolean} linear
+ * @property {boolean} values
+ * @property {number} count
+ * @property {Figure | null} figure of the whole graph
+ * @property {[number, number][]} edges of it
+ * @property {Record<string, [string, string, string]>} nodes kind, label, name
+ * @property {number} root
+ * @property {{ title: string, lines: [number, string][] }[]} sources
+ * @property {Step[]} steps
+ * @property {[number, Held | null][][]} sums
+ * @property {Record<string, Formula[]>} rules
+ * @property {string} code
+ * @property {string[]} notes
+ */
+
+const TERMS = 4; // of a sum that are written out
+
+class Steps {
+  factor = 1; // of another start
+
+  /** @param {Data} data */
+  constructor(data) {
+    this.data = data;
+    this.last = data.steps.length;
+    /** @type {Map<number, number>} */
+    this.turns = new Map(data.steps.map((step, i) => [step.node, i + 1]));
+  }
+
+  /** The step number k; null before the first. */
+  step(/** @type {number} */ k) {
+    return k > 0 ? this.data.steps[k - 1] : null;
+  }
+
+  /** @param {Held | null} held */
+  scaled(held) {
+    return times(held, this.factor);
+  }
+
+  /** What the sweep starts with now. */
+  get start() {
+    return this.scaled(this.data.start);
+  }
+
+  /**
+   * What a node is called: its name, or its label.
+   * @param {number} node
+   */
+  called(node) {
+    const [, label, name] = this.data.nodes[node] ?? ["", "", ""];
+    return name || label;
+  }
+
+  /**
+   * What has arrived at each node after step k.
+   * @param {number} k
+   */
+  arrived(k) {
+    /** @type {Map<number, Held | null>} */
+    const found = new Map();
+    const { steps, root, edges } = this.data;
+    for (const [source, target] of edges)
+      if (source === root && this.data.nodes[target]?.[0] === "output") found.set(target, this.start);
+    for (const step of steps.slice(0, k)) {
+      found.set(step.node, this.scaled(step.upstream.find(Boolean) ?? null));
+      for (const share of step.shares) found.set(share.to, this.scaled(share.total));
+    }
+    return found;
+  }
+
+  /**
+   * "−3·2 = −6" of scalars; else what is handed on.
+   * @param {Step} step
+   * @param {Share} share
+   */
+  product(step, share) {
+    const local = share.local?.number,
+      upstream = step.upstream.length === 1 ? scalar(this.scaled(step.upstream[0])) : null,
+      handed = text(this.scaled(share.downstream));
+    if (local === undefined || local === null || upstream === null) return this.data.values ? handed : "";
+    return `${said(Number(local))}·${bracketed(said(upstream))} = ${handed}`;
+  }
+
+  /**
+   * The sum at a share's end as it stands with it: "24 − 6 = 18"; empty of one term, and of what is not scalar.
+   * @param {Share} share
+   */
+  sum(share) {
+    const terms = this.data.sums[share.sum].slice(0, share.term + 1).map(([, held]) => scalar(this.scaled(held))),
+      total = scalar(this.scaled(share.total));
+    if (terms.length < 2 || total === null || terms.includes(null)) return "";
+    const shown = terms.slice(-TERMS).map((x) => said(Number(x)));
+    const rest = shown
+      .slice(shown.length === terms.length ? 1 : 0)
+      .map((x) => (x.startsWith("−") ? ` − ${x.slice(1)}` : ` + ${x}`));
+    return `${shown.length === terms.length ? shown[0] : "…"}${rest.join("")} = ${said(total)}`;
+  }
+
+  /**
+   * What was there before a share came; null if nothing was.
+   * @param {Share} share
+   */
+  before(share) {
+    if (!share.term) return null;
+    const [number] = this.data.sums[share.sum][share.term - 1],
+      step = this.data.steps[number - 1];
+    const found = step?.shares.find((other) => other.sum === share.sum && other.term === share.term - 1);
+    return found ? this.scaled(found.total) : null;
+  }
+
+  /**
+   * What happens in step k, as a sentence.
+   * @param {number} k
+   */
+  sentence(k) {
+    const step = this.step(k),
+      { data } = this;
+    if (!step) {
+      const start = data.values ? ` with gradient=${text(this.start)}` : "";
+      return this.last
+        ? `Backward from ${data.out} starts${start}.`
+        : `${data.out} is a leaf: there is no operation to step through.`;
+    }
+    const place = step.where ? ` from ${step.where}` : "",
+      names = [...new Set(step.shares.map((share) => share.name))],
+      handed = names.length ? `hands on to ${listed(names)}` : "hands nothing on",
+      sums = step.shares.filter((share) => share.term).map((share) => this.#meeting(share));
+    return `Step ${k} of ${this.last}: ${step.label} ${step.operation}${place} ${handed}${sums.length ? `; ${sums.join("; ")}` : ""}.`;
+  }
+
+  /** @param {Share} share */
+  #meeting(share) {
+    const sum = this.sum(share),
+      count = share.term + 1,
+      paths = count === 2 ? "two paths meet" : `${count} paths meet`;
+    return `at ${share.name} ${paths}${sum ? `: ${sum}` : ""}`;
+  }
+}
+
+/**
+ * "a, b and c"
+ * @param {string[]} names
+ */
+function listed(names) {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+}
+
+export { Steps };

@@ -1,0 +1,80 @@
+// What arrived somewhere, as a short text: numbers where they are few, else the shape and the norm. As Python writes it
+// (explore/steps/telling). A sweep is linear in its start, so another scalar start multiplies all of it.
+
+/** @typedef {number | string} Real a number, or the name of one that JSON does not have */
+/** @typedef {{ shape: number[], numbers?: Real[], norm?: Real }} Held */
+
+/**
+ * A number, as short as it can be read: "−0.2749", "1.5e−7", "∞".
+ * @param {number} x
+ */
+function said(x, digits = 4) {
+  if (Number.isNaN(x)) return "NaN";
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (x === 0) return "0";
+  const size = Math.abs(x),
+    sign = x < 0 ? "−" : "";
+  if (Number.isInteger(x) && size < 1e6) return sign + String(size);
+  if (size >= 10 ** digits && size < 1e6) return sign + size.toFixed(0);
+  const [mantissa, exponent] = size.toExponential(digits - 1).split("e"),
+    power = Number(exponent);
+  if (power < -4 || power >= digits) return `${sign}${bare(mantissa)}e${String(power).replace("-", "−")}`;
+  return sign + bare(size.toFixed(Math.max(0, digits - 1 - power)));
+}
+
+/** @param {string} text */
+function bare(text) {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/**
+ * The same from another start.
+ * @param {Held | null} held
+ * @param {number} factor
+ * @returns {Held | null}
+ */
+function times(held, factor) {
+  if (!held || factor === 1) return held;
+  if (held.numbers) return { shape: held.shape, numbers: held.numbers.map((x) => Number(x) * factor) };
+  return { shape: held.shape, norm: Number(held.norm) * Math.abs(factor) };
+}
+
+/**
+ * "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" of nothing.
+ * @param {Held | null} held
+ * @param {number} [most] elements that are written out
+ */
+function text(held, most = 5) {
+  if (!held) return "–";
+  const { shape, numbers } = held;
+  if (numbers && numbers.length === 1) return said(Number(numbers[0]));
+  if (numbers && numbers.length <= most && shape.length < 2) return `[${numbers.map((x) => said(Number(x), 3)).join(", ")}]`;
+  const norm = numbers ? Math.hypot(...numbers.map(Number)) : Number(held.norm);
+  return `${shape.join("×") || "scalar"}, ‖·‖ ${said(norm, 3)}`;
+}
+
+/**
+ * What stands at a node: the numbers, or the norm alone.
+ * @param {Held | null} held
+ */
+function brief(held) {
+  return text(held).replace(/^.*‖·‖ /, "");
+}
+
+/**
+ * The number of a scalar; null of what has more elements.
+ * @param {Held | null} held
+ */
+function scalar(held) {
+  return held?.numbers && !held.shape.length ? Number(held.numbers[0]) : null;
+}
+
+/**
+ * A factor that is negative in brackets.
+ * @param {string} factor
+ */
+function bracketed(factor) {
+  return factor.startsWith("−") ? `(${factor})` : factor;
+}
+
+export { said, times, text, brief, scalar, bracketed };

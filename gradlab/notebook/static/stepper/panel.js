@@ -1,0 +1,193 @@
+// Beside the picture: the source with the operation's text marked, the rule that ran, a row for each input with what it was handed and
+// what is there now, the sum where cotangents meet, and the code that gives the same.
+
+import { SUPPRESS, html } from "../kit/dom.js";
+import { math } from "../kit/math.js";
+import { said, scalar, text } from "./numbers.js";
+
+/** @import { Share, Step, Steps } from "./data.js" */
+
+const LINES = 14; // of a source that are shown
+const MARK = "\u25ca"; // where the start stands in the code
+
+/** @param {Steps} steps */
+function panel(steps) {
+  const { data } = steps;
+  const source = html("div", { class: "gl-source" }),
+    rule = html("div", { class: "gl-rule" }),
+    table = html("div", {
+      class: "gl-scroll gl-shares",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "what is handed on",
+      [SUPPRESS]: "true",
+    }),
+    sums = html("div", { class: "gl-sums" }),
+    remark = html("p", { class: "gl-dim", hidden: "" }),
+    code = html("pre", { tabindex: "0" }),
+    byHand = html("details", { class: "gl-byhand" }, html("summary", {}, "Equivalent code"), code),
+    notes = html("div", { class: "gl-dim" }, ...data.notes.map((note) => html("p", {}, note)));
+  const root = html("div", { class: "gl-stepper-panel" }, source, rule, table, sums, remark, byHand, notes);
+  byHand.hidden = !data.code;
+
+  return {
+    root,
+    /** @param {number} k */
+    update(k) {
+      const step = steps.step(k);
+      source.replaceChildren(...(step ? sourceOf(step) : []));
+      const rules = (step && data.rules[step.operation]) || [];
+      rule.replaceChildren(...rules.map((formula) => html("p", {}, math(formula))));
+      table.replaceChildren(...(step && step.shares.length ? [tableOf(step)] : []));
+      table.hidden = !step || !step.shares.length;
+      sums.replaceChildren(...(step ? step.shares.filter((share) => share.term).map(sumOf) : []));
+      remark.hidden = !!step && !step.hooked;
+      remark.textContent = step
+        ? "A hook of yours changed what had arrived here."
+        : `The sweep goes through ${steps.last === 1 ? "1 operation" : `${steps.last} operations`}, from the output back to the leaves.`;
+      if (data.count > steps.last) {
+        remark.hidden = false;
+        remark.textContent += ` These are the first ${steps.last.toLocaleString("en")} of ${data.count.toLocaleString("en")} steps.`;
+      }
+      code.textContent = withStart(data.code);
+    },
+  };
+
+  /** @param {Step} step */
+  function sourceOf(step) {
+    if (!step.span) return step.module ? [html("p", { class: "gl-dim" }, `made in ${step.module}`)] : [];
+    const [at, first, last, from, to, part] = step.span,
+      { title, lines } = data.sources[at];
+    const middle = lines.findIndex(([number]) => number >= first),
+      begin = Math.max(0, Math.min(middle - Math.floor(LINES / 2), lines.length - LINES));
+    return [
+      html("div", { class: "gl-caption" }, step.module ? `${title}, in ${step.module}` : title),
+      ...lines.slice(begin, begin + LINES).map(([number, line]) => {
+        const here = number >= first && number <= last;
+        let start = from,
+          end = to;
+        if (here && start === null && part && line.includes(part)) {
+          start = line.indexOf(part);
+          end = start + part.length;
+        }
+        const marked = here && start !== null && end !== null && first === last;
+        return html(
+          "div",
+          { class: here ? "gl-here" : "" },
+          html("span", { class: "gl-number" }, String(number)),
+          html(
+            "code",
+            {},
+            ...(marked && start !== null && end !== null
+              ? [line.slice(0, start), html("mark", {}, line.slice(start, end)), line.slice(end)]
+              : [line || " "]),
+          ),
+        );
+      }),
+    ];
+  }
+
+  /** @param {Step} step */
+  function tableOf(step) {
+    const arrived = step.upstream.map((part) => text(steps.scaled(part))).join("; ");
+    const sums = step.shares.some((share) => share.term),
+      there = sums ? ["was there", "now there"] : ["now there"],
+      heads = data.values ? ["goes to", "local", "", "arrived", "", "handed on", ...there] : ["goes to"];
+    return html(
+      "table",
+      {},
+      html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head)))),
+      html("tbody", {}, ...step.shares.map((share) => rowOf(share, arrived, sums))),
+    );
+  }
+
+  /**
+   * @param {Share} share
+   * @param {string} arrived
+   * @param {boolean} sums whether it is said what was there before
+   */
+  function rowOf(share, arrived, sums) {
+    const name = html("th", { scope: "row" }, html("code", {}, share.name));
+    if (!data.values) return html("tr", {}, name);
+    const cell = (/** @type {string | Node} */ inner, kind = "") => html("td", { class: kind }, inner);
+    return html(
+      "tr",
+      {},
+      name,
+      cell(localOf(share), "gl-local"),
+      cell(share.local ? "·" : "", "gl-dim"),
+      cell(arrived, "gl-back"),
+      cell(share.local ? "=" : "", "gl-dim"),
+      cell(text(steps.scaled(share.downstream)), "gl-back"),
+      ...(sums ? [cell(text(steps.before(share)), "gl-dim")] : []),
+      cell(text(steps.scaled(share.total)), "gl-back gl-now"),
+    );
+  }
+
+  /** @param {Share} share */
+  function localOf({ local }) {
+    if (!local) return "";
+    if (!local.matrix || local.matrix.length < 2) return local.text;
+    const rows = local.matrix.map((row) => html("tr", {}, ...row.map((x) => html("td", {}, said(Number(x), 3)))));
+    return html(
+      "details",
+      {},
+      html("summary", {}, local.text),
+      html("table", { class: "gl-matrix" }, html("tbody", {}, ...rows)),
+    );
+  }
+
+  /** @param {Share} share */
+  function sumOf(share) {
+    const sum = steps.sum(share),
+      parts = data.sums[share.sum].slice(0, share.term + 1),
+      over = data.sums[share.sum].length - parts.length;
+    const from = parts.map(([number, held]) => {
+      const step = data.steps[number - 1],
+        amount = scalar(steps.scaled(held));
+      return `${amount === null ? text(steps.scaled(held)) : said(amount)} from step ${number}${step?.line ? `, line ${step.line}` : ""}`;
+    });
+    const rest = over
+      ? `${over === 1 ? "one more path leads" : `${over} more paths lead`} there`
+      : "no other path leads there, so this is final";
+    return html(
+      "p",
+      { class: "gl-sum" },
+      html("span", {}, "at ", html("code", {}, share.name), sum ? ": " : `, ${parts.length} parts have arrived`),
+      html("b", { class: "gl-back" }, sum),
+      html("br"),
+      html("span", { class: "gl-dim" }, `${data.values ? `${from.slice(-4).join("; ")}; ` : ""}${rest}`),
+    );
+  }
+
+  /** @param {string} given */
+  function withStart(given) {
+    const { start } = steps,
+      ones = start?.numbers?.every((x) => Number(x) === 1) && !start.shape.length;
+    if (ones) return given.replaceAll(`, ${MARK}`, "");
+    const written = start?.numbers ? nested(start.numbers.map(Number), start.shape) : "v";
+    const alias = data.library === "gradlab" ? "gl" : data.library;
+    const made = start?.numbers ? `${alias}.tensor(${written}, dtype=${data.out}.dtype)` : written;
+    return given.replaceAll(MARK, made);
+  }
+}
+
+/**
+ * Numbers as Python writes nested lists.
+ * @param {number[]} numbers
+ * @param {number[]} shape
+ * @returns {string}
+ */
+function nested(numbers, shape) {
+  if (!shape.length) return python(numbers[0]);
+  const step = numbers.length / shape[0];
+  return `[${Array.from({ length: shape[0] }, (_, i) => nested(numbers.slice(i * step, (i + 1) * step), shape.slice(1))).join(", ")}]`;
+}
+
+/** @param {number} x */
+function python(x) {
+  if (!Number.isFinite(x)) return `float("${Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf"}")`;
+  return Number.isInteger(x) && Math.abs(x) < 1e15 ? `${x}.0` : String(x);
+}
+
+export { panel };

@@ -1,0 +1,96 @@
+"""The live view of the steps of a sweep: the widget around `explore.steps.StepThrough`.
+
+Python has the steps, JavaScript (static/stepper) walks through them by itself. Only another start is asked for: a message
+{"ask": "start", "numbers": […], "id": …} is answered by one with all steps anew, or with what went wrong. The widget holds the
+graph until it is closed or its last view is gone; the steps, which are plain data, stay in the notebook. Beside itself it
+displays the static form, as an output of its own above it, which the style sheet hides while the live view stands right below it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import anywidget
+import traitlets
+
+from gradlab.explore.steps import StepThrough
+from gradlab.notebook.bundle import script, styles
+from gradlab.notebook.jacobian_widget import TWIN, VIEW, VIEW_VERSION
+
+
+class StepperWidget(anywidget.AnyWidget):
+    """A live view of the steps, made by `StepThrough.widget()`. `close()` lets the graph go."""
+
+    _esm = script("stepper/view.js")
+    _css = styles("kit/kit.css", "stepper/stepper.css")
+
+    about = traitlets.Dict().tag(sync=True)  # the steps; see explore/steps/view
+    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    ended = traitlets.Bool(False).tag(sync=True)  # the graph was let go
+    timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
+
+    def __init__(self, walk: StepThrough, **traits: Any) -> None:
+        self._walk: StepThrough | None = walk
+        self._said = f"live view of backward from {walk.called}"
+        super().__init__(about=walk.view(), token=uuid.uuid4().hex, **traits)
+        self.on_msg(self._heard)
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. An exception is shown in the widget; the view is answered in any case."""
+        message = message if isinstance(message, dict) else {}
+        ask = str(message.get("ask"))
+        answer: dict[str, Any] = {}
+        try:
+            if ask == "gone":
+                self._let_go()
+            elif self._walk is None:
+                raise RuntimeError("the graph is gone; run the cell again")
+            elif ask == "start":
+                answer = {"data": self._again(message.get("numbers"))}
+            else:
+                raise ValueError(f"unknown question {ask!r}")
+        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        except KeyboardInterrupt:
+            answer = {"error": "interrupted"}
+        finally:
+            self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
+
+    def _again(self, numbers: Any) -> dict[str, Any]:
+        assert self._walk is not None
+        if not isinstance(numbers, list) or not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in numbers):
+            raise TypeError(f"a start is a list of numbers, and this is {numbers!r:.80}")
+        self._walk = self._walk.again(self._walk.start_of(numbers))
+        return self._walk.view()
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        text = {"text/plain": self._said}
+        if self.comm is None:
+            return text, {}
+        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
+        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, **text}, metadata
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the static form, and the live view as a second output below it."""
+        from IPython.display import display
+
+        if self._walk is not None:
+            still = dict(self._walk._repr_mimebundle_())
+            still["text/html"] = f"<div {TWIN}>{still['text/html']}</div>"
+            display(still, raw=True)
+        data, metadata = self._repr_mimebundle_()
+        display(data, metadata=metadata, raw=True)
+
+    def _let_go(self) -> None:
+        if self._walk is not None:
+            self._walk.close()
+        self._walk = None
+        self.ended = True
+
+    def close(self) -> None:
+        """Let the graph go and remove the live view; the static form stays."""
+        self._let_go()
+        super().close()

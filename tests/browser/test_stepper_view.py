@@ -1,0 +1,188 @@
+"""Stepping in a browser: the saved page and the widget, by buttons and by keys, with the kernel's numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import gradlab as gl
+from gradlab.notebook.stepper_widget import StepperWidget
+
+
+def small():
+    with gl.tracing():
+        a, b = gl.tensor(-3.0, requires_grad=True), gl.tensor(2.0, requires_grad=True)
+        c = a * b
+        out = 2 * (c + b**3).relu()
+    return a, b, out
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """open_page(walk) -> the saved page in the browser; it must ask for nothing and complain of nothing."""
+    pages = []
+
+    def open_(walk, **options):
+        path = walk.save(tmp_path / f"{len(pages)}.html", **options)
+        context = browser.new_context(viewport={"width": 1000, "height": 800})
+        page = context.new_page()
+        said, asked = [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".gl-stepper")
+        pages.append((context, page, said, asked))
+        return page
+
+    yield open_
+    for context, _, said, asked in pages:
+        assert said == [] and len(asked) == 1, (said, asked)
+        context.close()
+
+
+def step_of(page):
+    return int(page.locator(".gl-stepper").get_attribute("data-step"))
+
+
+def totals(page):
+    """What the table says is there now, by name."""
+    rows = page.locator(".gl-shares tbody tr")
+    return {rows.nth(i).locator("th").inner_text(): rows.nth(i).locator(".gl-now").inner_text() for i in range(rows.count())}
+
+
+def test_a_page_steps_to_the_end_and_back(open_page):
+    a, b, out = small()
+    page = open_page(gl.step_through(out))
+    assert step_of(page) == 0 and "starts with gradient=1" in page.locator(".gl-sentence").inner_text()
+    for k in range(1, 6):
+        page.get_by_role("button", name="next (→)").click()
+        assert step_of(page) == k
+    assert totals(page) == {"a": "4", "b": "18"}
+    assert "24 − 6 = 18" in page.locator(".gl-sum").inner_text() and "final" in page.locator(".gl-sum").inner_text()
+    assert page.locator(".gl-active .gl-what").text_content() == "×"
+    assert page.locator(".gl-source mark").inner_text() == "a * b"
+    assert page.locator("math").count() == 3
+    labels = page.locator(".gl-labels text").all_text_contents()
+    assert sorted(labels) == ["2·2 = 4", "−3·2 = −6"]
+    assert page.locator(".gl-head-arrow").count() == len(gl.step_through(out).trace.edges)
+    for k in range(4, -1, -1):
+        page.get_by_role("button", name="back (←)").click()
+        assert step_of(page) == k
+    assert page.locator(".gl-active").count() == 0
+
+
+def test_keys_alone(open_page):
+    _, _, out = small()
+    page = open_page(gl.step_through(out))
+    page.keyboard.press("Tab")  # the first button
+    for key, there in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", 5), ("Home", 0)):
+        page.keyboard.press(key)
+        assert step_of(page) == there, key
+    said = page.locator(".gl-spoken[aria-live=polite]")
+    page.keyboard.press("ArrowRight")
+    assert "Step 1 of 5: × MulBackward0" in said.inner_text()
+    node = page.locator("[role=button][aria-label^='run to step 4']")
+    node.focus()
+    page.keyboard.press("Enter")
+    assert step_of(page) == 4
+    page.keyboard.press("Home")
+    page.keyboard.press(" ")  # plays
+    page.wait_for_selector("[data-step='2']")
+    page.keyboard.press(" ")
+    at = step_of(page)
+    page.wait_for_timeout(1500)
+    assert step_of(page) == at
+
+
+def test_a_scalar_start_is_multiplied_in_a_page(open_page):
+    a, b, out = small()
+    page = open_page(gl.step_through(out))
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    start = page.get_by_label("starting gradient")
+    start.fill("-0.5")
+    start.press("Enter")
+    assert totals(page) == {"a": "−2", "b": "−9"}
+    expected = gl.step_through(out, -0.5).steps[-1].shares
+    assert [share["total"] for share in expected] == [-2, -9]
+    assert "linear in its start" in page.locator(".gl-scaled").inner_text()
+    page.locator(".gl-byhand summary").click()
+    code = page.locator(".gl-byhand pre").inner_text()
+    space = {"a": a, "b": b, "out": out}
+    exec(code, space)  # what is shown runs as shown
+    assert [g.item() for g in space["gradients"]] == [-2, -9]
+    start.fill("many")
+    start.press("Enter")
+    assert "one number" in page.get_by_role("alert").inner_text()
+
+
+def test_a_large_graph_is_shown_about_its_active_operation(open_page):
+    x = gl.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(200):
+        y = y * 1.01 + x
+    page = open_page(gl.step_through(y))
+    page.keyboard.press("Tab")
+    for key, there in (("ArrowRight", 1), ("ArrowRight", 2), ("End", 400), ("ArrowLeft", 399)):
+        page.keyboard.press(key)
+        assert step_of(page) == there
+        assert page.locator(".gl-figure .gl-node").count() <= 14
+        assert page.locator(".gl-active").count() == 1
+    assert "neighbours" in page.locator(".gl-around").inner_text()
+
+
+def test_without_values_there_are_none(open_page):
+    _, _, out = small()
+    page = open_page(gl.step_through(out), values=False)
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    assert step_of(page) == 5 and not page.get_by_label("starting gradient").is_visible()
+    text = page.locator("main").inner_text()
+    assert "18" not in text and "a * b" not in text
+
+
+def test_the_widget_asks_the_kernel_for_another_start(open_widget):
+    a, b, out = small()
+    widget = StepperWidget(gl.step_through(out))
+    page = open_widget(widget)
+    page.wait_for_selector(".gl-stepper")
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    assert totals(page) == {"a": "4", "b": "18"}
+    start = page.get_by_label("starting gradient")
+    start.fill("10")
+    start.press("Enter")
+    page.wait_for_function("document.querySelector('.gl-now').innerText === '40'")
+    assert totals(page) == {"a": "40", "b": "180"} and (a.grad, b.grad) == (None, None)
+    widget.close()
+
+
+def test_a_vector_start_is_edited_in_the_widget(open_widget):
+    x = gl.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * x
+    widget = StepperWidget(gl.step_through(y, [1.0, 1.0, 1.0]))
+    page = open_widget(widget)
+    page.wait_for_selector(".gl-stepper")
+    start = page.get_by_label("starting gradient")
+    assert start.input_value() == "1, 1, 1"
+    start.fill("0, 0, 5")
+    start.press("Enter")
+    page.wait_for_timeout(300)
+    page.get_by_role("button", name="to the end (End)").click()
+    page.wait_for_function("document.querySelectorAll('.gl-now')[1]?.innerText === '[0, 0, 30]'")
+    start.fill("1, 2")
+    start.press("Enter")
+    assert "3 numbers" in page.get_by_role("alert").inner_text()
+
+
+def test_the_widget_lets_the_graph_go(open_widget):
+    _, _, out = small()
+    walk = gl.step_through(out)
+    widget = StepperWidget(walk)
+    page = open_widget(widget)
+    page.wait_for_selector(".gl-stepper")
+    widget._heard(None, {"ask": "gone", "id": "x"}, [])
+    assert walk.closed and widget.ended
+    widget._heard(None, {"ask": "start", "numbers": [2.0], "id": "y"}, [])  # answered, not raised
+    page.get_by_role("button", name="next (→)").click()
+    assert step_of(page) == 1

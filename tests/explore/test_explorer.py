@@ -1,0 +1,312 @@
+"""The model of the live explorer, without a front end: numbers against `retain_grad`, folds and rows as sets of nodes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import weakref
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.core.table import PRIMITIVES
+from gradlab.explore.explorer import Explorer
+from gradlab.explore.explorer.columns import ranges
+from gradlab.explore.graph import Graph
+from gradlab.explore.rule_math import math_of
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+both = pytest.mark.parametrize("lib", [gl, pytest.param(torch, marks=pytest.mark.oracle)], ids=["gradlab", "torch"])
+
+
+def zscores(lib):
+    """Names and operations of two standardised matrices and the trace of their correlation."""
+    gl.manual_seed(1)
+    numbers = [gl.randn(6, 4, dtype=gl.float64).numpy() for _ in range(2)]
+    with gl.tracing():
+        a, b = (lib.tensor(x, requires_grad=True) for x in numbers)
+        mean = a.mean(0)
+        z1 = (a - mean) / a.std(0)
+        z2 = (b - b.mean(0)) / b.std(0)
+        c = (z1.T @ z2) / 6
+        loss = -lib.diagonal(c).sum()
+    return {"a": a, "mean": mean, "z1": z1, "b": b, "z2": z2, "c": c, "loss": loss}
+
+
+def explorer(names, out="loss", **more):
+    return Explorer.of([names[out]], names, names, **more)
+
+
+def node_of(made, name):
+    return next(i for i, node in enumerate(made.trace.nodes) if name in node.name.split(", "))
+
+
+def numbers(part):
+    """What a panel's map holds, as a matrix."""
+    shown = part["map"]
+    return np.array(shown["cells"], float).reshape(-1, shown["wide"])
+
+
+def flat(ranges):
+    return [i for start, many in zip(ranges[::2], ranges[1::2], strict=True) for i in range(start, start + many)]
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+@both
+def test_values_and_gradients_are_those_of_retain_grad(lib):
+    names = zscores(lib)
+    made = explorer(names)
+    assert all(names[leaf].grad is None for leaf in "ab"), "nothing is written"
+    tensors = {name: tensor for name, tensor in names.items() if name not in "ab"}
+    for tensor in tensors.values():
+        tensor.retain_grad()
+    found = {name: made.answer("node", {"node": node_of(made, name)})["panel"] for name in names if name != "loss"}
+    assert all(tensor.grad is None for tensor in names.values()), "a panel's sweep writes nothing either"
+    names["loss"].backward()
+    for name, panel in found.items():
+        want = names[name].grad.numpy()
+        np.testing.assert_allclose(numbers(panel["gradient"]).reshape(want.shape), want, rtol=1e-3, atol=1e-3 * abs(want).max())
+        held = names[name].detach().numpy()
+        np.testing.assert_allclose(numbers(panel["value"]).reshape(held.shape), held, rtol=1e-3, atol=1e-3 * abs(held).max())
+        said = float(panel["gradient"]["norm"].replace("−", "-"))
+        assert said == pytest.approx(np.linalg.norm(want), rel=5e-3, abs=1e-12)
+        column = made.about()["nodes"]["norm"][node_of(made, name)]
+        assert column == pytest.approx(np.linalg.norm(want), rel=1e-3, abs=1e-12)
+
+
+@both
+def test_local_jacobians_are_those_of_the_single_operation(lib):
+    x = lib.tensor([0.5, -1.0, 2.0], dtype=lib.float64, requires_grad=True)
+    w = lib.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0]], dtype=lib.float64, requires_grad=True)
+    with gl.tracing():
+        h = w @ x
+        y = lib.tanh(h)
+        out = (y * y).sum()
+    made = explorer({"x": x, "w": w, "h": h, "y": y, "out": out}, "out")
+    local = {entry["to"]: entry for entry in made.answer("node", {"node": node_of(made, "y")})["panel"]["local"]}
+    ((_, tanh),) = local.items()
+    want = np.diag(1 - np.tanh(h.detach().numpy()) ** 2)
+    np.testing.assert_allclose(np.array(tanh["cells"]).reshape(-1, tanh["wide"]), want, rtol=1e-3, atol=1e-6)
+    assert tanh["words"] == "a diagonal"
+    by = {entry["node"]: entry for entry in made.answer("node", {"node": node_of(made, "h")})["panel"]["local"]}
+    found = by[node_of(made, "x")]
+    np.testing.assert_allclose(np.array(found["cells"]).reshape(-1, found["wide"]), w.detach().numpy(), rtol=1e-3)
+
+
+@both
+def test_shares_and_sums_of_what_met(lib):
+    with gl.tracing():
+        x = lib.tensor(2.0, requires_grad=True)
+        y = x * 3
+        z = y * y - y  # 6² − 6; ∂z/∂y = 12 − 1, of which −1 comes from the difference
+    made = explorer({"x": x, "y": y, "z": z}, "z")
+    came = made.answer("node", {"node": node_of(made, "y")})["panel"]["came"]
+    assert sorted(norm for _, _, norm, _ in came["rows"]) == ["1", "6", "6"]
+    assert sorted(share for *_, share in came["rows"]) == sorted(["55 %", "55 %", "−9 %"])
+    assert came["sum"].endswith("= 11") and came["sum"].count("6") == 2
+    assert sum(share for _, share in made.about()["nodes"]["shares"]) == pytest.approx(1, abs=2e-3)
+
+
+def test_what_is_saved_and_its_bytes():
+    x = gl.tensor([[1.0, 2.0, 3.0]], dtype=gl.float64, requires_grad=True)
+    w = gl.tensor([[4.0, 5.0, 6.0]], dtype=gl.float64, requires_grad=True)
+    y = x * w
+    out = y.sum()
+    made = explorer({"x": x, "w": w, "y": y, "out": out}, "out")
+    saved = made.answer("node", {"node": node_of(made, "y")})["panel"]["saved"]
+    assert [row[1:] for row in saved["tensors"]] == [["1×3", "float64", "24 bytes"]] * 2 and saved["bytes"] == "48 bytes"
+    assert made.live.bytes() == 24 + 24 + 8, "x and w are saved and leaves at once; and the output"
+
+
+def test_by_hand_is_code_that_gives_the_gradient():
+    names = zscores(gl)
+    made = explorer(names)
+    panel = made.answer("node", {"node": node_of(made, "z1")})["panel"]
+    space = dict(names)
+    exec(panel["code"]["code"], space)
+    np.testing.assert_allclose(numbers(panel["gradient"]), space["gradients"][0].numpy(), rtol=1e-3, atol=1e-4)
+    nameless = next(i for i, node in enumerate(made.trace.nodes) if node.label == "std(0)")
+    assert "has no name" in made.answer("node", {"node": nameless})["panel"]["code"]["says"]
+
+
+def test_an_output_that_is_no_scalar_and_several_outputs_are_summed():
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y, z = x**2, x * 3
+    made = explorer({"x": x, "y": y}, "y")
+    assert "sum of its 2 elements" in " ".join(made.about()["head"]["parts"])
+    assert numbers(made.answer("node", {"node": node_of(made, "x")})["panel"]["gradient"]).tolist() == [[2, 4]]
+    made = Explorer.of([y, z], {}, {"x": x, "y": y, "z": z})
+    assert "sum of all outputs" in " ".join(made.about()["head"]["parts"])
+    assert numbers(made.answer("node", {"node": node_of(made, "x")})["panel"]["gradient"]).tolist() == [[5, 7]]
+
+
+@both
+def test_a_graph_that_backward_has_freed_shows_its_structure(lib):
+    x = lib.tensor(2.0, requires_grad=True)
+    y = (x * x).exp()
+    y.backward()
+    made = explorer({"x": x, "y": y}, "y")
+    assert "without gradients: backward has freed it" in made.about()["head"]["parts"] and made.live is None
+    assert {node.operation for node in made.trace.nodes} >= {"ExpBackward0", "MulBackward0"}
+    panel = made.answer("node", {"node": 1})["panel"]
+    assert panel["gradient"] is None and "saved" not in panel
+
+
+def test_nan_and_infinity_can_be_sent():
+    x = gl.tensor([0.0, 1.0], requires_grad=True)
+    y = (x.log() * x).sum()
+    made = explorer({"x": x, "y": y}, "y")
+    about = made.about()
+    assert "NaN" in json.dumps(about["nodes"]["norm"], allow_nan=False) and about["nodes"]["odd"]
+    for i in range(len(made.trace.nodes)):
+        json.dumps(made.answer("node", {"node": i}), allow_nan=False)
+
+
+# ---------------------------------------------------------------------------------------------------------------- folds
+def encoder(layers=3):
+    gl.manual_seed(0)
+    model = gl.nn.TransformerEncoder(gl.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), layers)
+    x, t = gl.randn(2, 3, 8), gl.randn(2, 3, 8)
+    with gl.tracing():
+        loss = ((model(x) - t) ** 2).mean()
+    return explorer({"model": model, "loss": loss})
+
+
+def chain(n):
+    x = gl.randn(4, requires_grad=True)
+    with gl.tracing():
+        y = x
+        for _ in range(n):
+            y = y * 1.001 + 0.1 * x
+        loss = (y**2).sum()
+    return explorer({"x": x, "loss": loss})
+
+
+def checked(made, figure):
+    """Each node of the trace is in one box, and edges go forward between them."""
+    inside = sorted(i for node in figure["nodes"] if "members" in node for i in flat(node["members"]))
+    assert inside == list(range(len(made.trace.nodes)))
+    assert all(edge["source"] < edge["target"] for edge in figure["edges"] if "at" in edge)
+    return figure
+
+
+@pytest.mark.parametrize("program", [encoder, lambda: chain(40)], ids=["modules", "lines"])
+def test_folds_open_and_close_and_hold_every_node_once(program):
+    made = program()
+    first = checked(made, made.about()["figure"])
+    assert len(first["nodes"]) <= 25 and first["folded"] == len(made.trace.nodes)
+    address = next(node["opens"] for node in first["nodes"] if "opens" in node)
+    opened = checked(made, made.answer("fold", {"open": [address]})["figure"])
+    assert opened["open"] == [address] and len(opened["nodes"]) > len(first["nodes"])
+    assert any(node.get("within") == address for node in opened["nodes"])
+    deep = [len(made.answer("fold", {"depth": depth})["figure"]["nodes"]) for depth in range(5)]
+    assert deep[0] == len(first["nodes"]) and all(a <= b for a, b in pairwise(deep)) and deep[-1] <= 240
+    checked(made, made.answer("fold", {"depth": 4})["figure"])
+    again = made.answer("fold", {"open": []})["figure"]
+    assert again == first
+
+
+def test_a_node_inside_folds_is_brought_to_light():
+    made = encoder()
+    for i in range(0, len(made.trace.nodes), 37):
+        figure = checked(made, made.answer("fold", {"open": [], "node": i})["figure"])
+        box = next(node for node in figure["nodes"] if i in flat(node["members"]))
+        assert "opens" not in box
+
+
+def test_addresses_that_lead_nowhere_are_passed_over():
+    made = encoder()
+    first = made.about()["figure"]
+    assert made.answer("fold", {"open": ["99", "0.99.3", "", "x"]})["figure"] == first
+
+
+def test_questions_that_cannot_be_answered():
+    made = chain(3)
+    with pytest.raises(ValueError, match=r"'fold', 'node', 'steps' or 'paths'.*'code'"):
+        made.answer("code", {})
+    for node in (-1, len(made.trace.nodes), "3", None):
+        with pytest.raises(ValueError, match=r"nodes 0 to \d+, and no node"):
+            made.answer("node", {"node": node})
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+def test_rows_of_modules_stack_what_is_alike():
+    about = encoder().about()
+    assert about["levels"] == ["code", "modules", "operations"] and about["level"] == "modules"
+    stack = about["modules"][0]
+    assert stack[0] == "stack" and stack[1] == "model.layers.0–2" and len(stack[6]) == 3
+    assert {"self_attn", "norm1", "linear1"} <= {row[1] for row in stack[6][0][6]}
+    operations = [i for i, kind in enumerate(about["nodes"]["kinds"]) if kind == "o"]
+    assert sorted(i for row in about["modules"] for i in flat(row[5]) if about["nodes"]["kinds"][i] == "o") == operations
+
+
+def test_columns_are_the_graph():
+    made = encoder(1)
+    about, trace = made.about(), made.trace
+    table, texts = about["nodes"], about["texts"]
+    edges = [(i - back, i) for i, one in enumerate(table["inputs"]) for back in (one if isinstance(one, list) else [one])]
+    assert edges == [(edge.source, edge.target) for edge in trace.edges]
+    assert [texts[k] for k in table["label"]] == [node.label for node in trace.nodes]
+    assert [texts[k] for k in table["module"]] == [node.module for node in trace.nodes]
+    floats = [i for i, node in enumerate(trace.nodes) if node.kind == "leaf"]
+    assert [table["bytes"][i] for i in floats] == [4 * math.prod(trace.nodes[i].shape) for i in floats]
+
+
+def test_ranges():
+    assert ranges([]) == [] and ranges([3]) == [3, 1] and ranges([1, 2, 3, 7, 9, 10]) == [1, 3, 7, 1, 9, 2]
+
+
+def test_ten_thousand_nodes_are_told_in_less_than_half_a_megabyte():
+    made = chain(3300)
+    assert len(made.trace.nodes) > 9_900
+    about = json.dumps(made.about(), separators=(",", ":"), ensure_ascii=False).encode()
+    assert len(about) < 500_000
+    assert len(made.about()["figure"]["nodes"]) <= 25
+
+
+# ------------------------------------------------------------------------------------------------------ what is held
+def test_close_lets_the_graph_go_and_keeps_what_is_plain():
+    names = zscores(gl)
+    made = explorer(names)
+    held = weakref.ref(names["z1"].grad_fn)
+    names.clear()
+    gc.collect()
+    assert held() is not None and "holds" not in str(made.about()["head"]["parts"]) and made.about()["head"]["held"]
+    made.close()
+    gc.collect()
+    assert held() is None
+    panel = made.answer("node", {"node": 2})["panel"]
+    assert panel["gradient"] and "saved" not in panel and made.about()["head"]["held"] == ""
+
+
+def test_a_graph_whose_tensors_are_gone_is_shown_as_it_was_recorded():
+    x = gl.tensor(3.0, requires_grad=True)
+    shown = Graph(gl.graph(x * x).trace)
+    made = Explorer.around(shown, [], {}, {})
+    assert made.live is None and "not held" in " ".join(made.about()["head"]["parts"])
+
+
+# ------------------------------------------------------------------------------------------------------------- formulas
+def texts_of(formula):
+    return "".join(part if isinstance(part, str) else "" if isinstance(part, float) else texts_of(part) for part in formula[1:])
+
+
+def test_every_formula_is_told_without_latex():
+    for name in PRIMITIVES:
+        for line in gl.formula(name).lines():
+            left = set(texts_of(math_of(line)).replace(" ", "")) & {"\\", "{", "}", "_"}
+            assert not left - ({"{", "}"} if r"\{" in line else set()) - ({"_"} if r"\_" in line else set()), (name, line)
+
+
+def test_a_formula_as_lists():
+    fraction = math_of(r"\bar{b} = \bar{y}\,\frac{a^{2}}{-b}")
+    over = ["mover", ["mi", "b"], ["mo", "¯"]]
+    assert fraction[:3] == ["mrow", over, ["mo", "="]]
+    assert fraction[5] == ["mfrac", ["msup", ["mi", "a"], ["mn", "2"]], ["mrow", ["mo", "−"], ["mi", "b"]]]

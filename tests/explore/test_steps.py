@@ -1,0 +1,296 @@
+"""Stepping through backward: totals are `.grad`, local derivatives those of the operation alone, and nothing is left behind."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+
+import numpy as np
+import pytest
+from random_programs import SHAPES, Run, program, values
+
+import gradlab as gl
+from gradlab.explore.steps import step_through
+from gradlab.explore.steps.stepping import _stepped
+from gradlab.explore.trace.values import Value
+
+
+def small():
+    a, b = gl.tensor(-3.0, requires_grad=True), gl.tensor(2.0, requires_grad=True)
+    c = a * b
+    e = (c + b**3).relu()
+    return a, b, c, 2 * e
+
+
+def final_totals(walk):
+    """What has arrived at each node in the end: of leaves their gradients."""
+    return {share["to"]: share["total"] for step in walk.steps for share in step.shares}
+
+
+def made_by(lib, seed):
+    """A random program, run; its tensors, and a scalar that is computed from some of them. None if there is nothing to sweep."""
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    leaves = {k: numbers.standard_normal(rng.choice(SHAPES)).round(2) for k in "xyz"}
+    run = Run(lib, leaves)
+    for line, name in program(rng):
+        if run.line(line) and name:
+            run.line(f"{name} = x * 1")
+    tensors = run.tensors()
+    made = [k for k, t in tensors.items() if k[0] == "t" and t.requires_grad]
+    if not made:
+        return None
+    total = sum((tensors[k] * (i + 0.5)).sum() for i, k in enumerate(rng.sample(made, min(len(made), rng.randint(1, 3)))))
+    return tensors, total
+
+
+def swept(lib, tensors, total):
+    """The steps, and the gradients of a backward that comes after them; None if torch's rules refuse the sweep."""
+    before = [None if tensors[k].grad is None else values(tensors[k].grad).copy() for k in "xyz"]
+    try:
+        walk = _stepped(total, None, {**tensors, "total": total})
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            total.backward()
+        return None
+    assert [tensors[k].grad for k in "xyz"] == before == [None, None, None]
+    total.backward()
+    return walk
+
+
+def check_against_grad(walk, tensors, same):
+    totals = {walk.trace.nodes[to].name.partition(", ")[0]: total for to, total in final_totals(walk).items()}
+    for k in "xyz":
+        grad = tensors[k].grad
+        assert (grad is None) == (k not in totals), k
+        if grad is not None:
+            assert same(np.asarray(totals[k]), values(grad)), f"{k}: {totals[k]}, .grad {grad}"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_totals_are_grad_to_the_bit(block):
+    checked = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(block * 60, block * 60 + 60):
+            if (made := made_by(gl, seed)) is None or (walk := swept(gl, *made)) is None:
+                continue
+            check_against_grad(walk, made[0], lambda one, other: np.array_equal(one, other, equal_nan=True))
+            check_products(walk)
+            checked += 1
+    assert checked > 30
+
+
+def check_products(walk):
+    """upstream × local = downstream, and sums are sums."""
+    running = {}
+    for step in walk.steps:
+        arrived = [np.asarray(part).reshape(-1) for part in np_parts(step.upstream)]
+        for share, (place, _) in zip(step.shares, step.meets, strict=True):
+            handed = np.asarray(share["downstream"])
+            if share["local"] is not None and all(part is not None for part in np_parts(step.upstream)):
+                upstream, local = np.concatenate(arrived), np.asarray(share["local"])
+                product = upstream * local if local.ndim < 2 else upstream @ local
+                assert np.allclose(product, handed.reshape(-1), rtol=1e-9, atol=1e-12, equal_nan=True) or not (
+                    np.isfinite(local).all() and np.isfinite(upstream).all()
+                ), (step.operation, share)
+            running[place] = handed + running.get(place, 0)
+            assert np.allclose(running[place], share["total"], equal_nan=True), (step.operation, share)
+
+
+def np_parts(upstream):
+    return upstream if isinstance(upstream, tuple) else (upstream,)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("block", range(2))
+def test_totals_are_grad_on_torch(block):
+    import torch
+
+    checked = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(block * 60, block * 60 + 60):
+            if (made := made_by(torch, seed)) is None or (walk := swept(torch, *made)) is None:
+                continue
+            check_against_grad(walk, made[0], lambda one, other: np.allclose(one, other, rtol=1e-12, equal_nan=True))
+            check_products(walk)
+            checked += 1
+    assert checked > 30
+
+
+def test_the_steps_of_a_small_graph():
+    a, b, c, out = small()
+    walk = gl.step_through(out)
+    assert [step.label for step in walk.steps] == ["×", "relu", "+", "**", "×"]
+    assert [step.upstream for step in walk.steps] == [1, 2, 2, 2, 2]
+    last = walk.steps[-1]
+    assert last.name == "c" and [share["name"] for share in last.shares] == ["a", "b"]
+    assert last.shares[1] == {"to": last.shares[1]["to"], "name": "b", "local": -3.0, "downstream": -6.0, "total": 18.0}
+    assert walk.steps[3].shares[0]["local"] == 12  # 3 b²
+    assert "24 − 6 = 18" in walk.text() and repr(walk) == walk.text()
+    assert (a.grad, b.grad) == (None, None)
+    out.backward()
+    assert (a.grad.item(), b.grad.item()) == (4, 18)
+
+
+def test_another_start():
+    a, b, c, out = small()
+    walk = gl.step_through(out, 0.5)
+    assert walk.steps[-1].shares[1]["total"] == 9 and walk.start == 0.5
+    again = walk.again(gl.tensor(-1.0))
+    assert again.steps[-1].shares[1]["total"] == -18 and again.steps[-1].shares[1]["name"] == "b"
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    walk = gl.step_through(y, [1, 10])
+    assert walk.steps[-1].shares[-1]["total"].tolist() == [2, 40]
+
+
+OPERATIONS = {
+    "tanh": lambda x: x.tanh(),
+    "softmax": lambda x: x.softmax(-1),
+    "sum": lambda x: x.sum(),
+    "index": lambda x: x[1:],
+    "cumsum": lambda x: x.cumsum(0),
+    "norm": lambda x: x.norm(),
+    "sort": lambda x: x.sort().values,
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_local_derivatives_are_the_jacobian_of_the_operation(name):
+    x = gl.tensor([0.5, -1.5, 2.5], dtype=gl.float64, requires_grad=True)
+    y = OPERATIONS[name](x)
+    walk = gl.step_through(y, np.ones(tuple(y.shape)))
+    assert len(walk.steps) == 1
+    expected = np.asarray(gl.jacobian(OPERATIONS[name], x)).reshape(-1, 3)
+    np.testing.assert_allclose(walk.steps[0].shares[0]["local"], expected, rtol=1e-12)
+
+
+def test_a_large_elementwise_operation_has_a_diagonal():
+    x = gl.linspace(0.1, 2.0, 24, dtype=gl.float64).reshape(4, 6).detach().requires_grad_()
+    walk = gl.step_through(x.log().sum())
+    assert walk.steps[0].shares[0]["local"] is None  # 1×24 is no matrix of at most 16×16
+    np.testing.assert_allclose(walk.steps[1].shares[0]["local"], 1 / x.detach().numpy().reshape(-1))
+
+
+def test_several_outputs_have_names_of_their_own():
+    x = gl.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    v, m = gl.var_mean(x, 1)
+    walk = gl.step_through((v * m).sum())
+    product = next(step for step in walk.steps if step.label == "×")
+    assert [share["name"] for share in product.shares] == ["v", "m"]
+    last = walk.steps[-1]
+    assert [part.tolist() for part in last.upstream] == [m.tolist(), v.tolist()]
+
+
+def test_the_graph_state_and_versions_stay():
+    gl.manual_seed(3)
+    x = gl.randn(4, 3, requires_grad=True)
+    mask = gl.nn.functional.dropout(x, 0.5)
+    y = (mask * x).sum()
+    x.grad = gl.ones(4, 3)
+    state, version, held = gl.get_rng_state().tolist(), x._version, x.grad
+    first, second = gl.step_through(y), gl.step_through(y)
+    assert gl.get_rng_state().tolist() == state and x._version == version
+    assert x.grad is held and held.tolist() == gl.ones(4, 3).tolist()
+    assert np.array_equal(first.steps[-1].shares[-1]["total"], second.steps[-1].shares[-1]["total"])
+
+
+def test_what_retains_its_gradient_keeps_the_one_it_had():
+    a, b, c, out = small()
+    c.retain_grad()
+    gl.step_through(out)
+    assert c.grad is None
+    out.backward(retain_graph=True)
+    assert c.grad.item() == 2
+    gl.step_through(out)
+    assert c.grad.item() == 2 and b.grad.item() == 18
+
+
+def test_hooks_run_and_are_told_of():
+    a, b, c, out = small()
+    c.register_hook(lambda g: g * 10)
+    b.register_hook(lambda g: g + 1)
+    walk = gl.step_through(out)
+    assert any("Hooks that you registered of b, c ran" in note for note in walk.notes)
+    step = walk.steps[-1]
+    assert step.hooked and step.upstream == 20
+    out.backward()
+    assert [share["total"] for share in step.shares] == [a.grad.item(), b.grad.item()] == [40, 24 - 60 + 1]
+
+
+def test_a_leaf_has_no_steps():
+    x = gl.tensor(1.0, requires_grad=True)
+    walk = gl.step_through(x)
+    assert walk.steps == [] and "is a leaf" in walk.text()
+
+
+def test_a_leaf_that_is_gone_is_still_stepped_to():
+    x = gl.tensor(2.0, requires_grad=True)
+    y = x * x
+    del x
+    assert gl.step_through(y).steps[-1].shares[-1]["total"] == 4
+
+
+def test_errors_say_what_to_do():
+    a, b, c, out = small()
+    out.backward()
+    with pytest.raises(RuntimeError, match=r"second time.*Compute out again.*out\.backward\(retain_graph=True\)"):
+        gl.step_through(out)
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    with pytest.raises(RuntimeError, match="only for scalar outputs") as failed:
+        gl.step_through(y)
+    advised = re.search(r"(gl|gradlab)\.ones_like\(y\)", str(failed.value))
+    assert gl.step_through(y, eval(advised[0], {"gl": gl, "gradlab": gl, "y": y})).steps[0].shares[0]["total"].tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        gl.step_through(y, [1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match="must be numbers"):
+        gl.step_through(y, "ones")
+    with pytest.raises(TypeError, match="takes a tensor"):
+        gl.step_through(3.0)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gl.step_through(gl.ones(()))
+
+
+def test_closed_it_holds_no_tensor():
+    import gc
+    import weakref
+
+    def closed():
+        a, b, c, out = small()
+        walk = gl.step_through(out)
+        text = walk.text()
+        walk.close()
+        return walk, text, [weakref.ref(t) for t in (a, b, c, out)] + [weakref.ref(out.grad_fn)]
+
+    walk, text, refs = closed()
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 5
+    assert walk.text() == text and walk.closed
+    with pytest.raises(RuntimeError, match="let go by close"):
+        walk.again(2.0)
+
+
+def test_large_cotangents_are_statistics(monkeypatch):
+    from gradlab.explore.steps import sweep
+
+    monkeypatch.setattr(sweep.Watched.__init__, "__defaults__", (100_000,))
+    x = gl.ones(100, 100, requires_grad=True)
+    walk = gl.step_through((x * 2 + x.exp()).sum())
+    assert walk.held <= 100_000
+    last = walk.steps[-1].shares[0]["total"]
+    assert isinstance(last, Value) and last.norm == pytest.approx(100 * (2 + np.e))
+    assert "100×100, ‖·‖" in walk.text()
+
+
+def test_a_long_table_is_bounded():
+    x = gl.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(500):
+        y = y * 1.001
+    walk = step_through(y)
+    assert len(walk.steps) == 500
+    lines = walk.text().splitlines()
+    assert len(lines) < 70 and any("440 more of 500 operations" in line for line in lines)
