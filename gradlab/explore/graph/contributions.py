@@ -35,6 +35,7 @@ import numpy as np
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
+from gradlab.explore.trace.retained import grads_kept
 
 ROUNDING = 1e-3  # of what should be equal
 SECONDS = 2.0  # for edges that are cut one by one
@@ -192,20 +193,35 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
     ends = {place[len(nodes) + k, 0]: start for k, start in enumerate(starts)}
     sweeps = _Sweeps(library, outputs, variable, hooked, place, number, on)
 
+    tensors = {
+        i: library.targets(nodes[edge.target])[edge.argument] for i in found.edges if (edge := trace.edges[i]).target < len(nodes)
+    }
+    with grads_kept(library, hooked, {}):
+        return _flow(sweeps, trace, leaf, found, starts, ends, tensors)
+
+
+def _flow(
+    sweeps: _Sweeps,
+    trace: Trace,
+    leaf: int,
+    found: Ways,
+    starts: Sequence[Any],
+    ends: Mapping[int, Any],
+    tensors: Mapping[int, Any],
+) -> Flow:
+    """The flow, once it is known what to sweep. `tensors` tells by edge which tensor a cotangent arrives at."""
+    library = sweeps.library
     seen, g = sweeps.run(starts, ends)
     if g is None:
         return Flow(0.0, dict.fromkeys(found.edges, 0.0))
     gradient = _plain(library, g)
     flow = Flow(_length(gradient))
-    tensors = {
-        i: library.arrivals(nodes[t])[trace.edges[i].argument] for i in found.edges if (t := trace.edges[i].target) < len(nodes)
-    }
     _compare(library, flow, trace, found, seen, tensors)
     direction = _direction(gradient)
     if direction is None:
         flow.why_not = _no_direction(gradient)
     else:
-        given = library.tensor(direction, like=variable)
+        given = library.tensor(direction, like=sweeps.variable)
         flow.why_not = sweeps.amounts(flow, starts, ends, given)
         lost = None if flow.why_not else unconserved(trace, found, flow)
         if lost is not None:
