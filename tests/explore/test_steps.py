@@ -12,7 +12,7 @@ from random_programs import SHAPES, Run, program, values
 
 import gradlab as gl
 from gradlab.explore.steps import step_through
-from gradlab.explore.steps.stepping import _stepped
+from gradlab.explore.steps.stepping import stepped
 from gradlab.explore.trace.values import Value
 
 
@@ -48,7 +48,7 @@ def swept(lib, tensors, total):
     """The steps, and the gradients of a backward that comes after them; None if torch's rules refuse the sweep."""
     before = [None if tensors[k].grad is None else values(tensors[k].grad).copy() for k in "xyz"]
     try:
-        walk = _stepped(total, None, {**tensors, "total": total})
+        walk = stepped(total, None, {**tensors, "total": total})
     except RuntimeError:
         with pytest.raises(RuntimeError):
             total.backward()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.steps.stepping import _stepped
+from gradlab.explore.steps.stepping import stepped
 
 HOSTILE = "</script><script>alert(1)</script>$x$"
 ADDRESS = re.compile(r"""(?:src|href|action|data)\s*=|url\(|@import|https?://(?!www\.w3\.org/)""")
@@ -25,7 +25,7 @@ def small(name="b"):
         a, b = gl.tensor(-3.125, requires_grad=True), gl.tensor(2.0, requires_grad=True)
         c = a * b
         out = 2 * (c + b**3).relu()
-    return _stepped(out, None, {"a": a, name: b, "c": c, "out": out})
+    return stepped(out, None, {"a": a, name: b, "c": c, "out": out})
 
 
 def long(count=300):

@@ -137,7 +137,7 @@ function panelView(data, go) {
       const alike = likes(data, panel.node, go);
       if (alike) parts.push(part("The same in all that are alike", alike));
       if (panel.rule)
-        parts.push(part("The rule that ran", ...panel.rule.map((line) => html("div", { class: "gl-rule" }, math(line)))));
+        parts.push(part("The rule that ran", ...panel.rule.map((line) => html("div", { class: "gl-formula" }, math(line)))));
       if (panel.local?.length)
         parts.push(
           part(
