@@ -27,6 +27,7 @@ from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, s
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
 THIN, THICK = 1.4, 6.4  # pixels
+SLIGHT = 0.01  # of the largest contribution
 HALF = 0.5  # of what met, less than which remains: it has cancelled
 ROUNDING, COARSE = 1e-13, 1e-6  # of the largest contribution, below which one is rounding; of double precision, of others
 LONGEST = 9  # steps of a path that are written
@@ -51,6 +52,8 @@ class Meeting:
         ‖their sum‖ over the sum of their norms: 1 if they point one way, 0 if they cancel.
     cosine : float or None
         Of two.
+    least : float
+        Contributions that come to less than this together are not told of.
     """
 
     node: int
@@ -59,6 +62,7 @@ class Meeting:
     norms: tuple[float, ...]
     remains: float | None
     cosine: float | None
+    least: float = 0.0
 
     @property
     def cancels(self) -> bool:
@@ -66,7 +70,7 @@ class Meeting:
         known = [amount for amount in self.amounts if amount is not None]
         if len(known) == len(self.amounts):
             gross = math.fsum(map(abs, known))
-            return gross > 0 and abs(math.fsum(known)) < HALF * gross
+            return gross > self.least and abs(math.fsum(known)) < HALF * gross
         return self.remains is not None and self.remains < HALF
 
 
@@ -177,6 +181,7 @@ class Paths:
     def meetings(self) -> tuple[Meeting, ...]:
         """The tensors at which several cotangents came together, the leaf first."""
         flow, found = self._flow, []
+        least = SLIGHT * max(map(abs, self.amounts.values()), default=0.0)
         for node, edges in sorted(arriving(self.trace, self._ways).items(), key=lambda item: (item[0] != self.leaf, item[0])):
             if len(edges) > 1:
                 pair = (edges[0], edges[1]) if len(edges) == 2 else (-1, -1)
@@ -188,6 +193,7 @@ class Paths:
                         tuple(flow.norms.get(i, 0.0) for i in edges),
                         flow.remains.get(node),
                         flow.cosines.get(pair),
+                        least,
                     )
                 )
         return tuple(found)

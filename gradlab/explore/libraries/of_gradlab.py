@@ -55,9 +55,6 @@ class Gradlab(Library):
     def inputs(self, node: Any) -> list[Any]:
         return list(node.edges)
 
-    def arrivals(self, node: Any) -> list[Any]:
-        return list(node.edges)
-
     def order(self, node: Any) -> int:
         return -int(node.order)  # ticks count down
 
@@ -271,11 +268,6 @@ class Gradlab(Library):
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         handles: list[Any] = []
         bare = [node for node in nodes if node.hooks is None]
-        retained = [
-            (tensor, tensor.grad)
-            for node in nodes
-            if node.hooks is not None and node.hooks.retain is not None and (tensor := node.hooks.retain()) is not None
-        ]
         try:
             for node in nodes:
                 handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
@@ -285,8 +277,6 @@ class Gradlab(Library):
                 handle.remove()
             for node in bare:  # one without hooks costs a sweep nothing
                 node.hooks = None
-            for tensor, gradient in retained:
-                tensor.grad = gradient
 
     has_forward = True
 

@@ -253,10 +253,14 @@ class Torch(Library):
     def hooks(self, node: Any, tensor: Any) -> bool:
         return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
 
+    def retaining(self, nodes: Sequence[Any]) -> list[Any]:
+        kind, made = sys.modules["torch"].Tensor, set(nodes)  # a node does not tell: all tensors that live are looked at
+        found = [one for one in gc.get_objects() if issubclass(type(one), kind)]
+        return [one for one in found if one.retains_grad and one.grad_fn in made]
+
     @contextmanager
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         handles: list[Any] = []
-        retained = [(tensor, tensor.grad) for tensor in _retaining(set(nodes))]
         try:
             for node in nodes:
                 handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
@@ -264,15 +268,6 @@ class Torch(Library):
         finally:
             for handle in handles:
                 handle.remove()
-            for tensor, gradient in retained:
-                tensor.grad = gradient
-
-
-def _retaining(nodes: set[Any]) -> list[Any]:
-    """The tensors that some nodes made and that retain their gradient: a node does not tell, so all that live are looked at."""
-    kinds = (sys.modules["torch"].Tensor,)
-    found = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
-    return [one for one in found if one.retains_grad and one.grad_fn in nodes]
 
 
 _kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`
