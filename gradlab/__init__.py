@@ -87,6 +87,7 @@ _LAZY = {
     "vmap": "gradlab.func",
     "record_sites": "gradlab.diagnose.sites",
     "tracing": "gradlab.explore.trace.tracing",
+    "watch": "gradlab.explore.watch",
     "load_ipython_extension": "gradlab.notebook.extension",
     "unload_ipython_extension": "gradlab.notebook.extension",
 }
@@ -100,6 +101,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
     from gradlab.explore.trace.tracing import tracing
+    from gradlab.explore.watch import watch
     from gradlab.func import vmap
     from gradlab.saving import load, save
 

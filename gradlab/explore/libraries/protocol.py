@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.diagnose.speaking import library_name
+from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Kept, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
@@ -212,6 +213,11 @@ class Library:
         """While the block runs, `see(node, cotangent, its inputs, their cotangents)` is called for each of `nodes` that a reverse
         sweep of this thread runs (others may be told too), for leaves with no inputs and before `.grad` is written. Cotangents
         are the library's, or None; nothing is left behind."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------- a training, watched
+    def gauge(self, tensors: Sequence[Any]) -> Gauge:
+        """What takes the norms of many tensors like these at once."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph
