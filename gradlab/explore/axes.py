@@ -1,0 +1,72 @@
+"""Round numbers on an axis, and how they are written, for static pictures. The half for live views is static/kit/ticks.js."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+
+class Tick(NamedTuple):
+    """A number on an axis and its text."""
+
+    at: float
+    text: str
+
+
+def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:
+    """Round numbers from `low` to `high`: steps of 1, 2 or 5 times a power of ten, about `many` of them and never more than twice
+    that; none where the range is empty or not finite. On a logarithmic axis powers of ten, and 2 and 5 times them where there are
+    few."""
+    if not high > low or many < 1 or not math.isfinite(high - low):
+        return []
+    if log:
+        return _logarithmic(low, high, many)
+    step = round_step((high - low) / many)
+    if step == 0:
+        return []
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    if not last - first < 2 * many + 2:
+        return []
+    found = [float(f"{k * step:.12g}") + 0.0 for k in range(first, last + 1)]
+    large = max(map(abs, found), default=0.0)
+    return [Tick(at, _text(at, step, large)) for at in found]
+
+
+def round_step(size: float) -> float:
+    """The least of 1, 2, 5 times a power of ten that is not below the positive number `size`; 0.0 if that underflows."""
+    try:
+        power = 10.0 ** math.floor(math.log10(size))
+    except (ValueError, OverflowError):
+        return 0.0
+    factor = next((one for one in (1, 2, 5, 10) if one * power >= size * (1 - 1e-9)), 10)
+    return float(f"{factor * power:.3g}")
+
+
+def _logarithmic(low: float, high: float, many: int) -> list[Tick]:
+    if low <= 0:
+        return []
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    decades = last - first + 1
+    if decades < 2:
+        numbers = [float(f"{factor * 10.0**power:.3g}") for power in range(first - 1, last + 1) for factor in (1, 2, 5)]
+        among = [Tick(at, _power(at)) for at in numbers if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
+        return among if len(among) > 1 else ticks(low, high, many)
+    every = math.ceil(decades / max(2, many))
+    return [Tick(float(f"1e{power}"), _power(float(f"1e{power}"))) for power in range(first, last + 1) if power % every == 0]
+
+
+def _power(at: float) -> str:
+    if 0.0099 <= at < 9999:
+        return f"{at:g}"
+    mantissa, _, exponent = f"{at:.2e}".partition("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}".replace("-", "−")
+
+
+def _text(at: float, step: float, large: float) -> str:
+    if at == 0:
+        return "0"
+    if large >= 1e5 or large < 1e-3:
+        digits = max(0, min(8, math.floor(math.log10(abs(at)) + 1e-9) - math.floor(math.log10(step) + 1e-9)))
+        mantissa, _, exponent = f"{at:.{digits}e}".partition("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    return f"{at:.{max(0, min(12, -math.floor(math.log10(step) + 1e-9)))}f}".replace("-", "−")
