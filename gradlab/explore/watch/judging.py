@@ -112,7 +112,7 @@ class Judge:
         return [Finding("nan-born", message, line, node, fix, evidence, worth=12.0)]
 
     def _stopped(self) -> list[Finding]:
-        learning = [any(p.requires_grad for p in self._params(i)) for i in range(len(self.of.layers))]
+        learning = [any(p.requires_grad for p in self.of.of_layer(i)) for i in range(len(self.of.layers))]
         still = [
             i for i in np.flatnonzero((self._zeros >= LOOKS) & (self._alive >= ALIVE) & (self._zeros * 50 >= self._alive)) if learning[i]
         ]
@@ -188,7 +188,7 @@ class Judge:
         found = np.full(ratios.shape[1], -1.0)
         found[some] = np.nanmedian(ratios[:, some], 0)
         for i in range(len(found)):
-            if not any(len(p.shape) >= 2 for p in self._params(i)):
+            if not any(len(p.shape) >= 2 for p in self.of.of_layer(i)):
                 found[i] = -1.0
         return found
 
@@ -214,10 +214,6 @@ class Judge:
                 worth=7.5,
             )
         ]
-
-    def _params(self, layer: int) -> tuple[Any, ...]:
-        stops = [*self.of.starts[1:], len(self.of.params)]
-        return self.of.params[self.of.starts[layer] : stops[layer]]
 
 
 def _few(names: Any) -> str:

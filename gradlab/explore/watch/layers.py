@@ -64,6 +64,11 @@ class Watched:
         empty = np.logical_and.reduceat(none, self.starts, axis=-1)
         return np.where(empty, np.nan, np.sqrt(squares))
 
+    def of_layer(self, layer: int) -> tuple[Any, ...]:
+        """The parameters of a layer."""
+        stops = [*self.starts[1:], len(self.params)]
+        return self.params[self.starts[layer] : stops[layer]]
+
     def largest(self) -> list[int]:
         """Of each layer the parameter with the most elements: the weights, whose histogram is shown."""
         stops = [*self.starts[1:], len(self.params)]
