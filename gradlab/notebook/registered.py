@@ -14,4 +14,20 @@ def jacobian(shown: Any, **options: Any) -> Any:
     return JacobianWidget(shown, **options)
 
 
+def watch(shown: Any, **options: Any) -> Any:
+    """The live view of a training."""
+    from gradlab.notebook.watch_widget import WatchWidget
+
+    return WatchWidget(shown, **options)
+
+
+def view_of_a_run(_: Any = None) -> tuple[str, str]:
+    """The script and the styles of that view, for the widget and for a saved page."""
+    from gradlab.notebook.bundle import script, styles
+
+    return script("watch/view.js"), styles("kit/kit.css", "kit/plot.css", "watch/watch.css")
+
+
 VIEWS["jacobian"] = jacobian
+VIEWS["watch"] = watch
+VIEWS["the view of a run"] = view_of_a_run

@@ -119,7 +119,10 @@ def head(watch: Watch) -> list[list[str]]:
     rates = rates[~np.isnan(rates)]
     how = f", {watch.optimizer_name}" if watch.optimizer_name else ", moved by hand"
     rate = f", lr {number(float(rates[-1]), 3)}" if len(rates) else ""
-    found.append([f" · {count(len(watch.layers), 'layer')} of `{watch.of.called}`" if watch.of.called else f" · {count(len(watch.layers), 'tensor')}", "dim"])
+    noun = "layer" if watch.of.called else "tensor"
+    found.append([f" · {count(len(watch.layers), noun)}", "dim"])
+    if watch.of.called:
+        found += [[" of ", "dim"], [watch.of.called, "code"]]
     found.append([f"{how}{rate}", "dim"])
     if watch.interrupted:
         found.append([f" · stopped by {watch.interrupted}", "strong"])
@@ -137,11 +140,11 @@ def cost_text(cost: Mapping[str, float]) -> str:
     time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
 
     def every(n: float) -> str:
-        return "at each step" if n == 1 else f"at every {number_of(int(n))}th"
+        return "each step" if n == 1 else f"one step in {number_of(int(n))}"
 
     return (
-        f"watching takes {time} a step, {cost['share']:.1%} of the step itself; gradients are looked at {every(cost['gradients'])}, "
-        f"updates {every(cost['updates'])}"
+        f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates of "
+        f"{every(cost['updates'])}"
     )
 
 

@@ -17,7 +17,7 @@ from gradlab.explore.report import found as findings
 from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.snapshot import number_of, snapshot
-from gradlab.explore.words import NO_MATH, Span, escape_html, marked, number, say, to_html, to_text
+from gradlab.explore.words import NO_MATH, Span, escape_html, number, say, to_html
 
 if TYPE_CHECKING:
     from gradlab.explore.watch.watching import Watch
@@ -152,7 +152,7 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
                 part = min(1.0, max(0.0, math.log(value / low) / math.log(high / low)))
                 x, right = columns.x(i), columns.x(after)
                 levels.setdefault(round(LEVELS * part), []).append(f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z")
-        parts += [f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}"/>' for level, d in sorted(levels.items())]
+        parts += [f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" shape-rendering="crispEdges"/>' for level, d in sorted(levels.items())]
         if measured:
             last = series[measured[-1]] or 0.0
             parts.append(_text(WIDE - RIGHT + 8, y + 12, number(last, 2), fill=GRADIENT if title.startswith("‖grad") else DIM))
@@ -186,7 +186,7 @@ def _lines(data: dict[str, Any], rows: Sequence[tuple[str, dict[str, Any]]], col
     parts = [_text(0, top + 10, "‖update‖ ÷ ‖weights‖", weight=600)]
     a, b = down(usual[1]), down(usual[0])
     parts.append(f'<rect x="{LEFT}" y="{tidy(a)}" width="{WIDE - LEFT - RIGHT}" height="{tidy(b - a)}" fill="{EDGE}" fill-opacity=".14"/>')
-    parts.append(_text(LEFT + 6, b - 5, "usual (rule of thumb)", size=9.5))
+    parts.append(_text(WIDE - RIGHT - 5, b - 5, "usual (rule of thumb)", size=9.5, end="end"))
     parts += _grid(low, high, 5, True, down)
     ends = []
     for k, one in enumerate(series):
@@ -255,10 +255,11 @@ def table(data: dict[str, Any]) -> list[list[str]]:
     """The rows of the table of layers: name, ‖gradient‖, ratio with an arrow where it lies outside of what is usual, weights."""
     found = []
     low, high = data["usual"]
-    for name, layer in zip(data["names"], data["layers"], strict=True):
+    numbered = 1 < len(data["names"]) <= LINES
+    for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
         gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
-        found.append([name, *("none" if x is None else number(x, 3) for x in (gradient,)), "" if ratio is None else number(ratio, 2) + arrow, "" if weight is None else number(weight, 3)])
+        found.append([f"{k} {name}" if numbered else name, "none" if gradient is None else number(gradient, 3), "" if ratio is None else number(ratio, 2) + arrow, "" if weight is None else number(weight, 3)])
     return found
 
 
@@ -283,15 +284,15 @@ def card(data: dict[str, Any], picture: str) -> str:
     more = len(data["names"]) - TABLED
     heads = "".join(f'<th style="padding:1px 14px 1px 0;font-weight:400;opacity:.72;text-align:{"right" if k else "left"}">{escape_html(name)}</th>' for k, name in enumerate(HEADS))
     units = [
-        f"{name} ({kind}): " + ", ".join(f"{share:.0%} {what}" for what, share in (("dead", last_of(one["dead"])), ("saturated", last_of(one["saturated"]))) if share is not None)
+        f"{name} ({kind}): " + ", ".join(f"{share:.0%} {what}" for what, share in (("dead", last_of(one["dead"])), ("saturated", last_of(one["saturated"]))) if share)
         for (name, kind), one in zip(data["units"], data["activations"], strict=True)
-        if last_of(one["dead"]) is not None or last_of(one["saturated"]) is not None
+        if last_of(one["dead"]) or last_of(one["saturated"])
     ]
     shares = f'<div style="opacity:.72;padding:2px 0">{escape_html(" · ".join(units[:12]))}</div>' if units else ""
     return (
         f'<div {NO_MATH} style="{CARD}">{head_html([sentence])}{findings.html(problems, notes)}'
         f'<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
-        f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto"><table style="border-collapse:collapse;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
+        f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto"><table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
         + (f'<div style="opacity:.72">and {more} more: <code>w.data()</code></div>' if more > 0 else "")
         + f'{shares}<div style="opacity:.72;font-size:12px">{escape_html(data["cost"])}</div></div></div>'
         + code_html(data["code"])
@@ -314,7 +315,7 @@ def _found(data: dict[str, Any]) -> tuple[list[Said], list[Said]]:
 
 def words(data: dict[str, Any]) -> str:
     """The same for a terminal."""
-    lines = ["".join(text for text, _ in data["head"]).replace("`", "")]
+    lines = ["".join(text for text, _ in data["head"])]
     said = findings.text(*_found(data))
     rows = [list(HEADS), *table(data)]
     wide = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
@@ -323,7 +324,7 @@ def words(data: dict[str, Any]) -> str:
 
 
 def _alt(data: dict[str, Any]) -> str:
-    return to_text(marked("".join(text for text, _ in data["head"]))) + "\n" + "\n".join(" ".join(row) for row in table(data)[:TABLED])
+    return "".join(text for text, _ in data["head"]) + "\n" + "\n".join(" ".join(row) for row in table(data)[:TABLED])
 
 
 def bundle(watch: Watch) -> dict[str, str]:

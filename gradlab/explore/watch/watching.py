@@ -7,10 +7,12 @@ place that is used again and again, and, where `replay` was given, the batch of 
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import sleep
 from typing import Any
 
@@ -283,6 +285,68 @@ class Watch:
         """The live view, for a notebook. `display(w.widget())` before the loop, inside the block."""
         return opened("watch", self, **options)
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains and
+        asks no host for anything; `.svg` and `.png` its picture; `.json` its numbers. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path ends in none of these.
+        RuntimeError
+            If a bitmap cannot be made here.
+        """
+        from gradlab.explore.watch.saving import save
+
+        return save(self, Path(path))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the run with matplotlib: the loss, ‖gradient‖ and ‖update‖ ÷ ‖weights‖ of each layer over the steps.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib axes, optional
+            Default: new ones, above one another.
+
+        Returns
+        -------
+        ndarray of axes
+        """
+        from gradlab.explore.watch.saving import plot
+
+        return plot(self, axes)
+
+    def compare(self, other: Watch) -> Any:
+        """Two runs over each other: this one first, the other dashed.
+
+        Parameters
+        ----------
+        other : Watch
+
+        Returns
+        -------
+        Comparison
+            Reads as a picture in a notebook and as text elsewhere; its `drawing` and `text` are these.
+
+        Raises
+        ------
+        TypeError
+            If `other` is no watched run.
+        """
+        from gradlab.explore.watch.comparing import Comparison
+
+        if not isinstance(other, Watch):
+            raise TypeError(f"compare(other) takes another watched run, and got {type(other).__name__}: {other!r:.80}.")
+        return Comparison(self, other)
+
     def pause(self) -> None:
         """Hold the loop between two steps until `resume`; to be called from another thread. The live view's button does this."""
         self._pause = True
@@ -329,6 +393,23 @@ class Watch:
         for listener in self.listeners:
             with self._safely():
                 listener(self)
+
+    def spent(self, seconds: float) -> None:
+        """Time that a live view took of the loop's."""
+        self._measuring.spent += seconds
+
+    def changed(self, *, seen: bool = False) -> int:
+        """The first column that changed since a view has last seen them; `seen`: it has now."""
+        columns = self._measuring.columns
+        first = columns.changed
+        if seen:
+            columns.changed = columns.used
+        return min(first, columns.used)
+
+    def last_moment(self) -> int:
+        """The last step that has histograms, counted from 0; −1 before any."""
+        found = self._measuring.histograms.moments
+        return found[-1].step if found else -1
 
     def _fresh(self) -> None:
         """Have everything that was measured in the columns."""
