@@ -1,4 +1,4 @@
-"""The options of `%%grad`, `%grad`, `%jacobian` and `%%doctor`: what they are, how a line of them is read, how they complete.
+"""The options of `%%grad`, `%grad`, `%jacobian`, `%%doctor` and `%%watch`: what they are, how a line of them is read, how they complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
 blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the
@@ -13,7 +13,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CELL, LINE, MATRIX, DOCTOR = "%%grad", "%grad", "%jacobian", "%%doctor"
+CELL, LINE, MATRIX, DOCTOR, WATCH = "%%grad", "%grad", "%jacobian", "%%doctor", "%%watch"
 
 
 class OptionError(ValueError):
@@ -62,11 +62,12 @@ OPTIONS = (
         ("-o", "--out"),
         "out",
         "NAME",
-        (CELL, LINE, MATRIX, DOCTOR),
-        "keep the report, the Jacobian, or what the doctor found, under this name",
+        (CELL, LINE, MATRIX, DOCTOR, WATCH),
+        "keep the report, the Jacobian, what the doctor found, or the watched run, under this name",
     ),
     Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
-    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR), "show nothing"),
+    Option(("--every",), "every", "N", (WATCH,), "look at every N-th step at most"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, WATCH), "show nothing"),
 )
 
 
@@ -87,6 +88,7 @@ class Request:
     help: bool = False
     method: str = "auto"
     chunk: str | None = None
+    every: str = "1"
     live: bool = False
     findings_only: bool = False
     expression: str = ""
@@ -112,6 +114,14 @@ def parse_doctor(line: str) -> Request:
     if rest:
         raise OptionError(f"{DOCTOR} takes no names, and got {line.strip()!r}: it looks at all that the cell does.")
     request.findings_only = True
+    return request
+
+
+def parse_watch(line: str) -> Request:
+    """Read the line of a `%%watch` cell: options alone. Raises OptionError."""
+    request, rest = _options(line, WATCH, stop_at_first_word=False)
+    if rest:
+        raise OptionError(f"{WATCH} takes no names, and got {line.strip()!r}: it finds the loss by its backward().")
     return request
 
 
@@ -206,7 +216,7 @@ def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
         raise OptionError(f"{flag} is one of {', '.join(option.choices)}, and not {text!r}.")
     if option.choices:
         return text
-    if option.field == "chunk":
+    if option.field in ("chunk", "every"):
         if not text.isdecimal() or int(text) < 1:
             raise OptionError(f"{flag} needs a whole number from 1 on, and got {text!r}.")
         return text
@@ -321,7 +331,7 @@ def usage(magic: str) -> str:
 
 def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
-    magic = next((one for one in (CELL, MATRIX, DOCTOR) if line.lstrip().startswith(one)), LINE)
+    magic = next((one for one in (CELL, MATRIX, DOCTOR, WATCH) if line.lstrip().startswith(one)), LINE)
     words = line.split()
     given = set(words)
     before = words[-2:-1] if word else words[-1:]

@@ -21,11 +21,11 @@ def watch(shown: Any, **options: Any) -> Any:
     return WatchWidget(shown, **options)
 
 
-def view_of_a_run(_: Any = None) -> tuple[str, str]:
-    """The script and the styles of that view, for the widget and for a saved page."""
-    from gradlab.notebook.bundle import script, styles
+def view_of_a_run(_: Any) -> tuple[str, str]:
+    """The script and the styles of that view, for a saved page."""
+    from gradlab.notebook.watch_view import script_and_styles
 
-    return script("watch/view.js"), styles("kit/kit.css", "kit/plot.css", "watch/watch.css")
+    return script_and_styles()
 
 
 VIEWS["jacobian"] = jacobian

@@ -22,15 +22,16 @@ import traitlets
 
 from gradlab.explore.watch import Watch
 from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
-from gradlab.notebook.registered import view_of_a_run
+from gradlab.notebook.watch_view import script_and_styles
 
 TWIN = "data-gradlab-twin"
 FRAME, SHARE = 0.1, 0.01  # seconds between two frames at least; share of the time that they take
 
+
 class WatchWidget(anywidget.AnyWidget):
     """A live view of a watched training, made by `Watch.widget()`."""
 
-    _esm, _css = view_of_a_run()
+    _esm, _css = script_and_styles()
 
     run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time
     live = traitlets.Bool(True).tag(sync=True)

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from watched import LIBRARIES, ByHand, always, data, library, mlp, norm, numbers
+from watched import LIBRARIES, ByHand, always, data, library, mlp, numbers
 
 import gradlab as gl
 from gradlab.explore.watch.columns import Columns
@@ -141,7 +141,7 @@ def test_histograms_are_of_the_weights_and_gradients_of_that_step(lib):
             ((net(x) - y) ** 2).mean().backward()
             weights, gradients = numbers(net[0].weight).copy(), numbers(net[0].weight.grad).copy()
             opt.step()
-    last = w._measuring.histograms.moments[-1]
+    last = w.measuring.histograms.moments[-1]
     assert last.step == 3
     for spread, array in ((last.weights[0], weights), (last.gradients[0], gradients)):
         assert (spread.low, spread.high) == pytest.approx((array.min(), array.max()))
@@ -263,7 +263,7 @@ def test_a_training_does_not_fail_by_being_watched(lib, monkeypatch):
     net, (x, y) = mlp(lib, 6, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.1)
     with gl.watch(net, opt) as w:
-        monkeypatch.setattr(type(w._measuring.gauge), "norms", lambda *given: 1 / 0)
+        monkeypatch.setattr(type(w.measuring.gauge), "norms", lambda *given: 1 / 0)
         ((net(x) - y) ** 2).mean().backward()
         opt.step()
     assert w.steps == 1 and "ZeroDivisionError" in w.findings.unseen[0]

@@ -12,7 +12,7 @@ from gradlab.notebook.bundle import EXPORTS, IMPORT, STATIC, script, styles
 
 MODULES = sorted(STATIC.rglob("*.js"))
 SHEETS = sorted(STATIC.rglob("*.css"))
-ENTRIES = ("jacobian/view.js",)  # what widgets are made of
+ENTRIES = ("jacobian/view.js", "watch/view.js")  # what widgets are made of
 UNWANTED = (
     *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),
     *("WebSocket", "EventSource", "sendBeacon", "importScripts", "localStorage", "document.cookie"),

@@ -40,7 +40,9 @@ class TorchGauge(Gauge):
         return torch.stack([one if one.device == where else one.to(where) for one in numbers])
 
     def number(self, tensor: Any) -> Any:
-        return tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
+        return (
+            tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
+        )
 
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         with torch.no_grad():

@@ -114,7 +114,9 @@ class Judge:
     def _stopped(self) -> list[Finding]:
         learning = [any(p.requires_grad for p in self.of.of_layer(i)) for i in range(len(self.of.layers))]
         still = [
-            i for i in np.flatnonzero((self._zeros >= LOOKS) & (self._alive >= ALIVE) & (self._zeros * 50 >= self._alive)) if learning[i]
+            i
+            for i in np.flatnonzero((self._zeros >= LOOKS) & (self._alive >= ALIVE) & (self._zeros * 50 >= self._alive))
+            if learning[i]
         ]
         if not still:
             return []
@@ -135,7 +137,12 @@ class Judge:
         if shut:
             message += f" Every unit of `{shut[0].name}` ({shut[0].kind}) gives 0 for the whole batch, and passes nothing on."
             fix = "Take a smaller learning rate, or an activation that is nowhere flat, such as LeakyReLU or GELU."
-        evidence = {"layers": [self.of.layers[i] for i in still], "step": step, "looks": looks, "last norm": float(self._norm[first])}
+        evidence = {
+            "layers": [self.of.layers[i] for i in still],
+            "step": step,
+            "looks": looks,
+            "last norm": float(self._norm[first]),
+        }
         return [Finding("stopped-learning", message, fix=fix, evidence=evidence, worth=9.0)]
 
     def _accumulated(self) -> list[Finding]:
@@ -176,7 +183,13 @@ class Judge:
                 f"the first half and {losses[half:].mean():.3g} in the second. A step moves `{self.of.layers[far]}` by "
                 f"{ratios[far]:.2g} of its weights (median).",
                 fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
-                evidence={"swing": swing, "mean": mean, "steps": len(losses), "of": self.of.layers[far], "ratio": float(ratios[far])},
+                evidence={
+                    "swing": swing,
+                    "mean": mean,
+                    "steps": len(losses),
+                    "of": self.of.layers[far],
+                    "ratio": float(ratios[far]),
+                },
                 worth=7.0,
             )
         ]

@@ -119,7 +119,9 @@ def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Wat
         if (kind in DEAD or flat is not None) and len(activations) < ACTIVATIONS:
             activations.append(Activation(name, module, kind, flat))
         mine = [
-            (key, p) for key, p in module.named_parameters(recurse=False) if p is not None and p.requires_grad and id(p) not in seen
+            (key, p)
+            for key, p in module.named_parameters(recurse=False)
+            if p is not None and p.requires_grad and id(p) not in seen
         ]
         if mine:
             layers.append(name)

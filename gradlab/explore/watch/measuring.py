@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -54,7 +55,7 @@ class Layout:
         stops = np.cumsum([2, layers, layers, layers, activations, activations])
         self.size = int(stops[-1])
         self.loss, self.rate = 0, 1
-        parts = [slice(int(a), int(b)) for a, b in zip(stops, stops[1:], strict=False)]
+        parts = [slice(int(a), int(b)) for a, b in pairwise(stops)]
         self.gradient, self.ratio, self.weight, self.dead, self.saturated = parts
 
 
@@ -95,6 +96,7 @@ class Measuring:
         self._copies: list[Any] | None = None
         self._copied, self._copying = -1, 0.0  # for which step, and what that took
         self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
+        self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
         self._next_frame = 0.0
         self._own: deque[float] = deque(maxlen=SEEN)  # seconds that steps took by themselves
         self._ended = (self.began, 0.0)  # when the last step was over, and what was spent by then
@@ -134,12 +136,10 @@ class Measuring:
         if gradient is not None:
             self._arrived[i] = self.gauge.norms([gradient])
             self._check(self._arrived[i])
+            self._looking += perf_counter() - began
             if self.spread.due(step) and self.histograms.wants(step):
                 self.histograms.note(i, gradient)
         self.spent += perf_counter() - began
-        self._looking += perf_counter() - began
-
-    _looking = 0.0
 
     def moved_by_hand(self) -> None:
         """A step without an optimizer is over."""
@@ -171,7 +171,9 @@ class Measuring:
             try:
                 loss = float(loss)
             except (TypeError, ValueError):
-                raise TypeError(f"log(loss) takes a number, or a tensor of one, and got {type(loss).__name__}: {loss!r:.80}.") from None
+                raise TypeError(
+                    f"log(loss) takes a number, or a tensor of one, and got {type(loss).__name__}: {loss!r:.80}."
+                ) from None
         row = self.row if self.last is None or self.last.loss is not None else self.last
         row.loss = loss
         self.spent += perf_counter() - began
@@ -187,8 +189,6 @@ class Measuring:
         self.row.units[i] = self.gauge.units(made, one.kind, one.flat)
         self._looked += perf_counter() - began
         self.spent += perf_counter() - began
-
-    _looked = 0.0  # at units, in this step
 
     def stale(self, gradient: Any) -> None:
         """What is in `.grad` of one parameter while the next gradient comes, after a step."""

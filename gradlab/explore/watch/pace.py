@@ -11,6 +11,8 @@ from math import ceil
 from statistics import median
 
 SEEN = 31  # looks and steps that are remembered
+FIRST = 3  # looks before it knows: the first ones load modules
+GROWTH = 4  # times the steps between two looks, at once
 MOST = 1 << 20  # steps between two looks
 
 
@@ -41,9 +43,9 @@ class Pace:
 
     def settle(self, own: float) -> None:
         """The program's own steps take `own` seconds each."""
-        if self._costs and own > 0:
-            wanted = ceil(median(self._costs) / (self.share * own))
-            self.stride = min(MOST, self.every * ceil(wanted / self.every)) if wanted > self.every else self.every
+        if len(self._costs) >= FIRST and own > 0:
+            wanted = min(ceil(median(self._costs) / (self.share * own)), GROWTH * self.stride, MOST)
+            self.stride = self.every * max(1, ceil(wanted / self.every))
 
     @property
     def cost(self) -> float:

@@ -69,7 +69,9 @@ class Replay:
         self._batch, self._state = batch, random_state()
         made = self._compute(*batch)
         if library_of(made) is None or int(np.prod(tuple(made.shape))) != 1:
-            raise TypeError(f"replay(*batch) returns the loss, a tensor of one element, and returned {type(made).__name__}: {made!r:.80}.")
+            raise TypeError(
+                f"replay(*batch) returns the loss, a tensor of one element, and returned {type(made).__name__}: {made!r:.80}."
+            )
         return made
 
     def keep(self, step: int, what: str) -> None:

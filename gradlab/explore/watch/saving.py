@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,10 @@ from gradlab.explore.watch.snapshot import USUAL, snapshot
 from gradlab.explore.watch.twin import drawing, words
 from gradlab.explore.words import escape_html
 
-if TYPE_CHECKING:
-    from gradlab.explore.watch.watching import Watch
-
 KINDS = (".html", ".svg", ".png", ".json")
 
 
-def save(watch: Watch, path: Path) -> Path:
+def save(watch: Any, path: Path) -> Path:
     """Write a run to a file; see `Watch.save`."""
     kind = path.suffix.lower()
     if kind not in KINDS:
@@ -44,7 +41,7 @@ def save(watch: Watch, path: Path) -> Path:
     return path
 
 
-def plot(watch: Watch, axes: Any = None) -> Any:
+def plot(watch: Any, axes: Any = None) -> Any:
     """Draw a run with matplotlib; see `Watch.plot`."""
     import matplotlib.pyplot as plt
 
@@ -74,5 +71,3 @@ def plot(watch: Watch, axes: Any = None) -> Any:
     if 1 < len(watch.layers) <= 12:
         gradient.legend(fontsize="small", ncols=2)
     return axes
-
-

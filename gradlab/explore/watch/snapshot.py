@@ -7,19 +7,16 @@ changed since it was last told (`changes`), and everything when columns were poo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gradlab.explore.words import count, number
 
-if TYPE_CHECKING:
-    from gradlab.explore.watch.watching import Watch
-
 USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
 
 
-def snapshot(watch: Watch) -> dict[str, Any]:
+def snapshot(watch: Any) -> dict[str, Any]:
     """All that is known of a run now.
 
     Returns
@@ -32,7 +29,7 @@ def snapshot(watch: Watch) -> dict[str, Any]:
     return {**described(watch), **columns(watch, 0), "moments": moments(watch)}
 
 
-def described(watch: Watch) -> dict[str, Any]:
+def described(watch: Any) -> dict[str, Any]:
     """What is said of a run, and its names."""
     found = watch.findings
     cost = watch.cost
@@ -43,7 +40,9 @@ def described(watch: Watch) -> dict[str, Any]:
         "optimizer": watch.optimizer_name,
         "usual": list(USUAL),
         "names": list(watch.layers),
-        "sizes": [int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))],
+        "sizes": [
+            int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))
+        ],
         "units": [[one.name, one.kind] for one in watch.of.activations],
         "findings": [["Problem", one.message, one.fix] for one in found.findings]
         + [["Note", one.message, one.fix] for one in found.remarks]
@@ -57,9 +56,9 @@ def described(watch: Watch) -> dict[str, Any]:
     }
 
 
-def columns(watch: Watch, first: int) -> dict[str, Any]:
+def columns(watch: Any, first: int) -> dict[str, Any]:
     """The columns from `first` on."""
-    m = watch._measuring
+    m = watch.measuring
     layout, pooled = m.layout, m.columns.pooled(first)
     lists = {what: _lists(getattr(pooled, what)) for what in ("mean", "low", "high")}
     bad = pooled.bad.T.tolist()
@@ -79,15 +78,20 @@ def columns(watch: Watch, first: int) -> dict[str, Any]:
         "loss": of(layout.loss),
         "rate": of(layout.rate),
         "layers": [{name: part(name, i) for name in ("gradient", "ratio", "weight")} for i in range(len(watch.layers))],
-        "activations": [{name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.of.activations))],
+        "activations": [
+            {name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.of.activations))
+        ],
     }
 
 
-def moments(watch: Watch, after: int = -1) -> list[Any]:
+def moments(watch: Any, after: int = -1) -> list[Any]:
     """The histograms of steps later than `after`: [step, gradients, weights], each [low, high, bins] or None."""
     return [
-        [one.step, *([s and [_short(s.low), _short(s.high), list(s.bins)] for s in some] for some in (one.gradients, one.weights))]
-        for one in watch._measuring.histograms.moments
+        [
+            one.step,
+            *([s and [_short(s.low), _short(s.high), list(s.bins)] for s in some] for some in (one.gradients, one.weights)),
+        ]
+        for one in watch.measuring.histograms.moments
         if one.step > after
     ]
 
@@ -102,9 +106,9 @@ def _short(x: float) -> float:
 
 
 # ---------------------------------------------------------------------------------------------------------------- words
-def head(watch: Watch) -> list[list[str]]:
+def head(watch: Any) -> list[list[str]]:
     """The sentence on top, as [text, kind] pieces."""
-    m = watch._measuring
+    m = watch.measuring
     pooled = m.columns.pooled()
     means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
     known = np.flatnonzero(counts)
@@ -148,7 +152,7 @@ def cost_text(cost: Mapping[str, float]) -> str:
     )
 
 
-def code(watch: Watch) -> str:
+def code(watch: Any) -> str:
     """The loop as it is written."""
     model = watch.of.called or "params"
     if not watch.optimizer_name:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any
 
 from gradlab.explore.axes import ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, MAX_BYTES, VALUE, Drawing, escape, text_width, tidy
@@ -18,9 +19,6 @@ from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.snapshot import number_of, snapshot
 from gradlab.explore.words import NO_MATH, Span, escape_html, number, say, to_html
-
-if TYPE_CHECKING:
-    from gradlab.explore.watch.watching import Watch
 
 WIDE, LEFT, RIGHT = 760.0, 92.0, 78.0
 LOSS, STRIPE, RATIO = 104.0, 18.0, 130.0
@@ -45,7 +43,7 @@ class Columns:
         found: list[float | None] = []
         for at in range(0, self.count, self.each):
             some = [x for x in values[at : at + self.each] if x is not None]
-            join = {"mean": lambda xs: sum(xs) / len(xs), "low": min, "high": max}[what]
+            join: Callable[[list[float]], float] = {"mean": fmean, "low": min, "high": max}[what]
             found.append(join(some) if some else None)
         return found
 
@@ -56,7 +54,7 @@ class Columns:
 
     def x(self, column: float) -> float:
         """Where a column begins, in pixels."""
-        return LEFT + (WIDE - LEFT - RIGHT) * min(column * self.width / self.steps, 1.0)
+        return LEFT + (WIDE - LEFT - RIGHT) * float(min(column * self.width / self.steps, 1.0))
 
 
 def drawing(data: dict[str, Any]) -> Drawing:
@@ -80,7 +78,7 @@ def drawing(data: dict[str, Any]) -> Drawing:
     if bad:
         x = columns.x(min(bad))
         parts.append(f'<line x1="{tidy(x)}" y1="4" x2="{tidy(x)}" y2="{tidy(y - 12)}" stroke="{DIM}" stroke-dasharray="3 3"/>')
-        parts.append(_text(x + 4 if x < WIDE / 2 else x - 4, 14, "not finite", end="start" if x < WIDE / 2 else "end"))
+        parts.append(written(x + 4 if x < WIDE / 2 else x - 4, 14, "not finite", end="start" if x < WIDE / 2 else "end"))
     parts.append(_steps(columns, y))
     return Drawing("\n".join(parts), WIDE, y + 20, "", _alt(data))
 
@@ -94,7 +92,12 @@ def _rows(data: dict[str, Any], what: str) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for at in range(0, len(layers), each):
         some = [layer[what] for layer in layers[at : at + each]]
-        found.append((f"{names[at]} …", {key: [_most(xs) for xs in zip(*(s[key] for s in some), strict=True)] for key in ("mean", "low", "high")}))
+        found.append(
+            (
+                f"{names[at]} …",
+                {key: [_most(xs) for xs in zip(*(s[key] for s in some), strict=True)] for key in ("mean", "low", "high")},
+            )
+        )
     return found
 
 
@@ -117,17 +120,19 @@ def _loss(data: dict[str, Any], columns: Columns, top: float) -> str:
         part = math.log(value / least) / math.log(most / least) if log else (value - least) / (most - least)
         return top + 12 + (LOSS - 12) * (1 - part)
 
-    parts = [_text(0, top + 10, data["called"], fill=VALUE, weight=600), *_grid(least, most, 4, log, down)]
+    parts = [written(0, top + 10, data["called"], fill=VALUE, weight=600), *grid(least, most, 4, log, down)]
     middle = [columns.x(i + 0.5) for i in range(columns.shown)]
     some = [i for i in range(columns.shown) if mean[i] is not None]
     if any(high[i] != low[i] for i in some):
         edge = [f"{tidy(middle[i])} {tidy(down(high[i] or 0.0))}" for i in some]
         edge += [f"{tidy(middle[i])} {tidy(down(low[i] or 0.0))}" for i in reversed(some)]
         parts.append(f'<path d="M{"L".join(edge)}Z" fill="{VALUE}" fill-opacity=".18"/>')
-    parts.append(_path([(middle[i], down(mean[i] or 0.0)) for i in some], VALUE, 1.8))
+    parts.append(line([(middle[i], down(mean[i] or 0.0)) for i in some], VALUE, 1.8))
     end = some[-1]
     parts.append(f'<circle cx="{tidy(middle[end])}" cy="{tidy(down(mean[end] or 0.0))}" r="3" fill="{VALUE}"/>')
-    parts.append(_text(WIDE - RIGHT + 8, down(mean[end] or 0.0) + 4, number(mean[end] or 0.0, 3), fill=VALUE, weight=600, size=12))
+    parts.append(
+        written(WIDE - RIGHT + 8, down(mean[end] or 0.0) + 4, number(mean[end] or 0.0, 3), fill=VALUE, weight=600, size=12)
+    )
     return "".join(parts)
 
 
@@ -135,14 +140,16 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
     known = [[columns.of(series) for _, series in rows]]
     values = [x for series in known[0] for x in series if x is not None and x > 0]
     if not values:
-        return _text(0, top + 10, f"{title}: nothing was measured")
+        return written(0, top + 10, f"{title}: nothing was measured")
     low, high = 10 ** math.floor(math.log10(max(min(values), max(values) * 1e-9))), 10 ** math.ceil(math.log10(max(values)))
     high = high if high > low else 10 * low
-    parts = [_text(0, top + 10, title, fill=GRADIENT if title.startswith("‖grad") else DIM, weight=600), _scale(low, high, top)]
+    parts = [written(0, top + 10, title, fill=GRADIENT if title.startswith("‖grad") else DIM, weight=600), _scale(low, high, top)]
     y = top + 18
     for (name, _), series in zip(rows, known[0], strict=True):
-        parts.append(_text(LEFT - 6, y + 12, _clipped(name, LEFT - 8), end="end"))
-        parts.append(f'<rect x="{LEFT}" y="{tidy(y)}" width="{WIDE - LEFT - RIGHT}" height="{STRIPE - 2}" fill="{EDGE}" fill-opacity=".07"/>')
+        parts.append(written(LEFT - 6, y + 12, _clipped(name, LEFT - 8), end="end"))
+        parts.append(
+            f'<rect x="{LEFT}" y="{tidy(y)}" width="{WIDE - LEFT - RIGHT}" height="{STRIPE - 2}" fill="{EDGE}" fill-opacity=".07"/>'
+        )
         levels: dict[int, list[str]] = {}
         measured = [i for i, x in enumerate(series) if x is not None]
         for k, i in enumerate(measured):
@@ -151,11 +158,16 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
             if value > 0:
                 part = min(1.0, max(0.0, math.log(value / low) / math.log(high / low)))
                 x, right = columns.x(i), columns.x(after)
-                levels.setdefault(round(LEVELS * part), []).append(f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z")
-        parts += [f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" shape-rendering="crispEdges"/>' for level, d in sorted(levels.items())]
+                levels.setdefault(round(LEVELS * part), []).append(
+                    f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z"
+                )
+        parts += [
+            f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" shape-rendering="crispEdges"/>'
+            for level, d in sorted(levels.items())
+        ]
         if measured:
             last = series[measured[-1]] or 0.0
-            parts.append(_text(WIDE - RIGHT + 8, y + 12, number(last, 2), fill=GRADIENT if title.startswith("‖grad") else DIM))
+            parts.append(written(WIDE - RIGHT + 8, y + 12, number(last, 2), fill=GRADIENT if title.startswith("‖grad") else DIM))
         y += STRIPE
     return "".join(parts)
 
@@ -166,9 +178,11 @@ def _scale(low: float, high: float, top: float) -> str:
     parts = []
     for level in range(LEVELS):
         x = right - wide + wide * level / LEVELS
-        parts.append(f'<rect x="{tidy(x)}" y="{tidy(top + 11)}" width="{tidy(wide / LEVELS)}" height="4" fill="{GRADIENT}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>')
-    parts.append(_text(right - wide - 4, top + 15, number(low, 1), end="end", size=9.5))
-    parts.append(_text(right + 4, top + 15, number(high, 1), size=9.5))
+        parts.append(
+            f'<rect x="{tidy(x)}" y="{tidy(top + 11)}" width="{tidy(wide / LEVELS)}" height="4" fill="{GRADIENT}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>'
+        )
+    parts.append(written(right - wide - 4, top + 15, number(low, 1), end="end", size=9.5))
+    parts.append(written(right + 4, top + 15, number(high, 1), size=9.5))
     return "".join(parts)
 
 
@@ -183,55 +197,61 @@ def _lines(data: dict[str, Any], rows: Sequence[tuple[str, dict[str, Any]]], col
         part = math.log(max(value, low) / low) / math.log(high / low)
         return top + 18 + (RATIO - 18) * (1 - part)
 
-    parts = [_text(0, top + 10, "‖update‖ ÷ ‖weights‖", weight=600)]
+    parts = [written(0, top + 10, "‖update‖ ÷ ‖weights‖", weight=600)]
     a, b = down(usual[1]), down(usual[0])
-    parts.append(f'<rect x="{LEFT}" y="{tidy(a)}" width="{WIDE - LEFT - RIGHT}" height="{tidy(b - a)}" fill="{EDGE}" fill-opacity=".14"/>')
-    parts.append(_text(WIDE - RIGHT - 5, b - 5, "usual (rule of thumb)", size=9.5, end="end"))
-    parts += _grid(low, high, 5, True, down)
-    ends = []
+    parts.append(
+        f'<rect x="{LEFT}" y="{tidy(a)}" width="{WIDE - LEFT - RIGHT}" height="{tidy(b - a)}" fill="{EDGE}" fill-opacity=".14"/>'
+    )
+    parts.append(written(WIDE - RIGHT - 5, b - 5, "usual (rule of thumb)", size=9.5, end="end"))
+    parts += grid(low, high, 5, True, down)
+    ends: list[tuple[float, str]] = []
     for k, one in enumerate(series):
         some = [(columns.x(i + 0.5), down(x)) for i, x in enumerate(one) if x is not None and x > 0]
         if not some:
             continue
-        parts.append(_path(some, DIM, 1.0 + 0.35 * (len(series) - k) / len(series)))
+        parts.append(line(some, DIM, 1.0 + 0.35 * (len(series) - k) / len(series)))
         at = some[min(len(some) - 1, round(len(some) * (0.12 + 0.07 * k)))]
         parts.append(f'<circle cx="{tidy(at[0])}" cy="{tidy(at[1])}" r="7" fill="#ffffff" stroke="{DIM}"/>')
-        parts.append(f'<text x="{tidy(at[0])}" y="{tidy(at[1] + 3.4)}" text-anchor="middle" font-size="9.5" fill="#1c2430">{k}</text>')
+        parts.append(
+            f'<text x="{tidy(at[0])}" y="{tidy(at[1] + 3.4)}" text-anchor="middle" font-size="9.5" fill="#1c2430">{k}</text>'
+        )
         last = next(x for x in reversed(one) if x is not None and x > 0)
-        ends.append([some[-1][1] + 3.5, f"{k}  {number(last, 2)}"])
+        ends.append((some[-1][1] + 3.5, f"{k}  {number(last, 2)}"))
     ends.sort()
     for i in range(1, len(ends)):
-        ends[i][0] = max(ends[i][0], ends[i - 1][0] + 11.5)
-    parts += [_text(WIDE - RIGHT + 8, y, text) for y, text in ends]
+        ends[i] = max(ends[i][0], ends[i - 1][0] + 11.5), ends[i][1]
+    parts += [written(WIDE - RIGHT + 8, y, text) for y, text in ends]
     return "".join(parts)
 
 
-def _grid(low: float, high: float, many: int, log: bool, down: Any) -> list[str]:
+def grid(low: float, high: float, many: int, log: bool, down: Any) -> list[str]:
     parts = []
     for at, text in ticks(low, high, many, log):
         y = down(at)
-        parts.append(f'<line x1="{LEFT}" y1="{tidy(y)}" x2="{WIDE - RIGHT}" y2="{tidy(y)}" stroke="{EDGE}" stroke-opacity=".35" stroke-width=".7"/>')
-        parts.append(_text(LEFT - 6, y + 3.5, text, end="end"))
+        parts.append(
+            f'<line x1="{LEFT}" y1="{tidy(y)}" x2="{WIDE - RIGHT}" y2="{tidy(y)}" stroke="{EDGE}" stroke-opacity=".35" stroke-width=".7"/>'
+        )
+        parts.append(written(LEFT - 6, y + 3.5, text, end="end"))
     return parts
 
 
 def _steps(columns: Columns, y: float) -> str:
-    parts = [_text(0, y + 4, "step")]
+    parts = [written(0, y + 4, "step")]
     for at, _ in ticks(0, columns.steps, 6):
         if at == round(at):
             x = LEFT + (WIDE - LEFT - RIGHT) * at / columns.steps
-            parts.append(_text(x, y + 4, number_of(int(at)), end="middle"))
+            parts.append(written(x, y + 4, number_of(int(at)), end="middle"))
     return "".join(parts)
 
 
-def _path(points: Sequence[tuple[float, float]], colour: str, wide: float) -> str:
+def line(points: Sequence[tuple[float, float]], colour: str, wide: float) -> str:
     if not points:
         return ""
     d = "L".join(f"{tidy(x)} {tidy(y)}" for x, y in points)
     return f'<path d="M{d}" fill="none" stroke="{colour}" stroke-width="{wide:g}" stroke-linejoin="round"/>'
 
 
-def _text(x: float, y: float, text: str, *, fill: str = DIM, weight: int = 400, size: float = 10.5, end: str = "start") -> str:
+def written(x: float, y: float, text: str, *, fill: str = DIM, weight: int = 400, size: float = 10.5, end: str = "start") -> str:
     bold = f' font-weight="{weight}"' if weight != 400 else ""
     anchor = f' text-anchor="{end}"' if end != "start" else ""
     return f'<text x="{tidy(x)}" y="{tidy(y)}" font-size="{size:g}" fill="{fill}"{bold}{anchor}>{escape(text)}</text>'
@@ -259,7 +279,14 @@ def table(data: dict[str, Any]) -> list[list[str]]:
     for k, (name, layer) in enumerate(zip(data["names"], data["layers"], strict=True)):
         gradient, ratio, weight = (last_of(layer[what]) for what in ("gradient", "ratio", "weight"))
         arrow = "" if ratio is None else " ↑" if ratio > high else " ↓" if ratio < low else ""
-        found.append([f"{k} {name}" if numbered else name, "none" if gradient is None else number(gradient, 3), "" if ratio is None else number(ratio, 2) + arrow, "" if weight is None else number(weight, 3)])
+        found.append(
+            [
+                f"{k} {name}" if numbered else name,
+                "none" if gradient is None else number(gradient, 3),
+                "" if ratio is None else number(ratio, 2) + arrow,
+                "" if weight is None else number(weight, 3),
+            ]
+        )
     return found
 
 
@@ -271,20 +298,20 @@ def card(data: dict[str, Any], picture: str) -> str:
     """The words, the picture and the table as HTML."""
     sentence = say(*(Span(text, kind) for text, kind in data["head"]))
     problems, notes = _found(data)
-    cells = []
-    for row in table(data)[:TABLED]:
-        cells.append(
-            f'<tr><td style="padding:1px 14px 1px 0">{to_html(say(Span(row[0], "code")))}</td>'
-            + "".join(
-                f'<td style="padding:1px 14px 1px 0;text-align:right">{to_html(say(Span(text, "gradient" if k == 0 else "plain")))}</td>'
-                for k, text in enumerate(row[1:])
-            )
-            + "</tr>"
-        )
+    kinds = ("code", "gradient", "plain", "plain")
+    cells = [
+        "<tr>" + "".join(_cell("td", k, Span(text, kinds[k])) for k, text in enumerate(row)) + "</tr>"
+        for row in table(data)[:TABLED]
+    ]
     more = len(data["names"]) - TABLED
-    heads = "".join(f'<th style="padding:1px 14px 1px 0;font-weight:400;opacity:.72;text-align:{"right" if k else "left"}">{escape_html(name)}</th>' for k, name in enumerate(HEADS))
+    heads = "".join(_cell("th", k, Span(name, "dim")) for k, name in enumerate(HEADS))
     units = [
-        f"{name} ({kind}): " + ", ".join(f"{share:.0%} {what}" for what, share in (("dead", last_of(one["dead"])), ("saturated", last_of(one["saturated"]))) if share)
+        f"{name} ({kind}): "
+        + ", ".join(
+            f"{share:.0%} {what}"
+            for what, share in (("dead", last_of(one["dead"])), ("saturated", last_of(one["saturated"])))
+            if share
+        )
         for (name, kind), one in zip(data["units"], data["activations"], strict=True)
         if last_of(one["dead"]) or last_of(one["saturated"])
     ]
@@ -292,11 +319,17 @@ def card(data: dict[str, Any], picture: str) -> str:
     return (
         f'<div {NO_MATH} style="{CARD}">{head_html([sentence])}{findings.html(problems, notes)}'
         f'<div style="padding:8px 14px;border-top:{RULE}">{picture}</div>'
-        f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto"><table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
+        f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
+        f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}"><tr>{heads}</tr>{"".join(cells)}</table>'
         + (f'<div style="opacity:.72">and {more} more: <code>w.data()</code></div>' if more > 0 else "")
         + f'{shares}<div style="opacity:.72;font-size:12px">{escape_html(data["cost"])}</div></div></div>'
         + code_html(data["code"])
     )
+
+
+def _cell(tag: str, k: int, text: Span) -> str:
+    where = "right" if k else "left"
+    return f'<{tag} style="padding:1px 14px 1px 0;font-weight:400;text-align:{where}">{to_html(say(text))}</{tag}>'
 
 
 class Said:
@@ -327,7 +360,7 @@ def _alt(data: dict[str, Any]) -> str:
     return "".join(text for text, _ in data["head"]) + "\n" + "\n".join(" ".join(row) for row in table(data)[:TABLED])
 
 
-def bundle(watch: Watch) -> dict[str, str]:
+def bundle(watch: Any) -> dict[str, str]:
     """What a notebook is given."""
     data = snapshot(watch)
     picture = drawing(data)
@@ -338,6 +371,6 @@ def bundle(watch: Watch) -> dict[str, str]:
     return made
 
 
-def text(watch: Watch) -> str:
+def text(watch: Any) -> str:
     """For a terminal."""
     return words(snapshot(watch))

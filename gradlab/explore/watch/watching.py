@@ -21,10 +21,13 @@ import numpy as np
 from gradlab.core.extent import extent
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.views import VIEWS, opened
+from gradlab.explore.watch.comparing import Comparison
 from gradlab.explore.watch.judging import Judge
 from gradlab.explore.watch.layers import Watched, watched
 from gradlab.explore.watch.measuring import Measuring
 from gradlab.explore.watch.replaying import Kept, Replay
+from gradlab.explore.watch.saving import plot, save
+from gradlab.explore.watch.twin import bundle, text
 
 NAP = 0.05  # seconds between two looks whether a pause is over
 
@@ -40,6 +43,10 @@ class Watch:
         What is watched.
     ended : bool
         Whether the block is over.
+    of : Watched
+        What is watched, with its tensors.
+    measuring : Measuring
+        The numbers as they are kept.
     """
 
     def __init__(
@@ -49,10 +56,10 @@ class Watch:
         self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
         self.library = of.library.name
         self._optimizer: Any = optimizer
-        self._measuring = Measuring(of, every)
-        self._judge = Judge(self._measuring, of, loss, self.optimizer_name)
-        self._measuring.seen = self._judge.see
-        self._measuring.alarm = self._alarm
+        self.measuring = Measuring(of, every)
+        self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
+        self.measuring.seen = self._judge.see
+        self.measuring.alarm = self._alarm
         self._replay = Replay(of, replay)
         self._handles: list[Any] = []
         self._extent: Any = None
@@ -61,6 +68,7 @@ class Watch:
         self.interrupted = ""  # by what, if the block did not come to its end
         self.trouble = ""  # what went wrong in watching itself; the training went on
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
+        self.quiet = False  # whether a notebook shows nothing of it while it runs
         self._pause, self._once = False, False
 
     # ------------------------------------------------------------------------------------------------------- the block
@@ -76,23 +84,22 @@ class Watch:
         self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
 
     def _open(self) -> None:
-        me = weakref.ref(self)
         optimizer = self._optimizer
         if optimizer is not None:
-            self._handles.append(optimizer.register_step_pre_hook(_hook(me, Watch._before)))
-            self._handles.append(optimizer.register_step_post_hook(_hook(me, Watch._after)))
+            self._handles.append(optimizer.register_step_pre_hook(_weakly(self._before)))
+            self._handles.append(optimizer.register_step_post_hook(_weakly(self._after)))
         else:
             for i, p in enumerate(self.of.params):
-                self._handles.append(p.register_post_accumulate_grad_hook(_numbered(me, Watch._arrived, i)))  # noqa: PERF401
-            self._measuring.begin()
+                self._handles.append(p.register_post_accumulate_grad_hook(_weakly(self._arrived, i)))
+            self.measuring.begin()
         for i, one in enumerate(self.of.activations):
-            self._handles.append(one.module.register_forward_hook(_hook(me, Watch._output, i)))  # noqa: PERF401
+            self._handles.append(one.module.register_forward_hook(_weakly(self._output, i)))
         probe = min(range(len(self.of.params)), key=lambda i: int(np.prod(tuple(self.of.params[i].shape))))
-        self._handles.append(self.of.params[probe].register_hook(_numbered(me, Watch._comes, probe)))
-        if self.of.model is not None or optimizer is not None:
-            shown = VIEWS.get("a run")
-            if shown is not None:
-                shown(self)
+        self._handles.append(self.of.params[probe].register_hook(_weakly(self._comes, probe)))
+        show = VIEWS.get("a run")
+        if show is not None and not self.quiet:
+            with self._safely():
+                show(self)
 
     def _close(self) -> None:
         while self._handles:
@@ -102,7 +109,7 @@ class Watch:
             self.ended = True
             self._pause = False
             with self._safely():
-                self._measuring.frame(whole=True)
+                self.measuring.frame(whole=True)
             self._replay.let_go()
             self._optimizer = None
             self._tell()
@@ -111,35 +118,35 @@ class Watch:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _has_closure(args, kwargs):
             try:
-                self._measuring.before_step()
+                self.measuring.before_step()
             except Exception as error:  # noqa: BLE001  (as in `_safely`, which costs more, as all hooks do it)
                 self._failed(error)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
             if _has_closure(args, kwargs):  # it computed the gradients itself
-                self._measuring.before_step()
-            self._measuring.after_step(_rate(optimizer))
+                self.measuring.before_step()
+            self.measuring.after_step(_rate(optimizer))
         except Exception as error:  # noqa: BLE001
             self._failed(error)
         self._stepped()
 
     def _arrived(self, i: int, _: Any) -> None:
         try:
-            self._measuring.arrived(i)
+            self.measuring.arrived(i)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
 
-    def _output(self, module: Any, given: Any, made: Any, i: int) -> None:
+    def _output(self, i: int, module: Any, given: Any, made: Any) -> None:
         if module.training:
             try:
-                self._measuring.output(i, made)
+                self.measuring.output(i, made)
             except Exception as error:  # noqa: BLE001
                 self._failed(error)
 
     def _comes(self, i: int, _: Any) -> None:
         try:
-            self._measuring.stale(self.of.params[i].grad)
+            self.measuring.stale(self.of.params[i].grad)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
 
@@ -173,11 +180,20 @@ class Watch:
         if self._extent is None or self.ended:
             raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
         if self._computed is None or self._computed() is not loss:
-            self._measuring.noted(loss)
-        if self._optimizer is None:
+            self.measuring.noted(loss)
+        self.end_step()
+
+    def end_step(self) -> None:
+        """A step by hand is over; of one that an optimizer makes, its hook tells."""
+        if self._optimizer is None and not self.ended:
             with self._safely():
-                self._measuring.moved_by_hand()
+                self.measuring.moved_by_hand()
             self._stepped()
+
+    def note(self, loss: Any) -> None:
+        """The loss of the step that runs."""
+        with self._safely():
+            self.measuring.noted(loss)
 
     def loss(self, *batch: Any) -> Any:
         """Compute the loss of a batch by `replay`, and keep the batch and the random state until the next one.
@@ -193,14 +209,14 @@ class Watch:
             What `replay` returns: call `backward()` on it. It is logged.
         """
         made = self._replay.compute(batch)
-        self._measuring.noted(made)
+        self.measuring.noted(made)
         self._computed = weakref.ref(made)
         return made
 
     @property
     def steps(self) -> int:
         """How many steps have been made."""
-        return self._measuring.steps
+        return self.measuring.steps
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -240,7 +256,7 @@ class Watch:
     def cost(self) -> dict[str, float]:
         """What watching took: "seconds" in all, "share" of the program's own time, "step" in seconds for each; and every how many
         steps it looks at "gradients", "updates", "units" and "histograms"."""
-        m = self._measuring
+        m = self.measuring
         return {
             "seconds": m.spent,
             "share": m.share,
@@ -263,7 +279,7 @@ class Watch:
             from 0 to 1). NaN where nothing was measured. "not finite" says how many losses and gradients were NaN or infinite.
         """
         self._fresh()
-        m, layout = self._measuring, self._measuring.layout
+        m, layout = self.measuring, self.measuring.layout
         pooled = m.columns.pooled()
         first = np.arange(m.columns.used) * pooled.width
         found = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
@@ -304,8 +320,6 @@ class Watch:
         RuntimeError
             If a bitmap cannot be made here.
         """
-        from gradlab.explore.watch.saving import save
-
         return save(self, Path(path))
 
     def plot(self, axes: Any = None) -> Any:
@@ -320,8 +334,6 @@ class Watch:
         -------
         ndarray of axes
         """
-        from gradlab.explore.watch.saving import plot
-
         return plot(self, axes)
 
     def compare(self, other: Watch) -> Any:
@@ -341,8 +353,6 @@ class Watch:
         TypeError
             If `other` is no watched run.
         """
-        from gradlab.explore.watch.comparing import Comparison
-
         if not isinstance(other, Watch):
             raise TypeError(f"compare(other) takes another watched run, and got {type(other).__name__}: {other!r:.80}.")
         return Comparison(self, other)
@@ -366,12 +376,12 @@ class Watch:
         """A gradient on the host is not finite, or a loss."""
         if self._replay.kept is None:
             with self._safely():
-                self._replay.keep(self._measuring.row.step if what == "gradient" else self._step_of_loss(), what)
+                self._replay.keep(self.measuring.row.step if what == "gradient" else self._step_of_loss(), what)
                 self._judge.kept = self._replay.kept
 
     def _step_of_loss(self) -> int:
-        last = self._measuring.last
-        return last.step if last is not None and self._measuring.row.loss is None else self._measuring.row.step
+        last = self.measuring.last
+        return last.step if last is not None and self.measuring.row.loss is None else self.measuring.row.step
 
     def _stepped(self) -> None:
         if self._once:
@@ -379,13 +389,13 @@ class Watch:
         waited = 0.0
         if self._pause:
             with self._safely():
-                self._measuring.frame()
+                self.measuring.frame()
             self._tell()
         while self._pause:
             sleep(NAP)
             waited += NAP
         if waited:
-            self._measuring.paused(waited)
+            self.measuring.paused(waited)
         elif self.listeners:
             self._tell()
 
@@ -396,11 +406,11 @@ class Watch:
 
     def spent(self, seconds: float) -> None:
         """Time that a live view took of the loop's."""
-        self._measuring.spent += seconds
+        self.measuring.spent += seconds
 
     def changed(self, *, seen: bool = False) -> int:
         """The first column that changed since a view has last seen them; `seen`: it has now."""
-        columns = self._measuring.columns
+        columns = self.measuring.columns
         first = columns.changed
         if seen:
             columns.changed = columns.used
@@ -408,41 +418,29 @@ class Watch:
 
     def last_moment(self) -> int:
         """The last step that has histograms, counted from 0; −1 before any."""
-        found = self._measuring.histograms.moments
+        found = self.measuring.histograms.moments
         return found[-1].step if found else -1
 
     def _fresh(self) -> None:
         """Have everything that was measured in the columns."""
         with self._safely():
-            self._measuring.frame(whole=self.ended)
+            self.measuring.frame(whole=self.ended)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from gradlab.explore.watch.twin import bundle
-
         return bundle(self)
 
     def __repr__(self) -> str:
-        from gradlab.explore.watch.twin import text
-
         return text(self)
 
 
-def _hook(me: weakref.ref[Watch], method: Callable[..., None], *more: Any) -> Callable[..., None]:
-    """A hook that does not keep the watch."""
+def _weakly(method: Any, *more: Any) -> Callable[..., None]:
+    """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
+    weak = weakref.WeakMethod(method)
 
     def hook(*given: Any) -> None:
-        watch = me()
-        if watch is not None:
-            method(watch, *given, *more)
-
-    return hook
-
-
-def _numbered(me: weakref.ref[Watch], method: Callable[..., None], i: int) -> Callable[..., None]:
-    def hook(given: Any) -> None:
-        watch = me()
-        if watch is not None:
-            method(watch, i, given)
+        bound = weak()
+        if bound is not None:
+            bound(*more, *given)
 
     return hook
 
@@ -513,13 +511,17 @@ def watch(
     if type(every) is not int or every < 1:
         raise ValueError(f"watch(every=…) takes a number of steps from 1 on, and got {every!r}.")
     if loss is not None and not isinstance(loss, str):
-        raise TypeError(f"watch(loss=…) takes the name of the loss, and got {type(loss).__name__}. Tell its value by w.log(loss).")
+        raise TypeError(
+            f"watch(loss=…) takes the name of the loss, and got {type(loss).__name__}. Tell its value by w.log(loss)."
+        )
     if replay is not None and not callable(replay):
         raise TypeError(f"watch(replay=…) takes a callable that computes the loss of a batch, and got {type(replay).__name__}.")
     if optimizer is not None:
         if isinstance(optimizer, type) or not hasattr(optimizer, "register_step_post_hook"):
             hint = " Give the optimizer, not its class." if isinstance(optimizer, type) else ""
-            raise TypeError(f"watch(optimizer=…) takes an optimizer, and got {type(optimizer).__name__}: {optimizer!r:.80}.{hint}")
+            raise TypeError(
+                f"watch(optimizer=…) takes an optimizer, and got {type(optimizer).__name__}: {optimizer!r:.80}.{hint}"
+            )
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not any(id(p) in held for p in of.params):
             raise ValueError(

@@ -7,7 +7,7 @@ import { weight2 } from "./stripes.js";
 
 /** @import { Spread, Told, Values } from "./run.js" */
 
-const WIDE = 76,
+const WIDE = 64,
   TALL = 20; // px of a histogram
 
 /** A table that is told which column to show. */
