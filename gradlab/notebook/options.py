@@ -1,4 +1,4 @@
-"""The options of `%%grad`, `%grad`, `%jacobian`, `%%doctor` and `%%watch`: what they are, how a line of them is read, how they complete.
+"""The options of `%%grad`, `%grad`, `%jacobian`, `%%doctor`, `%%watch`: what they are, how a line is read, how they complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
 blanks, brackets, quotes and minus signs mean what they mean in Python. One table says all: the parser, the help and the

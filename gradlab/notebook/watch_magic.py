@@ -35,7 +35,7 @@ class WatchMagics(Magics):
     @no_var_expand
     @cell_magic
     def watch(self, line: str, cell: str) -> None:
-        """Watch the training that a cell runs: the loss, gradients and updates of every layer over the steps, and what goes wrong.
+        """Watch the training that a cell runs: the loss, gradients and updates of each layer over the steps, and what goes wrong.
 
             %%watch [--every N] [-o NAME] [-q]
             for x, y in batches:

@@ -5,8 +5,8 @@ second, and for at most a hundredth of the time, what changed goes to the browse
 the browser asks for only sets a flag, or computes one short answer; it is heard while the loop runs where the front end sends
 messages through subshells (ipykernel 7), and after it elsewhere.
 
-Beside itself it displays the static picture, as an output of its own above it, which is brought up to date when the block ends; the
-style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has the picture.
+Beside itself it displays the static picture, as an output of its own above it, which is brought up to date when the block ends;
+the style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has the picture.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_a_layer_that_stopped_at_a_step(lib):
 
 
 def test_a_loss_that_swings(lib):
-    net = mlp(lib, 6, 16, 16, 1, activation="ReLU")
+    net = mlp(lib, 6, 16, 16, 1, activation="Tanh")
     w = train(lib, net, lib.optim.Adam(net.parameters(), lr=1.0), 400, batch=16)
     found = only(w, "loss-swings")
     assert found.evidence["ratio"] > 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def data(lib, rows=64, inputs=6, seed=0):
 def mlp(lib, *widths, activation="Tanh", seed=0):
     lib.manual_seed(seed)
     layers = []
-    for a, b in zip(widths, widths[1:], strict=False):
+    for a, b in pairwise(widths):
         layers += [lib.nn.Linear(a, b), getattr(lib.nn, activation)()]
     return lib.nn.Sequential(*layers[:-1])
 

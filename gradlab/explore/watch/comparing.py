@@ -104,7 +104,8 @@ class Comparison:
             for row in [list(HEADS), *self._rows()]
         )
         html = (
-            f'<div {NO_MATH} style="{CARD}">{head_html([self._sentence()])}<div style="padding:8px 14px">{self.drawing.html()}</div>'
+            f'<div {NO_MATH} style="{CARD}">{head_html([self._sentence()])}'
+            f'<div style="padding:8px 14px">{self.drawing.html()}</div>'
             f'<div style="padding:6px 14px;border-top:{RULE};overflow-x:auto">'
             f'<table style="border-collapse:collapse;font-size:13px;color:inherit;{TABULAR}">{rows}</table></div></div>'
         )

@@ -1,4 +1,4 @@
-"""What a training cell trains, found when it calls `backward` for the first time: the loss, the model or the tensors, the optimizer.
+"""What a training cell trains, found when it calls `backward` for the first time: the loss, the model or tensors, the optimizer.
 
 They are looked for among the names of the functions that run and of the notebook: what the loss is computed from, the model that
 has most of these leaves, the optimizer that holds them.

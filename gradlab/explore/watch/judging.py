@@ -105,8 +105,8 @@ class Judge:
             fix = "Look at the step: `w.replay()`."
         else:
             fix = (
-                "To see which operation made it, give a callable that computes the loss of a batch, `gl.watch(…, replay=loss_of)`, "
-                "and compute the loss by `w.loss(*batch)`."
+                "To see which operation made it, give a callable that computes the loss of a batch, "
+                "`gl.watch(…, replay=loss_of)`, and compute the loss by `w.loss(*batch)`."
             )
         evidence = {"step": kept.step, "what": kept.what, "spoilt": list(kept.spoilt), "intact": kept.intact}
         return [Finding("nan-born", message, line, node, fix, evidence, worth=12.0)]
@@ -153,9 +153,9 @@ class Judge:
         return [
             Finding(
                 "accumulated",
-                f"The gradients were not cleared: when those of step {self._stale_at} came, `.grad` still held what a step had been "
-                f"made of already, and so it was at {self._stale} of {looks} looks. Each step goes by the sum of all gradients so "
-                f"far, of norm {self._stale_norm:.3g} at the last look, in one parameter.",
+                f"The gradients were not cleared: when those of step {self._stale_at} came, `.grad` still held what a step had "
+                f"been made of already, and so it was at {self._stale} of {looks} looks. Each step goes by the sum of all "
+                f"gradients so far, of norm {self._stale_norm:.3g} at the last look, in one parameter.",
                 fix=f"{'Call ' if self.optimizer else ''}{call} before each `backward()`.",
                 evidence={"step": self._stale_at, "looks": looks, "stale": self._stale, "norm": self._stale_norm},
                 worth=8.0,
@@ -179,8 +179,8 @@ class Judge:
             Finding(
                 "loss-swings",
                 f"`{self.loss}` swings and comes no further: in the last {len(losses)} steps it went up and down between "
-                f"{np.percentile(losses, 10):.3g} and {np.percentile(losses, 90):.3g}, with a mean of {losses[:half].mean():.3g} in "
-                f"the first half and {losses[half:].mean():.3g} in the second. A step moves `{self.of.layers[far]}` by "
+                f"{np.percentile(losses, 10):.3g} and {np.percentile(losses, 90):.3g}, with a mean of {losses[:half].mean():.3g} "
+                f"in the first half and {losses[half:].mean():.3g} in the second. A step moves `{self.of.layers[far]}` by "
                 f"{ratios[far]:.2g} of its weights (median).",
                 fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
                 evidence={
@@ -222,7 +222,8 @@ class Judge:
                 "diverged",
                 f"`{self.loss}` grew: it was {first:.3g} at the beginning, least around step {least * pooled.width + 1} with "
                 f"{means[least]:.3g}, and is {last:.3g} now (means of ten steps).",
-                fix="Take a smaller learning rate, or bound the gradients: `clip_grad_norm_(model.parameters(), 1.0)` before each step.",
+                fix="Take a smaller learning rate, or bound the gradients before each step: "
+                "`clip_grad_norm_(model.parameters(), 1.0)`.",
                 evidence={"first": first, "least": float(means[least]), "last": last},
                 worth=7.5,
             )

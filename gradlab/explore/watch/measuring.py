@@ -1,4 +1,4 @@
-"""What is measured of a training while it runs: `Measuring` is told by hooks where a step begins and ends, and keeps rows of numbers.
+"""What is measured of a training while it runs: `Measuring` is told by hooks where a step begins and ends, and keeps numbers.
 
 A row belongs to one step, the steps being counted from 0 here. Vectors in it stay where the tensors lie; all rows since the last
 frame are read together, once. What costs a pass over tensors has a pace of its own (`pace`): gradients, the updates beside them
@@ -26,7 +26,7 @@ from gradlab.explore.watch.layers import Watched
 from gradlab.explore.watch.pace import SEEN, Pace
 
 # Shares of the program's own time. Together with what every step costs (hooks, the loss) they stay below 5 %.
-GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.015, 0.01, 0.006, 0.003
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.01, 0.007, 0.004, 0.002
 FRAME = 0.1  # seconds between two frames at least
 FRAMES = 0.005  # share of the time for reading them
 ROWS = 256  # that wait for a frame at most

@@ -1,7 +1,7 @@
 """A run as a page of its own, which is hovered and slid through without a kernel, and asks no host for anything.
 
-The data lies in a `<script type="application/json">` with `<` escaped; the script that draws it is the live view's own, allowed by
-its hash alone.
+The data lies in a `<script type="application/json">` with `<` escaped; the script that draws it is the live view's own, allowed
+by its hash alone.
 """
 
 from __future__ import annotations

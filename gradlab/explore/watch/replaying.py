@@ -1,4 +1,4 @@
-"""The step at which a number was not finite for the first time: its batch, its random state, its weights; and the way back to it."""
+"""The step at which a number was not finite for the first time: its batch, random state and weights, and the way back to it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Replay:
         return made
 
     def keep(self, step: int, what: str) -> None:
-        """A number is not finite: keep this step, if it is so when looked at closely. (The square of a large norm may overflow.)"""
+        """A number is not finite: keep this step if it is so when looked at closely: the square of a large norm overflows."""
         library, params = self.of.library, self.of.params
         of = [(name, p.grad) for name, p in zip(self.of.names, params, strict=True) if p.grad is not None]
         values = library.values([g for _, g in of])

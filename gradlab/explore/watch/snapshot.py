@@ -22,9 +22,9 @@ def snapshot(watch: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        "steps", "width" (steps a column), "loss" and "rate" and for each of "layers" its "name", "gradient", "ratio", "weight", for
-        each of "activations" "name", "kind", "dead", "saturated": each with the columns' "mean", "low", "high" and "bad" (how many
-        were not finite). "moments": histograms. "findings", "head", "code", "cost": what is said.
+        "steps", "width" (steps a column), "loss", "rate", for each of "layers" "gradient", "ratio", "weight", for each of
+        "activations" "dead", "saturated": each with the columns' "mean", "low", "high" and "bad" (how many were not finite).
+        "moments": histograms. "findings", "head", "code", "cost": what is said.
     """
     return {**described(watch), **columns(watch, 0), "moments": moments(watch)}
 
@@ -147,8 +147,8 @@ def cost_text(cost: Mapping[str, float]) -> str:
         return "each step" if n == 1 else f"one step in {number_of(int(n))}"
 
     return (
-        f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates of "
-        f"{every(cost['updates'])}"
+        f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates "
+        f"of {every(cost['updates'])}"
     )
 
 
@@ -156,7 +156,10 @@ def code(watch: Any) -> str:
     """The loop as it is written."""
     model = watch.of.called or "params"
     if not watch.optimizer_name:
-        return f"with gl.watch({model}) as w:\n    for x, y in batches:\n        loss = …\n        loss.backward()\n        …\n        w.log(loss)"
+        return (
+            f"with gl.watch({model}) as w:\n    for x, y in batches:\n        loss = …\n        loss.backward()\n        …\n"
+            "        w.log(loss)"
+        )
     return (
         f"with gl.watch({model}, optimizer) as w:\n    for x, y in batches:\n        optimizer.zero_grad()\n        loss = …\n"
         "        loss.backward()\n        optimizer.step()\n        w.log(loss)"

@@ -1,4 +1,4 @@
-"""The picture of a run that stays in a saved notebook: a sentence, what is found, loss, stripes and ratio over the steps, a table.
+"""The picture of a run that stays in a saved notebook: a sentence, what is found, loss, stripes and ratio over steps, a table.
 
 The drawing is one SVG for both themes. It draws no more than it can label: lines for up to six layers, numbered on the line;
 stripes for up to `ROWS`, neighbours together beyond that.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -43,8 +43,7 @@ class Columns:
         found: list[float | None] = []
         for at in range(0, self.count, self.each):
             some = [x for x in values[at : at + self.each] if x is not None]
-            join: Callable[[list[float]], float] = {"mean": fmean, "low": min, "high": max}[what]
-            found.append(join(some) if some else None)
+            found.append(None if not some else min(some) if what == "low" else max(some) if what == "high" else fmean(some))
         return found
 
     def bad(self, series: dict[str, Any]) -> int | None:
@@ -148,7 +147,8 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
     for (name, _), series in zip(rows, known[0], strict=True):
         parts.append(written(LEFT - 6, y + 12, _clipped(name, LEFT - 8), end="end"))
         parts.append(
-            f'<rect x="{LEFT}" y="{tidy(y)}" width="{WIDE - LEFT - RIGHT}" height="{STRIPE - 2}" fill="{EDGE}" fill-opacity=".07"/>'
+            f'<rect x="{LEFT}" y="{tidy(y)}" width="{WIDE - LEFT - RIGHT}" height="{STRIPE - 2}" fill="{EDGE}" '
+            'fill-opacity=".07"/>'
         )
         levels: dict[int, list[str]] = {}
         measured = [i for i, x in enumerate(series) if x is not None]
@@ -162,7 +162,8 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
                     f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z"
                 )
         parts += [
-            f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" shape-rendering="crispEdges"/>'
+            f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" '
+            'shape-rendering="crispEdges"/>'
             for level, d in sorted(levels.items())
         ]
         if measured:
@@ -179,7 +180,8 @@ def _scale(low: float, high: float, top: float) -> str:
     for level in range(LEVELS):
         x = right - wide + wide * level / LEVELS
         parts.append(
-            f'<rect x="{tidy(x)}" y="{tidy(top + 11)}" width="{tidy(wide / LEVELS)}" height="4" fill="{GRADIENT}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>'
+            f'<rect x="{tidy(x)}" y="{tidy(top + 11)}" width="{tidy(wide / LEVELS)}" height="4" '
+            f'fill="{GRADIENT}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>'
         )
     parts.append(written(right - wide - 4, top + 15, number(low, 1), end="end", size=9.5))
     parts.append(written(right + 4, top + 15, number(high, 1), size=9.5))
@@ -229,7 +231,8 @@ def grid(low: float, high: float, many: int, log: bool, down: Any) -> list[str]:
     for at, text in ticks(low, high, many, log):
         y = down(at)
         parts.append(
-            f'<line x1="{LEFT}" y1="{tidy(y)}" x2="{WIDE - RIGHT}" y2="{tidy(y)}" stroke="{EDGE}" stroke-opacity=".35" stroke-width=".7"/>'
+            f'<line x1="{LEFT}" y1="{tidy(y)}" x2="{WIDE - RIGHT}" y2="{tidy(y)}" '
+            f'stroke="{EDGE}" stroke-opacity=".35" stroke-width=".7"/>'
         )
         parts.append(written(LEFT - 6, y + 3.5, text, end="end"))
     return parts

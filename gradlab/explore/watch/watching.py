@@ -302,8 +302,8 @@ class Watch:
         return opened("watch", self, **options)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains and
-        asks no host for anything; `.svg` and `.png` its picture; `.json` its numbers. An existing file is replaced.
+        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
+        and asks no host for anything; `.svg` and `.png` its picture; `.json` its numbers. An existing file is replaced.
 
         Parameters
         ----------
@@ -480,9 +480,9 @@ def watch(
         What the loss is called. Default: "loss".
     replay : callable, optional
         ``replay(*batch)`` computes the loss of a batch and returns it, a tensor of one element. Compute the loss in the loop by
-        ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the random
-        state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a batch
-        norm its running mean, is not put back.)
+        ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the
+        random state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a
+        batch norm its running mean, is not put back.)
 
     Returns
     -------
@@ -525,7 +525,7 @@ def watch(
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not any(id(p) in held for p in of.params):
             raise ValueError(
-                f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps do "
-                "not move what is watched. Make the optimizer of the same parameters."
+                f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
+                "do not move what is watched. Make the optimizer of the same parameters."
             )
     return Watch(of, optimizer, every=every, loss=loss or "loss", replay=replay)
