@@ -66,7 +66,8 @@ def one(library, kind, watched, seconds=3.0):
             loss = loss_of()
             loss.backward()
             optimizer.step()
-            log(loss)
+            if log is not None:
+                log(loss)
             times.append(perf_counter() - began)
 
     cost = {}
@@ -75,7 +76,7 @@ def one(library, kind, watched, seconds=3.0):
             loop(w.log)
         cost = w.cost
     else:
-        loop(lambda loss: None)
+        loop(None)
     some = times[len(times) // 10 :]
     return {"median": median(some), "mean": sum(some) / len(some), "cost": cost}
 
