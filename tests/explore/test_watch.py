@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import json
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -179,6 +181,31 @@ def test_memory_does_not_grow_with_the_steps():
     assert columns.nbytes == size and columns.used <= 64
 
 
+@pytest.mark.slow
+def test_memory_is_flat_over_a_hundred_thousand_steps():
+    a = gl.tensor([1.0, 2.0]).requires_grad_()
+    x = gl.tensor([0.5, -1.0])
+    sizes = []
+    tracemalloc.start()
+    try:
+        with gl.watch([a]) as w:
+            for step in range(100_000):
+                loss = ((a * x) ** 2).sum()
+                loss.backward()
+                with gl.no_grad():
+                    a -= 1e-6 * a.grad
+                a.grad = None
+                w.log(loss)
+                if step in (20_000, 99_999):
+                    w.measuring.frame()
+                    gc.collect()
+                    sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert w.steps == 100_000
+    assert sizes[1] - sizes[0] < 32_768  # and the columns, which are pooled, take the same
+
+
 def test_a_pace_keeps_its_share():
     pace = Pace(0.02)
     assert pace.due(0)
@@ -308,3 +335,58 @@ def test_what_cannot_be_watched_is_said(lib):
         pass
     with pytest.raises(RuntimeError, match="nothing to replay"):
         w.replay()
+
+
+# ------------------------------------------------------------------------------------------------------------ handed on
+@pytest.fixture
+def run(lib):
+    return trained(lib, 0.1)
+
+
+def trained(lib, rate, steps=30):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=rate)
+    with always(gl.watch(net, opt)) as w:
+        for _ in range(steps):
+            opt.zero_grad()
+            loss = ((net(x) - y) ** 2).mean()
+            loss.backward()
+            opt.step()
+            w.log(loss)
+    return w
+
+
+def test_a_run_is_saved_in_each_form(run, tmp_path):
+    for kind, first in ((".html", b"<!doctype html>"), (".svg", b"<svg"), (".png", b"\x89PNG"), (".json", b"{")):
+        assert run.save(tmp_path / f"run{kind}").read_bytes().startswith(first)
+    kept = json.loads((tmp_path / "run.json").read_text())
+    assert kept["layers"][0]["gradient"]["mean"] == pytest.approx(run.data()["gradient net[0]"], rel=1e-4)
+    with pytest.raises(ValueError, match="ends in none of them"):
+        run.save(tmp_path / "run.txt")
+
+
+def test_a_run_is_a_picture_a_table_and_a_text(run):
+    bundle = run._repr_mimebundle_()
+    assert {"text/html", "text/plain"} <= bundle.keys()
+    assert "Step 30" in bundle["text/plain"] and "net[0]" in bundle["text/plain"] and repr(run) == bundle["text/plain"]
+    assert "alt=" in bundle["text/html"]
+
+
+def test_a_plot_has_the_numbers(run):
+    pytest.importorskip("matplotlib").use("agg")
+    loss, gradient, ratio = run.plot()
+    assert loss.lines[0].get_ydata() == pytest.approx(run.data()["loss"])
+    assert [line.get_label() for line in gradient.lines] == ["net[0]", "net[2]"]
+    assert ratio.lines[1].get_ydata() == pytest.approx(run.data()["ratio net[2]"])
+    with pytest.raises(ValueError, match="three axes"):
+        run.plot([loss])
+
+
+def test_two_runs_are_laid_over_each_other(lib, run):
+    other = trained(lib, 0.01, steps=50)
+    found = run.compare(other)
+    assert f"step 30, loss {run.data()['loss'][-1]:.3g}" in found.text() and "step 50" in found.text()
+    assert found.drawing.body.count("stroke-dasharray") == 1
+    assert "net[2]" in found._repr_mimebundle_()["text/html"]
+    with pytest.raises(TypeError, match="another watched run"):
+        run.compare(3)

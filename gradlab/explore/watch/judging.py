@@ -96,6 +96,9 @@ class Judge:
             else "the weights are not finite any more, or were moved by it"
         )
         message = f"At step {kept.step} {what} was not finite for the first time; {when}."
+        finite = [name for name, value in kept.gradients.items() if not value.odd]
+        if kept.spoilt and finite:
+            message += f" The gradient of {_few(finite)} was finite."
         line = node = None
         if kept.causes:
             cause = kept.causes[0]

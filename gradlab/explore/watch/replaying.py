@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 from gradlab.explore.report import explain
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import Watched
 
 BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
@@ -40,6 +41,9 @@ class Kept:
         Whether the weights were still finite.
     batch : tuple or None
         What `replay` was given.
+    gradients : mapping of str to Value
+        What is remembered of each parameter's gradient in that step: its norm, how many elements are NaN or infinite. It has the
+        step's gradients where they were seen before the next sweep.
     """
 
     step: int
@@ -49,6 +53,7 @@ class Kept:
     batch: tuple[Any, ...] | None = None
     state: Any = None
     weights: tuple[Any, ...] = ()
+    gradients: Mapping[str, Value] = field(default_factory=dict)
     causes: tuple[Finding, ...] = ()  # what the doctor finds in that step, run again
     unseen: str = ""  # why it could not be looked at
 
@@ -83,7 +88,8 @@ class Replay:
         if what == "gradient" and not spoilt:
             return
         intact = not any(value.odd for value in library.values(list(params)))
-        self.kept = Kept(step + 1, what, spoilt, intact)
+        by_name = {name: value for (name, _), value in zip(of, values, strict=True)}
+        self.kept = Kept(step + 1, what, spoilt, intact, gradients=by_name)
         if self._batch is not None and intact:
             self.kept.batch, self.kept.state = self._batch, self._state
             self.kept.weights = tuple(np.array(library.array(p)) for p in params)

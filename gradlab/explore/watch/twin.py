@@ -157,7 +157,7 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
             after = measured[k + 1] if k + 1 < len(measured) else i + 1
             if value > 0:
                 part = min(1.0, max(0.0, math.log(value / low) / math.log(high / low)))
-                x, right = columns.x(i), columns.x(after)
+                x, right = round(columns.x(i)), round(columns.x(after))  # no seams
                 levels.setdefault(round(LEVELS * part), []).append(
                     f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z"
                 )

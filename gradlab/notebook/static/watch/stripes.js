@@ -75,8 +75,8 @@ function stripes(what, title, [left, right]) {
       if (value > 0) {
         const level = Math.round(LEVELS * Math.min(1, Math.max(0, Math.log(value / low) / Math.log(high / low))));
         if (!levels.has(level)) levels.set(level, []);
-        const x = place(at).toFixed(1),
-          long = (place(next) - place(at)).toFixed(1);
+        const x = Math.round(place(at)),
+          long = Math.round(place(next)) - x; // whole pixels: no seams
         levels.get(level)?.push(`M${x} ${top}h${long}v${ROW - 2}h-${long}z`);
       }
       next = at;
