@@ -91,6 +91,7 @@ _LAZY = {
     "record_sites": "gradlab.diagnose.sites",
     "step_through": "gradlab.explore.steps",
     "tracing": "gradlab.explore.trace.tracing",
+    "watch": "gradlab.explore.watch",
     "load_ipython_extension": "gradlab.notebook.extension",
     "unload_ipython_extension": "gradlab.notebook.extension",
 }
@@ -108,6 +109,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.report import explain
     from gradlab.explore.steps import step_through
     from gradlab.explore.trace.tracing import tracing
+    from gradlab.explore.watch import watch
     from gradlab.func import vmap
     from gradlab.saving import load, save
 

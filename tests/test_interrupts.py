@@ -15,7 +15,9 @@ from leftovers import clear, left_behind
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
+from gradlab.core.extent import extent
 from gradlab.core.watching import Watcher, watching
+from gradlab.explore.watch.finding import Found
 from gradlab.utils.checkpoint import checkpoint
 
 
@@ -92,6 +94,21 @@ def generated():
     list(steps())
 
 
+LAYER = gl.nn.Linear(2, 1)
+OPTIMIZER = gl.optim.SGD(LAYER.parameters(), lr=0.0)
+
+
+def found():
+    training = Found(dict, quiet=True)
+    return extent(training.open, training.close)
+
+
+def hooks_of_a_watch():
+    """What is left of a watched training on its model and its optimizer."""
+    of_tensors = [p for p in LAYER.parameters() if p.node.proper.hooks and (p._backward_hooks or p.node.proper.hooks.accumulated)]
+    return [*of_tensors, *OPTIMIZER._before, *OPTIMIZER._after]
+
+
 def dual():
     with forward_ad.dual_level():
         x = forward_ad.make_dual(x_of(), gl.ones(2))
@@ -135,6 +152,8 @@ SITUATIONS = {
     "functional.hessian": lambda: gl.autograd.functional.hessian(lambda x: x.sin().sum(), x_of()),
     "jacobian": lambda: gl.jacobian(lambda x: x.sin(), x_of()),
     "step_through": lambda: gl.step_through(x_of().sin().sum()),
+    "watch": entered(lambda: gl.watch(LAYER, OPTIMIZER)),
+    "watch, found": entered(found),
     "gradcheck": lambda: gl.autograd.gradcheck(lambda x: x.sin(), x_of().double()),
 }
 
@@ -150,9 +169,9 @@ def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):
     assert places > 0
     for at in range(1, places + 1):
         struck = interrupted(work, at)
-        if left_behind():
+        if left_behind() or hooks_of_a_watch():
             gc.collect()  # a traceback in a cycle holds what was not left
-        if left := left_behind():
+        if left := [*left_behind(), *hooks_of_a_watch()]:
             clear()
             if not accepted(struck):
                 found.append((*struck.where, left))

@@ -172,10 +172,10 @@ def _parameters(name: str, value: Any) -> Iterable[tuple[str, Any]]:
         parameters = [(path, parameter) for path, parameter in islice(value.named_parameters(), HELD)]
     except Exception:  # noqa: BLE001  (a model of the user's that is not finished: it then has no names for us)
         return []
-    return [(_attribute(name, path), parameter) for path, parameter in parameters if type(path) is str]
+    return [(attribute(name, path), parameter) for path, parameter in parameters if type(path) is str]
 
 
-def _attribute(name: str, path: str) -> str:
+def attribute(name: str, path: str) -> str:
     """ "0.weight" of `net` as `net[0].weight`, for sequences of layers."""
     for part in path.split("."):
         name += f"[{part}]" if part.isdecimal() else f".{part}"

@@ -10,8 +10,9 @@ from gradlab.notebook.gradcheck_magic import GradcheckMagics
 from gradlab.notebook.graph_magic import GraphMagics
 from gradlab.notebook.jacobian_magic import JacobianMagics
 from gradlab.notebook.magics import GradMagics
-from gradlab.notebook.options import CELL, DOCTOR, GRAPH, LINE, MATRIX, complete
+from gradlab.notebook.options import CELL, DOCTOR, GRAPH, LINE, MATRIX, WATCH, complete
 from gradlab.notebook.transform import CELL_MARK, IMPORT_MARK, VALUE_MARK, Instrument, rewrite
+from gradlab.notebook.watch_magic import WatchMagics
 
 LINE_MAGICS: tuple[Any, ...] = (
     CheckMagics,
@@ -30,14 +31,17 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magics(magics)
     for kind in LINE_MAGICS:
         shell.register_magics(kind(shell))
+    watching = WatchMagics(shell, magics)
+    shell.register_magics(watching)
     setattr(builtins, CELL_MARK, magics.begin)
     setattr(builtins, VALUE_MARK, magics.value)
     setattr(builtins, IMPORT_MARK, magics.imported)
     shell.input_transformers_cleanup.append(rewrite)
     shell.ast_transformers.append(Instrument())
     shell.events.register("pre_run_cell", magics.before_cell)
+    shell.events.register("post_run_cell", watching.after_cell)
     shell.events.register("post_run_cell", magics.after_cell)
-    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH):
+    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH):
         shell.set_hook("complete_command", _completer, str_key=magic)
     shell.display_formatter.ipython_display_formatter.for_type_by_name(*REPORT, _show)
 
@@ -51,16 +55,19 @@ def unload_ipython_extension(shell: Any) -> None:
     shell.ast_transformers[:] = [t for t in shell.ast_transformers if not isinstance(t, Instrument)]
     shell.events.unregister("pre_run_cell", magics.before_cell)
     shell.events.unregister("post_run_cell", magics.after_cell)
+    watching = shell.magics_manager.registry["WatchMagics"]
+    shell.events.unregister("post_run_cell", watching.after_cell)
+    watching.unload()
     magics.unload()
     for mark in (CELL_MARK, VALUE_MARK, IMPORT_MARK):
         vars(builtins).pop(mark, None)
-    for kind in (GradMagics, *LINE_MAGICS):
+    for kind in (GradMagics, WatchMagics, *LINE_MAGICS):
         for where, names in kind.magics.items():
             for name in names:
                 shell.magics_manager.magics[where].pop(name, None)
         gone = shell.magics_manager.registry.pop(kind.__name__, None)
         shell.configurables[:] = [one for one in shell.configurables if one is not gone]
-    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH):
+    for magic in (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH):
         shell.strdispatchers["complete_command"].strs.pop(magic, None)
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.deferred_printers.pop(REPORT, None)

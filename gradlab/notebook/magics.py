@@ -26,8 +26,22 @@ from traitlets import Bool, Integer
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import recording
 from gradlab.notebook.failed import last_failure
-from gradlab.notebook.options import CELL, DOCTOR, LINE, OptionError, Request, parse_cell, parse_doctor, parse_line, usage
+from gradlab.notebook.options import (
+    CELL,
+    DOCTOR,
+    LINE,
+    WATCH,
+    OptionError,
+    Request,
+    parse_cell,
+    parse_doctor,
+    parse_line,
+    parse_watch,
+    usage,
+)
 from gradlab.notebook.transform import RUNS_THE_CELL, Ending
+
+PARSERS = {CELL: parse_cell, DOCTOR: parse_doctor, WATCH: parse_watch}
 
 
 @dataclass
@@ -98,8 +112,8 @@ class GradMagics(Magics):
         if cell is None:
             self.line(line, local_ns)
             return
-        self._parsed(parse_cell, line)
-        raise self._refused(CELL, cell)
+        self.parsed(parse_cell, line)
+        raise self.refused(CELL, cell)
 
     @no_var_expand
     @line_cell_magic
@@ -115,10 +129,10 @@ class GradMagics(Magics):
         """
         if cell is None:
             return self._clinic.tell(self.users())
-        self._parsed(parse_doctor, line)
-        raise self._refused(DOCTOR, cell)
+        self.parsed(parse_doctor, line)
+        raise self.refused(DOCTOR, cell)
 
-    def _refused(self, magic: str, cell: str) -> UsageError:
+    def refused(self, magic: str, cell: str) -> UsageError:
         """Why a cell that came to the magic itself was not run as one of ours."""
         below = cell.lstrip().split(None, 1)[:1]
         if below and below[0].startswith("%%"):
@@ -137,7 +151,7 @@ class GradMagics(Magics):
         """`%grad [options] EXPR`: report without writing any `.grad`."""
         from gradlab.notebook.reporting import CellReporter
 
-        request = self._parsed(parse_line, line)
+        request = self.parsed(parse_line, line)
         if request.help:
             print(GradMagics.grad.__doc__)  # noqa: T201  (as every magic's help)
             return
@@ -168,7 +182,7 @@ class GradMagics(Magics):
     ) -> None:
         """What the first line of a `%%grad` or `%%doctor` cell calls. A wrong option fails here, before the cell runs."""
         __tracebackhide__ = True
-        request = self._parsed(parse_doctor if magic == DOCTOR else parse_cell, line)
+        request = self.parsed(PARSERS[magic], line)
         if kind is None:
             raise UsageError(
                 f"{magic} cannot see the value of a cell that another magic runs in its own way: put {magic} on the first "
@@ -180,6 +194,9 @@ class GradMagics(Magics):
         if running.cells and running.cells[-1].info is running.infos[-1]:
             running.close_last()  # the same cell again: %%timeit runs it many times
         cells.current, cells.header = sys._getframe(1).f_code.co_filename, f"{magic} {line}".rstrip()
+        if magic == WATCH:
+            self.shell.magics_manager.registry["WatchMagics"].begin(request, running.infos[-1])
+            return
         ending = Ending(kind, text, mentions, assigned)
         recorder = recorder_of(self.shell, mentions, self.heat_maps)
         running.cells.append(Cell(request, ending, running.infos[-1], recorder, _last_shown()))
@@ -359,7 +376,7 @@ class GradMagics(Magics):
         for widget in self._widgets.pop(cell, ()):
             widget.close()
 
-    def _parsed(self, parse: Any, line: str) -> Request:
+    def parsed(self, parse: Any, line: str) -> Request:
         __tracebackhide__ = True
         try:
             return parse(line)

@@ -1,4 +1,4 @@
-"""The options of `%%grad`, `%grad`, `%jacobian`, `%graph` and `%%doctor`: what they are, how a line of them is read, how they
+"""The options of `%%grad`, `%grad`, `%jacobian`, `%graph`, `%%doctor`, `%%watch`: what they are, how a line is read, how they
 complete.
 
 Not argparse: a NAME may be `params["a b"]`, and the text after `-v` is a Python expression up to the next option, in which
@@ -14,7 +14,7 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CELL, LINE, MATRIX, DOCTOR, GRAPH = "%%grad", "%grad", "%jacobian", "%%doctor", "%graph"
+CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH = "%%grad", "%grad", "%jacobian", "%%doctor", "%graph", "%%watch"
 
 
 class OptionError(ValueError):
@@ -77,11 +77,12 @@ OPTIONS = (
         ("-o", "--out"),
         "out",
         "NAME",
-        (CELL, LINE, MATRIX, DOCTOR, GRAPH),
-        "keep the report, the Jacobian, the graph, or what the doctor found, under this name",
+        (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH),
+        "keep the report, the Jacobian, the graph, what the doctor found, or the watched run, under this name",
     ),
     Option(("-h", "--help"), "help", "", (CELL, LINE), "print this help, and run nothing"),
-    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH), "show nothing"),
+    Option(("--every",), "every", "N", (WATCH,), "look at every N-th step at most"),
+    Option(("-q", "--quiet"), "quiet", "", (CELL, LINE, MATRIX, DOCTOR, GRAPH, WATCH), "show nothing"),
 )
 
 
@@ -103,6 +104,7 @@ class Request:
     method: str = "auto"
     level: str | None = None
     chunk: str | None = None
+    every: str = "1"
     live: bool = False
     findings_only: bool = False
     expression: str = ""
@@ -128,6 +130,14 @@ def parse_doctor(line: str) -> Request:
     if rest:
         raise OptionError(f"{DOCTOR} takes no names, and got {line.strip()!r}: it looks at all that the cell does.")
     request.findings_only = True
+    return request
+
+
+def parse_watch(line: str) -> Request:
+    """Read the line of a `%%watch` cell: options alone. Raises OptionError."""
+    request, rest = _options(line, WATCH, stop_at_first_word=False)
+    if rest:
+        raise OptionError(f"{WATCH} takes no names, and got {line.strip()!r}: it finds the loss by its backward().")
     return request
 
 
@@ -238,7 +248,7 @@ def _checked(option: Option, text: str, flag: str) -> str | tuple[str, ...]:
         raise OptionError(f"{flag} is one of {', '.join(option.choices)}, and not {text!r}.")
     if option.choices:
         return text
-    if option.field == "chunk":
+    if option.field in ("chunk", "every"):
         if not text.isdecimal() or int(text) < 1:
             raise OptionError(f"{flag} needs a whole number from 1 on, and got {text!r}.")
         return text
@@ -353,7 +363,7 @@ def usage(magic: str) -> str:
 
 def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
-    magic = next((one for one in (CELL, MATRIX, DOCTOR, GRAPH) if line.lstrip().startswith(one)), LINE)
+    magic = next((one for one in (CELL, MATRIX, DOCTOR, GRAPH, WATCH) if line.lstrip().startswith(one)), LINE)
     words = line.split()
     given = set(words)
     before = words[-2:-1] if word else words[-1:]

@@ -62,6 +62,20 @@ def stepper_page(shown: Any, **options: Any) -> Any:
     return stepper_page(shown, **options)
 
 
+def watch(shown: Any, **options: Any) -> Any:
+    """The live view of a training."""
+    from gradlab.notebook.watch_widget import WatchWidget
+
+    return WatchWidget(shown, **options)
+
+
+def view_of_a_run(_: Any) -> tuple[str, str]:
+    """The script and the styles of that view, for a saved page."""
+    from gradlab.notebook.watch_view import script_and_styles
+
+    return script_and_styles()
+
+
 VIEWS.update(
     {
         "graph": graph,
@@ -71,5 +85,7 @@ VIEWS.update(
         "shown playground": shown_playground,
         "stepper": stepper,
         "stepper page": stepper_page,
+        "the view of a run": view_of_a_run,
+        "watch": watch,
     }
 )

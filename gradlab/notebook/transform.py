@@ -1,4 +1,4 @@
-"""How a `%%grad` or `%%doctor` cell is run as itself: its first line becomes a marker, and its last value passes
+"""How a `%%grad`, `%%doctor` or `%%watch` cell is run as itself: its first line becomes a marker, and its last value passes
 through our hands.
 
     %%grad x -v w                 __gradlab_cell__('x -v w')
@@ -28,6 +28,7 @@ CELL_MARK, VALUE_MARK, IMPORT_MARK = (
 OURS = {  # the magics that are run so, and what their help is
     "%%grad": "get_ipython().run_line_magic('grad', '--help')\n",
     "%%doctor": "get_ipython().run_line_magic('pinfo', '%%doctor')\n",
+    "%%watch": "get_ipython().run_line_magic('pinfo', '%%watch')\n",
 }
 RUNS_THE_CELL = frozenset({"%%time"})  # cell magics that run their body as a cell runs
 

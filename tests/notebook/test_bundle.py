@@ -20,6 +20,7 @@ ENTRIES = {
     "playground/view.js": "render",
     "stepper/page.js": "render",
     "stepper/view.js": "render",
+    "watch/view.js": "render",
 }
 UNWANTED = (
     *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),

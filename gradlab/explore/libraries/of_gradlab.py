@@ -21,6 +21,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
 from gradlab.creation.data import tensor
 from gradlab.diagnose.autopsy import why_lost
+from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See
 from gradlab.explore.libraries.recording_gradlab import OfGradlab
 from gradlab.explore.trace.journal import spaced
@@ -161,6 +162,9 @@ class Gradlab(Library):
 
     def sharp(self, rows: Any, given: Any, axis: int) -> Any:
         return sharp(rows, given, axis)
+
+    def gauge(self, tensors: Sequence[Any]) -> Gauge:
+        return Gauge(not all(isinstance(tensor.array, (np.ndarray, np.generic)) for tensor in tensors))
 
     def recording(self, recorder: Any) -> Recording:
         return OfGradlab(self, recorder)

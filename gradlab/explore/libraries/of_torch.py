@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import NOTE, Kept, Note
@@ -151,6 +152,11 @@ class Torch(Library):
         from gradlab.explore.libraries.reducing_torch import sharp
 
         return sharp(rows, given, axis)
+
+    def gauge(self, tensors: Sequence[Any]) -> Gauge:
+        from gradlab.explore.libraries.gauging_torch import TorchGauge
+
+        return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
 
     def recording(self, recorder: Any) -> Recording:
         from gradlab.explore.libraries.recording_torch import OfTorch

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.diagnose.speaking import library_name
+from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Kept, Note, Severed
 from gradlab.explore.trace.values import Pending, Value, brief, of_arrays, share
@@ -296,6 +297,11 @@ class Library:
     def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
         """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
         of it: of tensors, None where there is none; None takes one away. Nothing is left behind."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------- a training, watched
+    def gauge(self, tensors: Sequence[Any]) -> Gauge:
+        """What takes the norms of many tensors like these at once."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph

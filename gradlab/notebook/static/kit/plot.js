@@ -39,10 +39,11 @@ const TEXT = 10.5, // px, as in kit.css
   FAR = 20_000; // px beyond which a line goes nowhere new
 
 /**
- * @param {{ label: string, height: (width: number) => number, hover?: (x: number, y: number) => string | null }} options
- * `height` of the whole from its width in px; `hover` says what is at a place, or null where there is nothing
+ * @param {{ label: string, height: (width: number) => number, hover?: (x: number, y: number) => string | null, sides?: [number,
+ * number] }} options `height` of the whole from its width in px; `hover` says what is at a place, or null where there is nothing;
+ * `sides`: the room at the left and the right in px, so that plots above one another are in line
  */
-function plot({ label, height, hover }) {
+function plot({ label, height, hover, sides }) {
   const read = html("div", { class: "gl-read", "aria-hidden": "true" }),
     drawing = svg("svg", { class: "gl-plot", role: "img", "aria-label": label }),
     root = html("div", { class: "gl-plotbox" }, drawing, ...(hover ? [read] : []));
@@ -63,10 +64,10 @@ function plot({ label, height, hover }) {
       { x, y, marks, equal } = picture;
     const yTicks = y.bare ? [] : ticks(...y.range, Math.max(2, Math.floor((tall - 40) / EVERY.y)), y.log);
     const widest = Math.max(0, ...yTicks.map(({ text }) => text.length)),
-      left = y.bare ? 8 : Math.ceil(widest * ADVANCE) + 10,
+      left = sides?.[0] ?? (y.bare ? 8 : Math.ceil(widest * ADVANCE) + 10),
       top = y.label ? 20 : 9,
       below = (x.bare ? 8 : 20) + (x.label ? 15 : 0);
-    frame = { left, top, width: Math.max(20, width - left - 12), height: Math.max(20, tall - top - below) };
+    frame = { left, top, width: Math.max(20, width - left - (sides?.[1] ?? 12)), height: Math.max(20, tall - top - below) };
     if (equal) frame = evened(frame, picture);
     const xTicks = x.bare ? [] : fewer(ticks(...x.range, Math.max(2, Math.floor(frame.width / EVERY.x)), x.log), across);
     const whole = frame.top + frame.height + below;

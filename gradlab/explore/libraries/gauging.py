@@ -1,0 +1,91 @@
+"""The few numbers a training monitor takes of many tensors at once, computed where they lie and read together later.
+
+What a `Gauge` returns, a vector, is an array of the library's own that holds a number for each tensor. Nothing waits for a
+device before `read`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of, read
+
+# Where an activation's output lies when its slope is less than a hundredth of the steepest: σ' = s (1 − s), and tanh' = 1 − t².
+FLAT = {"Sigmoid": (0.002506, 0.997494), "Tanh": (-0.994987, 0.994987), "Hardsigmoid": (0.0, 1.0)}
+DEAD = frozenset(("ReLU", "ReLU6"))  # what gives exactly 0 below 0
+
+
+def flat_beyond(kind: str, module: Any) -> tuple[float, float] | None:
+    """At and below, at and above what an activation's output is flat besides being dead; None of one that never is."""
+    if kind == "Hardtanh":
+        return float(module.min_val), float(module.max_val)
+    return (-1.0, 6.0) if kind == "ReLU6" else FLAT.get(kind)
+
+
+class Gauge:
+    """Of gradlab's tensors, and by subclasses of others'."""
+
+    def __init__(self, waits: bool) -> None:
+        self.waits = waits  # whether reading a number waits for a device
+
+    def norms(self, tensors: Sequence[Any]) -> Any:
+        """The Euclidean norm of each, in their own precision; not finite where an element is not, or the squares overflow."""
+        arrays = [self.array(tensor) for tensor in tensors]
+        if not self.waits:
+            return np.sqrt([_square(array) for array in arrays])
+        xp = namespace_of[type(arrays[0])]
+        return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (array.reshape(-1) for array in arrays)]))
+
+    def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
+        """Their values, copied, into what `old` copies were if there are any."""
+        arrays = [self.array(tensor) for tensor in tensors]
+        if old is None:
+            return [array.copy() for array in arrays]
+        for kept, array in zip(old, arrays, strict=True):
+            kept[...] = array
+        return list(old)
+
+    def moved(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
+        """‖now − copy‖ of each. The copies are used up."""
+        arrays = [self.array(tensor) for tensor in tensors]
+        for kept, array in zip(copies, arrays, strict=True):
+            np.subtract(array, kept, out=kept) if not self.waits else kept.__isub__(array)
+        if not self.waits:
+            return np.sqrt([_square(kept) for kept in copies])
+        xp = namespace_of[type(arrays[0])]
+        return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (kept.reshape(-1) for kept in copies)]))
+
+    def number(self, tensor: Any) -> Any:
+        """A tensor of one element as a vector, cut from its graph."""
+        array = self.array(tensor).reshape(-1)[:1]
+        return array.astype(np.float64)
+
+    def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
+        """The share of dead units (columns of a layer, channels of a convolution) and of saturated elements of an activation's
+        output; −1 for what it cannot have."""
+        array = self.array(tensor)
+        xp = np if not self.waits else namespace_of[type(array)]
+        array = array.reshape(1) if array.ndim == 0 else array
+        axis = 1 if array.ndim >= 4 else max(array.ndim - 1, 0)
+        others = tuple(k for k in range(array.ndim) if k != axis)
+        dead = (array == 0).all(others).mean() if kind in DEAD else xp.asarray(-1.0)
+        full = ((array <= flat[0]) | (array >= flat[1])).mean() if flat is not None else xp.asarray(-1.0)
+        return xp.stack([xp.asarray(dead, np.float64), xp.asarray(full, np.float64)])
+
+    def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
+        """Vectors as float64 arrays on the host: the host waits once."""
+        return read(vectors)
+
+    def array(self, tensor: Any) -> Any:
+        """Where the numbers of a tensor lie."""
+        return tensor.array
+
+
+def _square(array: np.ndarray) -> float:
+    flat = array.reshape(-1)
+    if flat.dtype.itemsize < 4:
+        flat = flat.astype(np.float32)
+    return float(np.vdot(flat, flat).real)

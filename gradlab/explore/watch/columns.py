@@ -1,0 +1,103 @@
+"""Numbers over steps in constant memory: columns of several steps each, pooled by pairs when all are taken.
+
+A column keeps of every series the sum, the least and the greatest of its finite values, how many there were, and how many were
+not finite. So extremes and what went wrong survive any pooling, and means stay those of all steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+COLUMNS = 256  # at least half of them are in use once a run is longer than that
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What is known of each column. Arrays of shape (columns in use, series).
+
+    Attributes
+    ----------
+    width : int
+        Steps a column.
+    mean, low, high : ndarray of float64
+        Of the finite values; NaN where there are none.
+    count, bad : ndarray of int64
+        How many values were finite, and how many NaN or infinite.
+    """
+
+    width: int
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    count: np.ndarray
+    bad: np.ndarray
+
+
+class Columns:
+    """The columns of a run.
+
+    Parameters
+    ----------
+    series : int
+        How many numbers a step has.
+    columns : int
+        How many columns there are at most; even.
+    """
+
+    def __init__(self, series: int, columns: int = COLUMNS) -> None:
+        self.width, self.used, self.changed = 1, 0, 0  # `changed`: the first column that changed since somebody asked
+        self._total = np.zeros((columns, series))
+        self._low = np.full((columns, series), np.inf)
+        self._high = np.full((columns, series), -np.inf)
+        self._count = np.zeros((columns, series), np.int64)
+        self._bad = np.zeros((columns, series), np.int64)
+
+    def add(self, steps: np.ndarray, rows: np.ndarray) -> None:
+        """Add steps, counted from 0 and in order, with their numbers: shape (steps, series). NaN stands for "not measured", an
+        infinity for what was not finite."""
+        if not len(steps):
+            return
+        limit = len(self._total)
+        while int(steps[-1]) // self.width >= limit:
+            self._pool()
+        columns = steps // self.width
+        starts = np.flatnonzero(np.diff(columns, prepend=-1))
+        at = columns[starts]
+        finite, bad = np.isfinite(rows), np.isinf(rows)
+        self._count[at] += np.add.reduceat(finite, starts, 0, np.int64)
+        self._bad[at] += np.add.reduceat(bad, starts, 0, np.int64)
+        self._total[at] += np.add.reduceat(np.where(finite, rows, 0.0), starts, 0)
+        self._low[at] = np.minimum(self._low[at], np.minimum.reduceat(np.where(finite, rows, np.inf), starts, 0))
+        self._high[at] = np.maximum(self._high[at], np.maximum.reduceat(np.where(finite, rows, -np.inf), starts, 0))
+        self.used = max(self.used, int(at[-1]) + 1)
+        self.changed = min(self.changed, int(at[0]))
+
+    def _pool(self) -> None:
+        """Two columns become one."""
+        half = len(self._total) // 2
+        for array, join, empty in (
+            (self._total, np.add, 0.0),
+            (self._low, np.minimum, np.inf),
+            (self._high, np.maximum, -np.inf),
+            (self._count, np.add, 0),
+            (self._bad, np.add, 0),
+        ):
+            array[:half] = join(array[0::2], array[1::2])
+            array[half:] = empty
+        self.width, self.used, self.changed = 2 * self.width, (self.used + 1) // 2, 0
+
+    def pooled(self, first: int = 0) -> Pooled:
+        """The columns from `first` on."""
+        part = slice(first, self.used)
+        count = self._count[part].copy()
+        some = count > 0
+        mean = np.divide(self._total[part], count, out=np.full(count.shape, np.nan), where=some)
+        low, high = np.where(some, self._low[part], np.nan), np.where(some, self._high[part], np.nan)
+        return Pooled(self.width, mean, low, high, count, self._bad[part].copy())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the columns take; it never grows."""
+        return sum(array.nbytes for array in (self._total, self._low, self._high, self._count, self._bad))

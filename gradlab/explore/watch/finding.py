@@ -1,0 +1,138 @@
+"""What a training cell trains, found when it calls `backward` for the first time: the loss, the model or tensors, the optimizer.
+
+They are looked for among the names of the functions that run and of the notebook: what the loss is computed from, the model that
+has most of these leaves, the optimizer that holds them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gradlab.diagnose.places import cells
+from gradlab.diagnose.sites import is_ours
+from gradlab.explore.doctor.case import is_optimizer
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries.sweeps import Sweeps
+from gradlab.explore.names import held_by_self, names_in, with_held
+from gradlab.explore.trace.notes import is_outermost, locals_of
+from gradlab.explore.watch.layers import watched
+from gradlab.explore.watch.watching import Watch
+
+MOST = 50_000  # nodes of a graph that are looked through
+FRAMES = 20
+
+
+class Found:
+    """A training that watches itself begin.
+
+    Attributes
+    ----------
+    watch : Watch or None
+        Once `backward` has been called.
+    """
+
+    def __init__(self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, quiet: bool = False) -> None:
+        self._namespace, self._every, self._quiet = namespace, every, quiet
+        self._sweeps = Sweeps(self._swept)
+        self.watch: Watch | None = None
+        self.trouble = ""
+
+    def open(self) -> None:
+        """From here on."""
+        self._sweeps.open()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """The cell is over, by an error perhaps. May be called again."""
+        self._sweeps.close()
+        if self.watch is not None and not self.watch.ended:
+            if error is None:
+                self.watch.end_step()
+            self.watch.__exit__(type(error) if error is not None else None, error, None)
+
+    def _swept(self, loss: Any) -> None:
+        """`backward` is called on a tensor."""
+        if self.watch is None:
+            if self.trouble:
+                return
+            try:
+                self.watch = self._find(loss)
+            except Exception as error:  # noqa: BLE001  (the cell runs as it would)
+                self.trouble = f"{type(error).__name__}: {error}"
+                return
+            self.watch.quiet = self._quiet
+            self.watch.__enter__()
+        else:
+            self.watch.end_step()
+        if loss.numel() == 1:
+            self.watch.note(loss)
+
+    def _find(self, loss: Any) -> Watch:
+        library = library_of(loss)
+        assert library is not None
+        space = with_held(_space(self._namespace()))
+        leaves = leaves_of(library, loss)
+        model = _best(space, leaves, _is_model, lambda value: value.parameters())
+        optimizer = _best(space, leaves, is_optimizer, lambda value: [p for group in value.param_groups for p in group["params"]])
+        if model is not None and leaves <= {id(p) for p in model.parameters()}:
+            of = watched(model, space)
+        else:
+            known = {name: tensor for name, tensor in names_in(space).items() if id(tensor) in leaves}
+            of = watched(known or {"x": loss}, space)
+        called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
+        return Watch(of, optimizer, every=self._every, loss=called)
+
+
+def leaves_of(library: Library, loss: Any) -> set[int]:
+    """What tells the leaves that a tensor is computed from."""
+    found: set[int] = set()
+    first = library.node(loss)
+    seen, waiting = {first}, deque([first])
+    while waiting and len(seen) < MOST:
+        node = waiting.popleft()
+        leaf = library.variable(node)
+        if leaf is not None:
+            found.add(id(leaf))
+        for source in library.inputs(node):
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return found
+
+
+def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Any]) -> Any:
+    """The value of a kind that holds most of the leaves; the smaller one of two that hold as many."""
+    found, best = None, (0, 0)
+    for name, value in space.items():
+        if not isinstance(name, str) or name[:1] == "_" or not kind(value):
+            continue
+        own = {id(p) for p in parts(value)}
+        score = len(own & leaves), -len(own)
+        if score[0] and (found is None or score > best):
+            found, best = value, score
+    return found
+
+
+def _is_model(value: Any) -> bool:
+    return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
+
+
+def _space(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of the functions that run, innermost first, what `self` holds in them, and the notebook's."""
+    space: dict[str, Any] = {}
+    frame: Any = sys._getframe(1)
+    count = 0
+    while frame is not None and count < FRAMES:
+        if not is_ours(frame.f_code.co_filename) and not frame.f_globals.get("__name__", "").startswith("torch."):
+            count += 1
+            own = locals_of(frame)
+            for name, value in (*own.items(), *held_by_self(own.get("self"))):
+                space.setdefault(name, value)
+            if is_outermost(frame, cells.current):
+                break
+        frame = frame.f_back
+    for name, value in namespace.items():
+        space.setdefault(name, value)
+    return space

@@ -1,0 +1,240 @@
+"""The doctor over time: what a run says of itself, from the numbers of its steps.
+
+Of each frame a few numbers are remembered. A claim is made only of what was measured: a layer has stopped where its gradient is
+exactly 0, at look after look, and never where it is small; a loss swings where it goes up and down by half of itself and comes no
+further, while each step moves weights by a tenth of themselves or more. What healthy runs do is in `tests/explore`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.watch.layers import Watched
+from gradlab.explore.watch.replaying import Kept
+
+LOOKS = 30  # at which a gradient is exactly 0 in a row before it is said
+ALIVE = 3  # looks at which it was not before
+STALE = 3  # looks at which `.grad` was not cleared
+RECENT = 200  # steps, and looks, that are judged together
+LEAST = 60  # steps before anything is said of where a loss goes
+FAR = 0.1  # ‖update‖ / ‖weights‖ of a layer, in the median; usual is 1e-4 to 1e-2
+SWING = 0.5  # of the mean of the loss
+BLOWN, ROSE = 100.0, 10.0  # times the least loss, and times the first
+
+
+class Judge:
+    """Sees the rows of each frame."""
+
+    def __init__(self, measuring: Any, of: Watched, loss: str, optimizer: str) -> None:
+        self.measuring, self.of, self.loss, self.optimizer = measuring, of, loss, optimizer
+        self.kept: Kept | None = None
+        layers = len(of.layers)
+        self._alive = np.zeros(layers, np.int64)  # looks at which the gradient was not 0
+        self._zeros = np.zeros(layers, np.int64)  # looks in a row at which it was
+        self._since = np.zeros(layers, np.int64)  # the first of these
+        self._norm = np.full(layers, np.nan)  # the last that was not 0
+        self._stale, self._cleared, self._stale_at, self._stale_norm = 0, 0, 0, 0.0
+        self._losses: deque[float] = deque(maxlen=RECENT)
+        self._first: list[float] = []
+        self._ratios: deque[np.ndarray] = deque(maxlen=RECENT)
+        self._dead: dict[int, float] = {}  # the share, at the last look
+        self._logged = 0
+
+    def see(self, steps: np.ndarray, rows: np.ndarray, stale: dict[int, float]) -> None:
+        """The steps of a frame, counted from 0, in order, with their rows, and the norms that were not cleared."""
+        layout = self.measuring.layout
+        losses = rows[:, layout.loss]
+        finite = losses[np.isfinite(losses)]
+        self._losses.extend(finite.tolist())
+        if len(self._first) < 10:
+            self._first += finite[: 10 - len(self._first)].tolist()
+        for step, row in zip(steps.tolist(), rows, strict=True):
+            gradient = row[layout.gradient]
+            seen = ~np.isnan(gradient)
+            if seen.any():
+                zero = seen & (gradient == 0)
+                self._since[zero & (self._zeros == 0)] = step
+                self._zeros[zero] += 1
+                alive = seen & ~zero
+                self._zeros[alive] = 0
+                self._alive[alive] += 1
+                self._norm[alive] = gradient[alive]
+                if self.kept is None and np.isinf(gradient).any():  # on a device it is read with the frame, after the step
+                    spoilt = tuple(self.of.layers[i] for i in np.flatnonzero(np.isinf(gradient)))
+                    self.kept = Kept(step + 1, "gradient", spoilt, False)
+            if not np.isnan(row[layout.ratio]).all():
+                self._ratios.append(row[layout.ratio])
+            for i in np.flatnonzero(~np.isnan(row[layout.dead])):
+                self._dead[int(i)] = float(row[layout.dead][i])
+        for step, norm in stale.items():
+            if step == 0:
+                continue
+            if norm > 0:
+                self._stale_at = self._stale_at or step + 1
+                self._stale, self._stale_norm = self._stale + 1, norm
+            else:
+                self._cleared += 1
+
+    # ------------------------------------------------------------------------------------------------------ what is said
+    def diagnosis(self, trouble: str) -> Diagnosis:
+        """What is found."""
+        found = [*self._birth(), *self._stopped(), *self._accumulated(), *self._far(), *self._blown()]
+        return Diagnosis.of(found, [trouble] if trouble else [])
+
+    def _birth(self) -> list[Finding]:
+        kept = self.kept
+        if kept is None:
+            return []
+        what = f"`{self.loss}`" if kept.what == "loss" else f"the gradient of {_few(kept.spoilt)}"
+        when = (
+            "it was seen before the weights were moved by it"
+            if kept.intact
+            else "the weights are not finite any more, or were moved by it"
+        )
+        message = f"At step {kept.step} {what} was not finite for the first time; {when}."
+        finite = [name for name, value in kept.gradients.items() if not value.odd]
+        if kept.spoilt and finite:
+            message += f" The gradient of {_few(finite)} was finite."
+        line = node = None
+        if kept.causes:
+            cause = kept.causes[0]
+            message, line, node = f"{message} {cause.message}", cause.line, cause.node
+            fix = cause.fix or "Look at the step: `w.replay()`."
+        elif kept.batch is not None:
+            fix = "Look at the step: `w.replay()`."
+        else:
+            fix = (
+                "To see which operation made it, give a callable that computes the loss of a batch, "
+                "`gl.watch(…, replay=loss_of)`, and compute the loss by `w.loss(*batch)`."
+            )
+        evidence = {"step": kept.step, "what": kept.what, "spoilt": list(kept.spoilt), "intact": kept.intact}
+        return [Finding("nan-born", message, line, node, fix, evidence, worth=12.0)]
+
+    def _stopped(self) -> list[Finding]:
+        learning = [any(p.requires_grad for p in self.of.of_layer(i)) for i in range(len(self.of.layers))]
+        still = [
+            i
+            for i in np.flatnonzero((self._zeros >= LOOKS) & (self._alive >= ALIVE) & (self._zeros * 50 >= self._alive))
+            if learning[i]
+        ]
+        if not still:
+            return []
+        recent = list(self._losses)[-LOOKS:]
+        everything = len(still) == sum(learning)
+        if everything and recent and max(map(abs, recent)) < 1e-12:
+            return []  # there is nothing left to learn
+        first = int(min(still, key=lambda i: self._since[i]))
+        step, looks = int(self._since[first]) + 1, int(self._zeros[first])
+        names = _few([self.of.layers[i] for i in still])
+        are = "its gradient is" if len(still) == 1 else "their gradients are"
+        message = (
+            f"{names} stopped learning at step {step}: {are} exactly 0 at each of the {looks} looks since; the last one of "
+            f"`{self.of.layers[first]}` that was not had norm {self._norm[first]:.3g}."
+        )
+        shut = [self.of.activations[i] for i, share in self._dead.items() if share == 1.0]
+        fix = "Look at what it is followed by: something passes no gradient on any more."
+        if shut:
+            message += f" Every unit of `{shut[0].name}` ({shut[0].kind}) gives 0 for the whole batch, and passes nothing on."
+            fix = "Take a smaller learning rate, or an activation that is nowhere flat, such as LeakyReLU or GELU."
+        evidence = {
+            "layers": [self.of.layers[i] for i in still],
+            "step": step,
+            "looks": looks,
+            "last norm": float(self._norm[first]),
+        }
+        return [Finding("stopped-learning", message, fix=fix, evidence=evidence, worth=9.0)]
+
+    def _accumulated(self) -> list[Finding]:
+        if self._stale < STALE or self._cleared * 10 > self._stale:
+            return []
+        looks = self._stale + self._cleared
+        call = "`optimizer.zero_grad()`" if self.optimizer else "Set `.grad = None` for each parameter"
+        return [
+            Finding(
+                "accumulated",
+                f"The gradients were not cleared: when those of step {self._stale_at} came, `.grad` still held what a step had "
+                f"been made of already, and so it was at {self._stale} of {looks} looks. Each step goes by the sum of all "
+                f"gradients so far, of norm {self._stale_norm:.3g} at the last look, in one parameter.",
+                fix=f"{'Call ' if self.optimizer else ''}{call} before each `backward()`.",
+                evidence={"step": self._stale_at, "looks": looks, "stale": self._stale, "norm": self._stale_norm},
+                worth=8.0,
+            )
+        ]
+
+    def _far(self) -> list[Finding]:
+        losses = np.array(self._losses)
+        if len(losses) < LEAST or len(self._ratios) < 10:
+            return []
+        half = len(losses) // 2
+        mean = float(losses.mean())
+        swing = float(np.percentile(losses, 90) - np.percentile(losses, 10))
+        if mean <= 0 or swing < SWING * mean or losses[half:].mean() < 0.9 * losses[:half].mean():
+            return []
+        ratios = self._median_ratios()
+        far = int(np.argmax(ratios)) if len(ratios) else 0
+        if not len(ratios) or not ratios[far] >= FAR:
+            return []
+        return [
+            Finding(
+                "loss-swings",
+                f"`{self.loss}` swings and comes no further: in the last {len(losses)} steps it went up and down between "
+                f"{np.percentile(losses, 10):.3g} and {np.percentile(losses, 90):.3g}, with a mean of {losses[:half].mean():.3g} "
+                f"in the first half and {losses[half:].mean():.3g} in the second. A step moves `{self.of.layers[far]}` by "
+                f"{ratios[far]:.2g} of its weights (median).",
+                fix="Take a smaller learning rate: steps of about a thousandth of the weights are usual.",
+                evidence={
+                    "swing": swing,
+                    "mean": mean,
+                    "steps": len(losses),
+                    "of": self.of.layers[far],
+                    "ratio": float(ratios[far]),
+                },
+                worth=7.0,
+            )
+        ]
+
+    def _median_ratios(self) -> np.ndarray:
+        """The median of recent ratios of each layer; of those with a matrix alone, since a bias may begin at 0."""
+        ratios = np.stack(list(self._ratios))
+        some = ~np.isnan(ratios).all(0)
+        found = np.full(ratios.shape[1], -1.0)
+        found[some] = np.nanmedian(ratios[:, some], 0)
+        for i in range(len(found)):
+            if not any(len(p.shape) >= 2 for p in self.of.of_layer(i)):
+                found[i] = -1.0
+        return found
+
+    def _blown(self) -> list[Finding]:
+        """The loss grew far beyond where it began."""
+        layout, columns = self.measuring.layout, self.measuring.columns
+        pooled = columns.pooled()
+        means = pooled.mean[:, layout.loss]
+        known = np.flatnonzero(~np.isnan(means))
+        if len(self._first) < 10 or len(self._losses) < LEAST or not len(known):
+            return []
+        first, last = float(np.mean(self._first)), float(np.mean(list(self._losses)[-10:]))
+        least = int(known[np.argmin(means[known])])
+        if min(first, float(means[least])) <= 0 or last < ROSE * first or last < BLOWN * means[least]:
+            return []
+        return [
+            Finding(
+                "diverged",
+                f"`{self.loss}` grew: it was {first:.3g} at the beginning, least around step {least * pooled.width + 1} with "
+                f"{means[least]:.3g}, and is {last:.3g} now (means of ten steps).",
+                fix="Take a smaller learning rate, or bound the gradients before each step: "
+                "`clip_grad_norm_(model.parameters(), 1.0)`.",
+                evidence={"first": first, "least": float(means[least]), "last": last},
+                worth=7.5,
+            )
+        ]
+
+
+def _few(names: Any) -> str:
+    names = [f"`{name}`" for name in names]
+    if len(names) > 3:
+        return f"{names[0]}, {names[1]} and {len(names) - 2} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

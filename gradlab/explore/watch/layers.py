@@ -1,0 +1,176 @@
+"""What is watched: the parameters of a model, layer by layer, and its activations; or tensors, each by itself.
+
+A layer is a module with parameters of its own. It is called as one would write it, `model[0]` or `model.fc1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
+from gradlab.explore.names import attribute, names_in
+
+ACTIVATIONS = 200  # modules whose outputs are looked at
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A module whose units may die or saturate."""
+
+    name: str
+    module: Any
+    kind: str
+    flat: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is watched.
+
+    Attributes
+    ----------
+    params, names : tuple
+        The tensors, layer after layer, and what they are called.
+    layers : tuple of str
+        What the layers are called.
+    starts : ndarray of int
+        Where each layer's parameters begin in `params`.
+    model : module or None
+        Whose parameters they are.
+    called : str
+        What the model is called; "" without one.
+    """
+
+    library: Library
+    gauge: Gauge
+    params: tuple[Any, ...]
+    names: tuple[str, ...]
+    layers: tuple[str, ...]
+    starts: np.ndarray
+    activations: tuple[Activation, ...] = ()
+    model: Any = None
+    called: str = ""
+
+    def by_layer(self, norms: np.ndarray) -> np.ndarray:
+        """The norms of layers from those of their parameters, shape (…, parameters); NaN stands for none and counts as 0 beside
+        others."""
+        none = np.isnan(norms)
+        squares = np.add.reduceat(np.where(none, 0.0, norms * norms), self.starts, axis=-1)
+        empty = np.logical_and.reduceat(none, self.starts, axis=-1)
+        return np.where(empty, np.nan, np.sqrt(squares))
+
+    def of_layer(self, layer: int) -> tuple[Any, ...]:
+        """The parameters of a layer."""
+        stops = [*self.starts[1:], len(self.params)]
+        return self.params[self.starts[layer] : stops[layer]]
+
+    def largest(self) -> list[int]:
+        """Of each layer the parameter with the most elements: the weights, whose histogram is shown."""
+        stops = [*self.starts[1:], len(self.params)]
+        sizes = [int(np.prod(tuple(p.shape), dtype=np.int64)) for p in self.params]
+        return [max(range(a, b), key=sizes.__getitem__) for a, b in zip(self.starts, stops, strict=True)]
+
+
+def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> Watched:
+    """What `watch` was given, with the names that it has in a namespace.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a module nor tensors.
+    ValueError
+        If there is no tensor that requires grad, or one is no leaf.
+    """
+    if not isinstance(given, type) and callable(getattr(type(given), "named_modules", None)):
+        return _of_model(given, space, first)
+    if isinstance(given, Mapping):
+        pairs = [(str(name), tensor) for name, tensor in given.items()]
+        return _of_tensors(pairs)
+    if library_of(given) is not None:
+        given = [given]
+    if isinstance(given, type) or not isinstance(given, Iterable):
+        hint = " Give the model itself, not its class." if isinstance(given, type) else ""
+        raise TypeError(f"watch(model_or_params) takes a model, or tensors, and got {type(given).__name__}: {given!r:.80}.{hint}")
+    items = list(given)
+    if items and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in items):
+        return _of_tensors(items)
+    known = {id(tensor): name for name, tensor in names_in(space, first=first).items()}
+    return _of_tensors([(known.get(id(tensor), f"params[{i}]"), tensor) for i, tensor in enumerate(items)])
+
+
+def _of_model(model: Any, space: Mapping[str, Any], first: Iterable[str]) -> Watched:
+    own = [name for name in (*first, *space) if isinstance(name, str) and space.get(name) is model and name[:1] != "_"]
+    called = own[0] if own else "model"
+    params: list[Any] = []
+    names: list[str] = []
+    layers: list[str] = []
+    starts: list[int] = []
+    activations: list[Activation] = []
+    seen: set[int] = set()
+    for path, module in model.named_modules():
+        name = attribute(called, path) if path else called
+        kind = type(module).__name__
+        flat = flat_beyond(kind, module)
+        if (kind in DEAD or flat is not None) and len(activations) < ACTIVATIONS:
+            activations.append(Activation(name, module, kind, flat))
+        mine = [
+            (key, p)
+            for key, p in module.named_parameters(recurse=False)
+            if p is not None and p.requires_grad and id(p) not in seen
+        ]
+        if mine:
+            layers.append(name)
+            starts.append(len(params))
+            for key, p in mine:
+                seen.add(id(p))
+                params.append(p)
+                names.append(f"{name}.{key}")
+    if not params:
+        raise ValueError(f"watch({called}): it has no parameter that requires grad; there is nothing to watch.")
+    return _made(params, names, layers, starts, tuple(activations), model, called)
+
+
+def _of_tensors(pairs: Sequence[tuple[str, Any]]) -> Watched:
+    for name, tensor in pairs:
+        if library_of(tensor) is None:
+            raise TypeError(f"watch(model_or_params): `{name}` is no tensor but {type(tensor).__name__}: {tensor!r:.80}.")
+    kept = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
+    if not kept:
+        raise ValueError("watch(model_or_params): no tensor among them requires grad; there is nothing to watch.")
+    for name, tensor in kept:
+        if not tensor.is_leaf:
+            raise ValueError(f"watch(model_or_params): `{name}` was computed, and no step moves it. Give leaves: what is learnt.")
+    names = [name for name, _ in kept]
+    return _made([tensor for _, tensor in kept], names, names, list(range(len(kept))))
+
+
+def _made(
+    params: list[Any],
+    names: Sequence[str],
+    layers: Sequence[str],
+    starts: list[int],
+    activations: tuple[Activation, ...] = (),
+    model: Any = None,
+    called: str = "",
+) -> Watched:
+    library = library_of(params[0])
+    for name, tensor in zip(names, params, strict=True):
+        if library_of(tensor) is not library or library is None:
+            raise TypeError(f"watch(model_or_params): `{name}` is of another library than `{names[0]}`; watch them one by one.")
+    assert library is not None
+    return Watched(
+        library,
+        library.gauge(params),
+        tuple(params),
+        tuple(names),
+        tuple(layers),
+        np.array(starts),
+        activations,
+        model,
+        called,
+    )

@@ -1,0 +1,335 @@
+"""What is measured of a training while it runs: `Measuring` is told by hooks where a step begins and ends, and keeps numbers.
+
+A row belongs to one step, the steps being counted from 0 here. Vectors in it stay where the tensors lie; all rows since the last
+frame are read together, once. What costs a pass over tensors has a pace of its own (`pace`): gradients, the updates beside them
+(for which the weights are copied before the step), the units of activations, histograms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.libraries import library_of
+from gradlab.explore.watch.columns import COLUMNS, Columns
+from gradlab.explore.watch.histograms import Histograms
+from gradlab.explore.watch.layers import Watched
+from gradlab.explore.watch.pace import SEEN, Pace
+
+# Shares of the program's own time. Together with what every step costs (hooks, the loss) they stay below 5 %.
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.01, 0.007, 0.004, 0.002
+FRAME = 0.1  # seconds between two frames at least
+FRAMES = 0.005  # share of the time for reading them
+ROWS = 256  # that wait for a frame at most
+CELLS = 200_000  # columns × series at most: 8 MB
+
+
+@dataclass(slots=True)
+class Row:
+    """What was measured of one step; None where it was not."""
+
+    step: int
+    loss: Any = None
+    rate: float = float("nan")
+    gradients: Any = None  # a norm for each of `which`, in the library's own array
+    which: Sequence[int] | None = None  # the parameters with a gradient; None: all
+    weights: Any = None
+    moved: Any = None
+    units: dict[int, Any] = field(default_factory=dict)
+    stale: Any = None  # ‖.grad‖ of one parameter, as it was when the next gradient came
+
+
+class Layout:
+    """Which series stands where in a row of numbers."""
+
+    def __init__(self, layers: int, activations: int) -> None:
+        stops = np.cumsum([2, layers, layers, layers, activations, activations])
+        self.size = int(stops[-1])
+        self.loss, self.rate = 0, 1
+        parts = [slice(int(a), int(b)) for a, b in pairwise(stops)]
+        self.gradient, self.ratio, self.weight, self.dead, self.saturated = parts
+
+
+class Measuring:
+    """The numbers of a run.
+
+    Parameters
+    ----------
+    watched : Watched
+    every : int
+        Steps between two looks at least.
+
+    Attributes
+    ----------
+    steps : int
+        How many are over.
+    spent : float
+        Seconds that watching took.
+    alarm : callable
+        Called with what was found when a gradient or a loss on the host is not finite.
+    seen : callable
+        Called with the steps and rows of each frame, and the norms that were still in `.grad` when gradients came.
+    """
+
+    def __init__(self, watched: Watched, every: int) -> None:
+        self.watched, self.gauge = watched, watched.gauge
+        self.layout = Layout(len(watched.layers), len(watched.activations))
+        self.columns = Columns(self.layout.size, min(COLUMNS, max(32, CELLS // self.layout.size // 2 * 2)))
+        self.histograms = Histograms(watched)
+        self.gradients, self.updates = Pace(GRADIENTS, every), Pace(UPDATES, every)
+        self.units, self.spread = Pace(UNITS, every), Pace(HISTOGRAMS, every)
+        self.steps, self.spent, self.began = 0, 0.0, perf_counter()
+        self.alarm: Callable[[str], None] = lambda what: None
+        self.seen: Callable[[np.ndarray, np.ndarray, dict[int, float]], None] = lambda steps, rows, stale: None
+        self.row = Row(0)  # the step that runs
+        self.last: Row | None = None  # the one before, which may still be told its loss
+        self._waiting: list[Row] = []
+        self._copies: list[Any] | None = None
+        self._copied, self._copying = -1, 0.0  # for which step, and what that took
+        self._arrived: dict[int, Any] = {}  # of updates by hand: the norms of gradients when they came
+        self._looking, self._looked = 0.0, 0.0  # seconds that gradients by hand and units took in this step
+        self._next_frame = 0.0
+        self._own: deque[float] = deque(maxlen=SEEN)  # seconds that steps took by themselves
+        self._ended = (self.began, 0.0)  # when the last step was over, and what was spent by then
+
+    # ----------------------------------------------------------------------------------------------------------- a step
+    def before_step(self) -> None:
+        """An optimizer is about to step: the gradients are whole, the weights as they were."""
+        began, step = perf_counter(), self.row.step
+        if self.gradients.due(step):
+            gradients = [p.grad for p in self.watched.params]
+            which = [i for i, g in enumerate(gradients) if g is not None]
+            if which:
+                whole = len(which) == len(gradients)
+                self.row.which = None if whole else which
+                self.row.gradients = self.gauge.norms(gradients if whole else [gradients[i] for i in which])
+                self._check(self.row.gradients)
+            self.gradients.looked(step, perf_counter() - began)
+        self._copy(step)
+        if self.spread.due(step) and self.histograms.wants(step):
+            self._spread(step)
+        self.spent += perf_counter() - began
+
+    def after_step(self, rate: float) -> None:
+        """The optimizer has stepped."""
+        began = perf_counter()
+        self._compare()
+        self._end(rate)
+        self.spent += perf_counter() - began
+
+    def arrived(self, i: int) -> None:
+        """`.grad` of a parameter was written to, where no optimizer says when it steps."""
+        step = self.row.step
+        if not self.gradients.due(step):
+            return
+        began = perf_counter()
+        gradient = self.watched.params[i].grad
+        if gradient is not None:
+            self._arrived[i] = self.gauge.norms([gradient])
+            self._check(self._arrived[i])
+            self._looking += perf_counter() - began
+            if self.spread.due(step) and self.histograms.wants(step):
+                self.histograms.note(i, gradient)
+        self.spent += perf_counter() - began
+
+    def moved_by_hand(self) -> None:
+        """A step without an optimizer is over."""
+        began, step = perf_counter(), self.row.step
+        if self._arrived:
+            which = sorted(self._arrived)
+            self.row.gradients = [self._arrived[i] for i in which]
+            self.row.which = which
+            self._arrived = {}
+            self.gradients.looked(step, self._looking)
+            self._looking = 0.0
+        self._compare()
+        if self.spread.due(step) and self.histograms.wants(step):
+            self._spread(step)
+        self._end(float("nan"))
+        self._copy(self.row.step)
+        self.spent += perf_counter() - began
+
+    def noted(self, loss: Any) -> None:
+        """The loss of the step that was just over, or is about to be."""
+        began = perf_counter()
+        library = library_of(loss)
+        if library is not None:
+            if math.prod(loss.shape) != 1:
+                raise ValueError(f"log(loss) takes one number, and got a tensor of shape {tuple(loss.shape)}. Log its mean().")
+            gauge = self.gauge if library is self.watched.library else library.gauge([loss])
+            loss = gauge.number(loss) if gauge.waits else float(gauge.read([gauge.number(loss)])[0].reshape(-1)[0])
+        else:
+            try:
+                loss = float(loss)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"log(loss) takes a number, or a tensor of one, and got {type(loss).__name__}: {loss!r:.80}."
+                ) from None
+        row = self.row if self.last is None or self.last.loss is not None else self.last
+        row.loss = loss
+        self.spent += perf_counter() - began
+        if type(loss) is float and not math.isfinite(loss):
+            self.alarm("loss")
+
+    def output(self, i: int, made: Any) -> None:
+        """An activation of a model in training gave this."""
+        if not self.units.due(self.row.step) or i in self.row.units or library_of(made) is not self.watched.library:
+            return
+        began = perf_counter()
+        one = self.watched.activations[i]
+        self.row.units[i] = self.gauge.units(made, one.kind, one.flat)
+        self._looked += perf_counter() - began
+        self.spent += perf_counter() - began
+
+    def stale(self, gradient: Any) -> None:
+        """What is in `.grad` of one parameter while the next gradient comes, after a step."""
+        if self.row.stale is None and self.gradients.due(self.row.step):
+            began = perf_counter()
+            self.row.stale = 0.0 if gradient is None else self.gauge.norms([gradient])
+            self.spent += perf_counter() - began
+
+    # ----------------------------------------------------------------------------------------------------------- pieces
+    def begin(self) -> None:
+        """The first step is about to begin, of updates by hand."""
+        self._copy(0)
+
+    def _copy(self, step: int) -> None:
+        """Copy the weights before they move, if this step is to be compared."""
+        if self.updates.due(step):
+            began = perf_counter()
+            params = self.watched.params
+            self._copies = self.gauge.copies(params, self._copies)
+            self.row.weights = self.gauge.norms(params)
+            self._copied, self._copying = step, perf_counter() - began
+
+    def _compare(self) -> None:
+        if self._copied == self.row.step and self._copies is not None:
+            began = perf_counter()
+            self.row.moved = self.gauge.moved(self.watched.params, self._copies)
+            self.updates.looked(self.row.step, self._copying + perf_counter() - began)
+
+    def _check(self, norms: Any) -> None:
+        """Whether gradients are finite, where that can be asked without waiting for a device."""
+        if not self.gauge.waits and not math.isfinite(float(norms.sum())):
+            self.alarm("gradient")
+
+    def _spread(self, step: int) -> None:
+        began = perf_counter()
+        self.histograms.take(step)
+        self.spread.looked(step, perf_counter() - began)
+
+    def _end(self, rate: float) -> None:
+        """The step is over."""
+        row = self.row
+        row.rate = rate
+        if row.units:
+            self.units.looked(row.step, self._looked)
+            self._looked = 0.0
+        if self.last is not None:
+            self._waiting.append(self.last)
+        self.steps += 1
+        self.last, self.row = row, Row(self.steps)
+        now = perf_counter()
+        then, spent = self._ended
+        self._own.append(max(now - then - (self.spent - spent), 0.0))
+        self._ended = now, self.spent
+        if now >= self._next_frame or len(self._waiting) >= ROWS or self.steps == 8:
+            self.frame()
+
+    def paused(self, seconds: float) -> None:
+        """Time in which nothing ran is nobody's."""
+        self.began += seconds
+        self._ended = self._ended[0] + seconds, self._ended[1]
+
+    def frame(self, whole: bool = False) -> None:
+        """Read what waits, into columns. `whole`: with the last step."""
+        began = perf_counter()
+        if whole and self.last is not None:
+            self._waiting.append(self.last)
+            self.last = None
+        rows, self._waiting = self._waiting, []
+        if rows:
+            steps = np.array([row.step for row in rows])
+            numbers, stale = self._numbers(rows)
+            self.columns.add(steps, numbers)
+            self.seen(steps, numbers, stale)
+        if self._own:
+            own = median(self._own)
+            for pace in (self.gradients, self.updates, self.units, self.spread):
+                pace.settle(own)
+        now = perf_counter()
+        self._next_frame = now + max(FRAME, (now - began) / FRAMES)
+
+    def _numbers(self, rows: list[Row]) -> tuple[np.ndarray, dict[int, float]]:
+        """The rows as numbers, shape (rows, series), and what was stale in which step; everything in one transfer."""
+        layout, params = self.layout, len(self.watched.params)
+        vectors: list[Any] = []
+        put: list[Callable[[np.ndarray], None]] = []
+
+        def later(vector: Any, into: Callable[[np.ndarray], None]) -> None:
+            vectors.append(vector)
+            put.append(into)
+
+        found = np.full((len(rows), layout.size), np.nan)
+        norms, weights, moved = (np.full((len(rows), params), np.nan) for _ in range(3))
+        stale: dict[int, float] = {}
+        for k, row in enumerate(rows):
+            if type(row.loss) is float:
+                found[k, layout.loss] = row.loss if math.isfinite(row.loss) else math.inf
+            elif row.loss is not None:
+                later(row.loss, partial(_set, found, (k, layout.loss)))
+            found[k, layout.rate] = row.rate
+            if isinstance(row.gradients, list):
+                for i, vector in zip(row.which or (), row.gradients, strict=True):
+                    later(vector, partial(_set, norms, (k, i)))
+            elif row.gradients is not None:
+                later(row.gradients, partial(_set, norms, (k, slice(None) if row.which is None else list(row.which))))
+            if row.moved is not None:
+                later(row.weights, partial(_set, weights, (k, slice(None))))
+                later(row.moved, partial(_set, moved, (k, slice(None))))
+            for i, vector in row.units.items():
+                later(vector, partial(_units, found, k, layout.dead.start + i, layout.saturated.start + i))
+            if type(row.stale) is float:
+                stale[row.step] = row.stale
+            elif row.stale is not None:
+                later(row.stale, partial(_one, stale, row.step))
+        for array, into in zip(self.gauge.read(vectors) if vectors else (), put, strict=True):
+            into(array)
+        by_layer = self.watched.by_layer
+        found[:, layout.gradient] = by_layer(norms)
+        found[:, layout.weight] = weight = by_layer(weights)
+        step = by_layer(moved)
+        found[:, layout.ratio] = np.where(weight > 0, step / np.where(weight > 0, weight, 1.0), np.nan)
+        return found, stale
+
+    # ------------------------------------------------------------------------------------------------------------- cost
+    @property
+    def share(self) -> float:
+        """What watching took, as a share of the program's own time."""
+        own = self._ended[0] - self.began - self.spent
+        return self.spent / own if own > 0 else 0.0
+
+
+def _set(into: np.ndarray, at: Any, numbers: np.ndarray) -> None:
+    """Put in what was read; what is not finite is an infinity there, since NaN stands for nothing measured."""
+    numbers = numbers if into[at].shape else numbers.reshape(-1)[0]
+    into[at] = np.where(np.isfinite(numbers), numbers, np.inf)
+
+
+def _units(into: np.ndarray, k: int, dead: int, full: int, numbers: np.ndarray) -> None:
+    for at, value in ((dead, numbers[0]), (full, numbers[1])):
+        if value >= 0:
+            into[k, at] = value
+
+
+def _one(into: dict[int, float], step: int, numbers: np.ndarray) -> None:
+    into[step] = float(numbers.reshape(-1)[0])

@@ -1,0 +1,73 @@
+"""A run as a file, and as a plot of matplotlib's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.drawing import GRADIENT, VALUE, clean
+from gradlab.explore.views import opened
+from gradlab.explore.watch.page import page
+from gradlab.explore.watch.snapshot import USUAL, snapshot
+from gradlab.explore.watch.twin import drawing, words
+from gradlab.explore.words import escape_html
+
+KINDS = (".html", ".svg", ".png", ".json")
+
+
+def save(watch: Any, path: Path) -> Path:
+    """Write a run to a file; see `Watch.save`."""
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise ValueError(f"a run is saved as {', '.join(KINDS)}, and {path.name!r} ends in none of them.")
+    data = snapshot(watch)
+    if kind == ".html":
+        script, styles = opened("the view of a run", None)
+        title = f"{watch.of.called or 'A training'}: {watch.steps} steps"
+        fallback = f"<pre>{escape_html(words(data))}</pre>"
+        path.write_text(page(title, data, script, styles, fallback), encoding="utf-8")
+    elif kind == ".json":
+        path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    elif kind == ".svg":
+        path.write_text(drawing(data).svg(), encoding="utf-8")
+    else:
+        bitmap = drawing(data).png(max_side=4000)
+        if bitmap is None:
+            raise RuntimeError("a PNG needs the package resvg_py, which is not installed here; save as .svg or .html instead.")
+        path.write_bytes(bitmap)
+    return path
+
+
+def plot(watch: Any, axes: Any = None) -> Any:
+    """Draw a run with matplotlib; see `Watch.plot`."""
+    import matplotlib.pyplot as plt
+
+    data = watch.data()
+    if axes is None:
+        axes = plt.subplots(3, 1, sharex=True, layout="constrained", figsize=(7, 7))[1]
+    axes = np.asarray(axes)
+    if axes.shape != (3,):
+        raise ValueError(f"plot(axes) takes three axes, and got {axes.size}: for the loss, the gradients and the ratio.")
+    loss, gradient, ratio = axes
+    middle = (data["step"] + data["last"]) / 2
+    loss.fill_between(middle, data["loss.min"], data["loss.max"], color=VALUE, alpha=0.2, linewidth=0)
+    loss.plot(middle, data["loss"], color=VALUE)
+    loss.set_ylabel(clean(watch.called).replace("$", r"\$"))
+    for k, layer in enumerate(watch.layers):
+        shade = 1 - 0.7 * k / max(len(watch.layers) - 1, 1)
+        label = clean(layer).replace("$", r"\$")
+        for ax, what, colour in ((gradient, "gradient", GRADIENT), (ratio, "ratio", "0.25")):
+            known = data[f"{what} {layer}"] > 0
+            ax.plot(middle[known], data[f"{what} {layer}"][known], color=colour, alpha=shade, label=label)
+    for ax, title in ((gradient, "‖gradient‖"), (ratio, "‖update‖ ÷ ‖weights‖")):
+        ax.set_ylabel(title)
+        if ax.lines and any(len(line.get_xdata()) for line in ax.lines):
+            ax.set_yscale("log")
+    ratio.axhspan(*USUAL, color="0.5", alpha=0.15, linewidth=0)
+    ratio.set_xlabel("step")
+    if 1 < len(watch.layers) <= 12:
+        gradient.legend(fontsize="small", ncols=2)
+    return axes

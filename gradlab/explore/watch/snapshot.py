@@ -1,0 +1,166 @@
+"""A run as plain data, which the picture, the live view and the saved page all draw: numbers, names and sentences, no tensor.
+
+It is what goes to a browser: lists of floats with five digits, None where nothing was measured. A live view gets the columns that
+changed since it was last told (`changes`), and everything when columns were pooled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.words import count, number
+
+USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
+
+
+def snapshot(watch: Any) -> dict[str, Any]:
+    """All that is known of a run now.
+
+    Returns
+    -------
+    dict
+        "steps", "width" (steps a column), "loss", "rate", for each of "layers" "gradient", "ratio", "weight", for each of
+        "activations" "dead", "saturated": each with the columns' "mean", "low", "high" and "bad" (how many were not finite).
+        "moments": histograms. "findings", "head", "code", "cost": what is said.
+    """
+    return {**described(watch), **columns(watch, 0), "moments": moments(watch)}
+
+
+def described(watch: Any) -> dict[str, Any]:
+    """What is said of a run, and its names."""
+    found = watch.findings
+    cost = watch.cost
+    return {
+        "head": head(watch),
+        "called": watch.called,
+        "library": watch.library,
+        "optimizer": watch.optimizer_name,
+        "usual": list(USUAL),
+        "names": list(watch.layers),
+        "sizes": [
+            int(sum(np.prod(tuple(p.shape), dtype=np.int64) for p in watch.of.of_layer(i))) for i in range(len(watch.layers))
+        ],
+        "units": [[one.name, one.kind] for one in watch.of.activations],
+        "findings": [["Problem", one.message, one.fix] for one in found.findings]
+        + [["Note", one.message, one.fix] for one in found.remarks]
+        + [["Note", text, ""] for text in found.unseen],
+        "code": code(watch),
+        "cost": cost_text(cost),
+        "replay": watch.kept is not None and watch.kept.batch is not None,
+        "ended": watch.ended,
+        "interrupted": watch.interrupted,
+        "paused": watch.is_paused,
+    }
+
+
+def columns(watch: Any, first: int) -> dict[str, Any]:
+    """The columns from `first` on."""
+    m = watch.measuring
+    layout, pooled = m.layout, m.columns.pooled(first)
+    lists = {what: _lists(getattr(pooled, what)) for what in ("mean", "low", "high")}
+    bad = pooled.bad.T.tolist()
+
+    def of(at: int) -> dict[str, Any]:
+        found = {what: lists[what][at] for what in lists}
+        return {**found, "bad": bad[at]} if any(bad[at]) else found
+
+    def part(name: str, i: int) -> dict[str, Any]:
+        return of(getattr(layout, name).start + i)
+
+    return {
+        "first": first,
+        "steps": watch.steps,
+        "width": pooled.width,
+        "count": m.columns.used,
+        "loss": of(layout.loss),
+        "rate": of(layout.rate),
+        "layers": [{name: part(name, i) for name in ("gradient", "ratio", "weight")} for i in range(len(watch.layers))],
+        "activations": [
+            {name: part(name, i)["mean"] for name in ("dead", "saturated")} for i in range(len(watch.of.activations))
+        ],
+    }
+
+
+def moments(watch: Any, after: int = -1) -> list[Any]:
+    """The histograms of steps later than `after`: [step, gradients, weights], each [low, high, bins] or None."""
+    return [
+        [
+            one.step,
+            *([s and [_short(s.low), _short(s.high), list(s.bins)] for s in some] for some in (one.gradients, one.weights)),
+        ]
+        for one in watch.measuring.histograms.moments
+        if one.step > after
+    ]
+
+
+def _lists(numbers: np.ndarray) -> list[list[float | None]]:
+    """Of each series its columns, with five digits."""
+    return [[None if x != x else _short(x) for x in series] for series in numbers.T.tolist()]
+
+
+def _short(x: float) -> float:
+    return float(f"{x:.5g}")
+
+
+# ---------------------------------------------------------------------------------------------------------------- words
+def head(watch: Any) -> list[list[str]]:
+    """The sentence on top, as [text, kind] pieces."""
+    m = watch.measuring
+    pooled = m.columns.pooled()
+    means, counts = pooled.mean[:, m.layout.loss], pooled.count[:, m.layout.loss]
+    known = np.flatnonzero(counts)
+    found = [[f"Step {number_of(watch.steps)}", "strong"]]
+    if len(known):
+        last = int(known[-1])
+        many = int(counts[last])
+        of = f" mean of the last {many} steps" if many > 1 else ""
+        found += [[f" · {watch.called} ", "plain"], [number(float(means[last]), 3), "value"]]
+        found += [[f"{of}, from {number(float(means[known[0]]), 3)}", "dim"]]
+    rates = pooled.mean[:, m.layout.rate]
+    rates = rates[~np.isnan(rates)]
+    how = f", {watch.optimizer_name}" if watch.optimizer_name else ", moved by hand"
+    rate = f", lr {number(float(rates[-1]), 3)}" if len(rates) else ""
+    noun = "layer" if watch.of.called else "tensor"
+    found.append([f" · {count(len(watch.layers), noun)}", "dim"])
+    if watch.of.called:
+        found += [[" of ", "dim"], [watch.of.called, "code"]]
+    found.append([f"{how}{rate}", "dim"])
+    if watch.interrupted:
+        found.append([f" · stopped by {watch.interrupted}", "strong"])
+    return found
+
+
+def number_of(n: int) -> str:
+    """ "12 000" """
+    return f"{n:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def cost_text(cost: Mapping[str, float]) -> str:
+    """What watching takes, in words."""
+    seconds = cost["step"]
+    time = f"{number(1e3 * seconds, 2)} ms" if seconds >= 1e-4 else f"{number(1e6 * seconds, 2)} µs"
+
+    def every(n: float) -> str:
+        return "each step" if n == 1 else f"one step in {number_of(int(n))}"
+
+    return (
+        f"watching takes {time} a step, {cost['share']:.1%} of the step itself: gradients of {every(cost['gradients'])}, updates "
+        f"of {every(cost['updates'])}"
+    )
+
+
+def code(watch: Any) -> str:
+    """The loop as it is written."""
+    model = watch.of.called or "params"
+    if not watch.optimizer_name:
+        return (
+            f"with gl.watch({model}) as w:\n    for x, y in batches:\n        loss = …\n        loss.backward()\n        …\n"
+            "        w.log(loss)"
+        )
+    return (
+        f"with gl.watch({model}, optimizer) as w:\n    for x, y in batches:\n        optimizer.zero_grad()\n        loss = …\n"
+        "        loss.backward()\n        optimizer.step()\n        w.log(loss)"
+    )

@@ -1,0 +1,531 @@
+"""`watch`: a context manager around any training loop, gradlab's or PyTorch's.
+
+Steps are found by hooks on the optimizer, or end with `log` where weights are moved by hand. The hooks hold the watch weakly, and
+are taken away when the block ends, however it ends. Of the program nothing is kept but numbers, a copy of the weights in one
+place that is used again and again, and, where `replay` was given, the batch of the step that runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.extent import extent
+from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.views import VIEWS, opened
+from gradlab.explore.watch.comparing import Comparison
+from gradlab.explore.watch.judging import Judge
+from gradlab.explore.watch.layers import Watched, watched
+from gradlab.explore.watch.measuring import Measuring
+from gradlab.explore.watch.replaying import Kept, Replay
+from gradlab.explore.watch.saving import plot, save
+from gradlab.explore.watch.twin import bundle, text
+
+NAP = 0.05  # seconds between two looks whether a pause is over
+
+
+class Watch:
+    """What `watch` returns: the history of a run, and what is found in it.
+
+    Attributes
+    ----------
+    steps : int
+        How many steps have been made.
+    layers : tuple of str
+        What is watched.
+    ended : bool
+        Whether the block is over.
+    of : Watched
+        What is watched, with its tensors.
+    measuring : Measuring
+        The numbers as they are kept.
+    """
+
+    def __init__(
+        self, of: Watched, optimizer: Any, *, every: int = 1, loss: str = "loss", replay: Callable[..., Any] | None = None
+    ) -> None:
+        self.of, self.every, self.called = of, every, loss
+        self.optimizer_name = "" if optimizer is None else type(optimizer).__name__
+        self.library = of.library.name
+        self._optimizer: Any = optimizer
+        self.measuring = Measuring(of, every)
+        self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
+        self.measuring.seen = self._judge.see
+        self.measuring.alarm = self._alarm
+        self._replay = Replay(of, replay)
+        self._handles: list[Any] = []
+        self._extent: Any = None
+        self._computed: Any = None  # a weak reference to the loss that `loss` computed
+        self.ended = False
+        self.interrupted = ""  # by what, if the block did not come to its end
+        self.trouble = ""  # what went wrong in watching itself; the training went on
+        self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
+        self.quiet = False  # whether a notebook shows nothing of it while it runs
+        self._pause, self._once = False, False
+
+    # ------------------------------------------------------------------------------------------------------- the block
+    def __enter__(self) -> Watch:
+        if self._extent is not None:
+            raise RuntimeError("this watch has begun before, and a watch is of one run. Make another: gl.watch(…).")
+        self._extent = extent(self._open, self._close)
+        self._extent.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.interrupted = "" if kind is None else kind.__name__
+        self._extent.__exit__(None, None, None)  # what stopped the block is raised by the `with` statement itself
+
+    def _open(self) -> None:
+        optimizer = self._optimizer
+        if optimizer is not None:
+            self._handles.append(optimizer.register_step_pre_hook(_weakly(self._before)))
+            self._handles.append(optimizer.register_step_post_hook(_weakly(self._after)))
+        else:
+            for i, p in enumerate(self.of.params):
+                self._handles.append(p.register_post_accumulate_grad_hook(_weakly(self._arrived, i)))
+            self.measuring.begin()
+        for i, one in enumerate(self.of.activations):
+            self._handles.append(one.module.register_forward_hook(_weakly(self._output, i)))
+        probe = min(range(len(self.of.params)), key=lambda i: int(np.prod(tuple(self.of.params[i].shape))))
+        self._handles.append(self.of.params[probe].register_hook(_weakly(self._comes, probe)))
+        show = VIEWS.get("a run")
+        if show is not None and not self.quiet:
+            with self._safely():
+                show(self)
+
+    def _close(self) -> None:
+        while self._handles:
+            self._handles[-1].remove()
+            self._handles.pop()
+        if not self.ended:
+            self.ended = True
+            self._pause = False
+            with self._safely():
+                self.measuring.frame(whole=True)
+            self._replay.let_go()
+            self._optimizer = None
+            self._tell()
+
+    # --------------------------------------------------------------------------------------------------------- the hooks
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not _has_closure(args, kwargs):
+            try:
+                self.measuring.before_step()
+            except Exception as error:  # noqa: BLE001  (as in `_safely`, which costs more, as all hooks do it)
+                self._failed(error)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        try:
+            if _has_closure(args, kwargs):  # it computed the gradients itself
+                self.measuring.before_step()
+            self.measuring.after_step(_rate(optimizer))
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+        self._stepped()
+
+    def _arrived(self, i: int, _: Any) -> None:
+        try:
+            self.measuring.arrived(i)
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+
+    def _output(self, i: int, module: Any, given: Any, made: Any) -> None:
+        if module.training:
+            try:
+                self.measuring.output(i, made)
+            except Exception as error:  # noqa: BLE001
+                self._failed(error)
+
+    def _comes(self, i: int, _: Any) -> None:
+        try:
+            self.measuring.stale(self.of.params[i].grad)
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+
+    @contextmanager
+    def _safely(self) -> Iterator[None]:
+        """A training does not fail by being watched."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
+
+    # ------------------------------------------------------------------------------------------------------- the user's
+    def log(self, loss: Any) -> None:
+        """Tell the loss of a step, before or after `optimizer.step()`. Without an optimizer this ends the step.
+
+        Parameters
+        ----------
+        loss : Tensor of one element, or number
+            Its value is kept, and nothing of its graph. On a device it is read with the next frame.
+
+        Raises
+        ------
+        TypeError
+            If it is no number.
+        ValueError
+            If it is a tensor of several.
+        """
+        if self._extent is None or self.ended:
+            raise RuntimeError("log(loss) belongs inside the block: with gl.watch(…) as w: … w.log(loss)")
+        if self._computed is None or self._computed() is not loss:
+            self.measuring.noted(loss)
+        self.end_step()
+
+    def end_step(self) -> None:
+        """A step by hand is over; of one that an optimizer makes, its hook tells."""
+        if self._optimizer is None and not self.ended:
+            with self._safely():
+                self.measuring.moved_by_hand()
+            self._stepped()
+
+    def note(self, loss: Any) -> None:
+        """The loss of the step that runs."""
+        with self._safely():
+            self.measuring.noted(loss)
+
+    def loss(self, *batch: Any) -> Any:
+        """Compute the loss of a batch by `replay`, and keep the batch and the random state until the next one.
+
+        Parameters
+        ----------
+        *batch
+            What `replay` takes.
+
+        Returns
+        -------
+        Tensor
+            What `replay` returns: call `backward()` on it. It is logged.
+        """
+        made = self._replay.compute(batch)
+        self.measuring.noted(made)
+        self._computed = weakref.ref(made)
+        return made
+
+    @property
+    def steps(self) -> int:
+        """How many steps have been made."""
+        return self.measuring.steps
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What is watched, by the names of the layers."""
+        return self.of.layers
+
+    @property
+    def findings(self) -> Diagnosis:
+        """What is found in the run so far: Problems and Notes, the worthiest first."""
+        self._fresh()
+        return self._judge.diagnosis(self.trouble)
+
+    @property
+    def kept(self) -> Kept | None:
+        """The step at which a gradient or the loss was not finite for the first time, with its batch; None if all are."""
+        return self._replay.kept
+
+    def replay(self) -> Any:
+        """Compute the step again at which a gradient or the loss was not finite for the first time, as a report.
+
+        The weights of that step, its batch and its random state are put in place for it, and what is there now comes back after
+        it. No `.grad` is written.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        RuntimeError
+            If every number was finite, or `replay=` was not given.
+        """
+        return self._replay.report()
+
+    # ---------------------------------------------------------------------------------------------------------- as data
+    @property
+    def cost(self) -> dict[str, float]:
+        """What watching took: "seconds" in all, "share" of the program's own time, "step" in seconds for each; and every how many
+        steps it looks at "gradients", "updates", "units" and "histograms"."""
+        m = self.measuring
+        return {
+            "seconds": m.spent,
+            "share": m.share,
+            "step": m.spent / max(m.steps, 1),
+            "gradients": m.gradients.stride,
+            "updates": m.updates.stride,
+            "units": m.units.stride,
+            "histograms": max(m.spread.stride, m.histograms.stride),
+        }
+
+    def data(self) -> dict[str, np.ndarray]:
+        """The run as columns of numbers: `pandas.DataFrame(w.data())` is a table of it.
+
+        Returns
+        -------
+        dict of str to ndarray
+            All of one length. "step" and "last": the steps that a row is of, counted from 1. Then the mean of the finite values,
+            and under ".min" and ".max" their extremes, of "loss", "lr", and for each layer "gradient LAYER" (the Euclidean norm),
+            "ratio LAYER" (‖update‖ / ‖weights‖), "weight LAYER", and for each activation "dead NAME" and "saturated NAME" (shares
+            from 0 to 1). NaN where nothing was measured. "not finite" says how many losses and gradients were NaN or infinite.
+        """
+        self._fresh()
+        m, layout = self.measuring, self.measuring.layout
+        pooled = m.columns.pooled()
+        first = np.arange(m.columns.used) * pooled.width
+        found = {"step": first + 1, "last": np.minimum(first + pooled.width, m.steps)}
+        names = {layout.loss: "loss", layout.rate: "lr"}
+        for what, part in (("gradient", layout.gradient), ("ratio", layout.ratio), ("weight", layout.weight)):
+            names.update({part.start + i: f"{what} {layer}" for i, layer in enumerate(self.layers)})
+        for what, part in (("dead", layout.dead), ("saturated", layout.saturated)):
+            names.update({part.start + i: f"{what} {one.name}" for i, one in enumerate(self.of.activations)})
+        for at, name in names.items():
+            measured = pooled.count[:, at].any() or pooled.bad[:, at].any()
+            if measured or at in (layout.loss, layout.rate) or not name.startswith(("dead", "saturated")):
+                found[name] = pooled.mean[:, at]
+                found[f"{name}.min"], found[f"{name}.max"] = pooled.low[:, at], pooled.high[:, at]
+        found["not finite"] = pooled.bad[:, layout.loss] + pooled.bad[:, layout.gradient].sum(1)
+        return found
+
+    # --------------------------------------------------------------------------------------------------------- as a view
+    def widget(self, **options: Any) -> Any:
+        """The live view, for a notebook. `display(w.widget())` before the loop, inside the block."""
+        return opened("watch", self, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the run to a file that needs nothing else: `.html` a page to hover and slide through, which says what it contains
+        and asks no host for anything; `.svg` and `.png` its picture; `.json` its numbers. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path ends in none of these.
+        RuntimeError
+            If a bitmap cannot be made here.
+        """
+        return save(self, Path(path))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the run with matplotlib: the loss, ‖gradient‖ and ‖update‖ ÷ ‖weights‖ of each layer over the steps.
+
+        Parameters
+        ----------
+        axes : sequence of three matplotlib axes, optional
+            Default: new ones, above one another.
+
+        Returns
+        -------
+        ndarray of axes
+        """
+        return plot(self, axes)
+
+    def compare(self, other: Watch) -> Any:
+        """Two runs over each other: this one first, the other dashed.
+
+        Parameters
+        ----------
+        other : Watch
+
+        Returns
+        -------
+        Comparison
+            Reads as a picture in a notebook and as text elsewhere; its `drawing` and `text` are these.
+
+        Raises
+        ------
+        TypeError
+            If `other` is no watched run.
+        """
+        if not isinstance(other, Watch):
+            raise TypeError(f"compare(other) takes another watched run, and got {type(other).__name__}: {other!r:.80}.")
+        return Comparison(self, other)
+
+    def pause(self) -> None:
+        """Hold the loop between two steps until `resume`; to be called from another thread. The live view's button does this."""
+        self._pause = True
+
+    def resume(self, *, once: bool = False) -> None:
+        """Go on; `once`: for one step."""
+        self._once = once
+        self._pause = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the loop is being held, or will be after this step."""
+        return self._pause
+
+    # ------------------------------------------------------------------------------------------------------------ pieces
+    def _alarm(self, what: str) -> None:
+        """A gradient on the host is not finite, or a loss."""
+        if self._replay.kept is None:
+            with self._safely():
+                self._replay.keep(self.measuring.row.step if what == "gradient" else self._step_of_loss(), what)
+                self._judge.kept = self._replay.kept
+
+    def _step_of_loss(self) -> int:
+        last = self.measuring.last
+        return last.step if last is not None and self.measuring.row.loss is None else self.measuring.row.step
+
+    def _stepped(self) -> None:
+        if self._once:
+            self._once, self._pause = False, True
+        waited = 0.0
+        if self._pause:
+            with self._safely():
+                self.measuring.frame()
+            self._tell()
+        while self._pause:
+            sleep(NAP)
+            waited += NAP
+        if waited:
+            self.measuring.paused(waited)
+        elif self.listeners:
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            with self._safely():
+                listener(self)
+
+    def spent(self, seconds: float) -> None:
+        """Time that a live view took of the loop's."""
+        self.measuring.spent += seconds
+
+    def changed(self, *, seen: bool = False) -> int:
+        """The first column that changed since a view has last seen them; `seen`: it has now."""
+        columns = self.measuring.columns
+        first = columns.changed
+        if seen:
+            columns.changed = columns.used
+        return min(first, columns.used)
+
+    def last_moment(self) -> int:
+        """The last step that has histograms, counted from 0; −1 before any."""
+        found = self.measuring.histograms.moments
+        return found[-1].step if found else -1
+
+    def _fresh(self) -> None:
+        """Have everything that was measured in the columns."""
+        with self._safely():
+            self.measuring.frame(whole=self.ended)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return bundle(self)
+
+    def __repr__(self) -> str:
+        return text(self)
+
+
+def _weakly(method: Any, *more: Any) -> Callable[..., None]:
+    """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
+    weak = weakref.WeakMethod(method)
+
+    def hook(*given: Any) -> None:
+        bound = weak()
+        if bound is not None:
+            bound(*more, *given)
+
+    return hook
+
+
+def _has_closure(args: Any, kwargs: Any) -> bool:
+    return kwargs.get("closure") is not None or bool(args and callable(args[0]))
+
+
+def _rate(optimizer: Any) -> float:
+    rate = optimizer.param_groups[0].get("lr", np.nan)
+    if isinstance(rate, (int, float)):
+        return float(rate)
+    device = getattr(rate, "device", None)
+    return float(rate) if device is None or getattr(device, "type", "cpu") == "cpu" else float("nan")
+
+
+def watch(
+    model_or_params: Any,
+    optimizer: Any = None,
+    *,
+    every: int = 1,
+    loss: str | None = None,
+    replay: Callable[..., Any] | None = None,
+) -> Watch:
+    """Watch a training: the loss, the gradients and updates of every layer over the steps, and what goes wrong when.
+
+    Parameters
+    ----------
+    model_or_params : module, or Tensor, or iterable or mapping of Tensor
+        What learns: a model of gradlab's or PyTorch's, by layers; or leaves, each by itself.
+    optimizer : Optimizer, optional
+        What moves it: its steps are counted. Without it, `w.log(loss)` at the end of a step says that it is over.
+    every : int
+        Look at every so many steps at most. Looking takes at most 5 % of a step's time from 2 ms on: where it would take more, it
+        looks less often (`w.cost`). The loss is kept of every step.
+    loss : str, optional
+        What the loss is called. Default: "loss".
+    replay : callable, optional
+        ``replay(*batch)`` computes the loss of a batch and returns it, a tensor of one element. Compute the loss in the loop by
+        ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the
+        random state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a
+        batch norm its running mean, is not put back.)
+
+    Returns
+    -------
+    Watch
+        A context manager. It reads as a picture in a notebook and as text elsewhere.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is nothing to watch, or the optimizer holds none of it.
+
+    Examples
+    --------
+    >>> with gl.watch(model, optimizer) as w:
+    ...     for x, y in batches:
+    ...         optimizer.zero_grad()
+    ...         loss = loss_fn(model(x), y)
+    ...         loss.backward()
+    ...         optimizer.step()
+    ...         w.log(loss)
+    >>> w.findings
+    >>> w.save("run.html")
+    """
+    frame = sys._getframe(1)
+    of = watched(model_or_params, {**frame.f_globals, **frame.f_locals}, list(frame.f_locals))
+    if type(every) is not int or every < 1:
+        raise ValueError(f"watch(every=…) takes a number of steps from 1 on, and got {every!r}.")
+    if loss is not None and not isinstance(loss, str):
+        raise TypeError(
+            f"watch(loss=…) takes the name of the loss, and got {type(loss).__name__}. Tell its value by w.log(loss)."
+        )
+    if replay is not None and not callable(replay):
+        raise TypeError(f"watch(replay=…) takes a callable that computes the loss of a batch, and got {type(replay).__name__}.")
+    if optimizer is not None:
+        if isinstance(optimizer, type) or not hasattr(optimizer, "register_step_post_hook"):
+            hint = " Give the optimizer, not its class." if isinstance(optimizer, type) else ""
+            raise TypeError(
+                f"watch(optimizer=…) takes an optimizer, and got {type(optimizer).__name__}: {optimizer!r:.80}.{hint}"
+            )
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if not any(id(p) in held for p in of.params):
+            raise ValueError(
+                f"watch: the {type(optimizer).__name__} holds none of the parameters of `{of.called or of.names[0]}`: its steps "
+                "do not move what is watched. Make the optimizer of the same parameters."
+            )
+    return Watch(of, optimizer, every=every, loss=loss or "loss", replay=replay)

@@ -1,0 +1,143 @@
+// The numbers of the step that is looked at, layer by layer, with histograms of the nearest step that has them.
+
+import { html, svg } from "../kit/dom.js";
+import { exact, grouped, weight } from "../kit/format.js";
+import { LINES, before, stepsOf } from "./run.js";
+import { weight2 } from "./stripes.js";
+
+/** @import { Spread, Told, Values } from "./run.js" */
+
+const WIDE = 64,
+  TALL = 20; // px of a histogram
+
+/** A table that is told which column to show. */
+function numbers() {
+  const caption = html("div", { class: "gl-caption" }),
+    body = html("tbody"),
+    units = html("div", { class: "gl-dim gl-units" }),
+    heads = ["layer", "‖gradient‖", "÷ ‖weights‖", "gradients", "weights"].map((text) => html("th", { scope: "col" }, text));
+  const table = html("table", { class: "gl-layers" }, html("thead", {}, html("tr", {}, ...heads)), body);
+  const root = html("div", { class: "gl-side" }, caption, html("div", { class: "gl-scroll" }, table), units);
+
+  return {
+    root,
+
+    /**
+     * @param {Told} run
+     * @param {number} column
+     * @param {boolean} last whether it is the newest
+     */
+    show(run, column, last) {
+      const [from, to] = stepsOf(run, column),
+        which = from === to ? `step ${grouped(from)}` : `steps ${grouped(from)} to ${grouped(to)}, means`;
+      const moment = nearest(run, (from + to) / 2 - 1);
+      const loss = said(run.loss.mean, column, false),
+        rate = said(run.rate.mean, column, true);
+      caption.replaceChildren(
+        html("b", {}, last ? `The last: ${which}` : which),
+        ...(loss ? [html("span", {}, `${run.called} `, html("span", { class: "gl-forward" }, loss))] : []),
+        ...(rate ? [html("span", {}, `lr ${rate}`)] : []),
+        ...(moment ? [html("span", {}, `histograms of step ${grouped(moment[0] + 1)}`)] : []),
+      );
+      const [low, high] = run.usual;
+      body.replaceChildren(
+        ...run.layers.map((layer, k) => {
+          const at = before(layer.ratio.mean, column),
+            ratio = at === null ? null : layer.ratio.mean[at],
+            arrow = ratio === null ? "" : ratio > high ? " ↑" : ratio < low ? " ↓" : "";
+          const bad = layer.gradient.bad?.[column] ? " not finite" : "";
+          return html(
+            "tr",
+            {},
+            html("th", { scope: "row" }, ...numbered(run, k), html("code", {}, run.names[k])),
+            cell(layer.gradient.mean, column, "gl-back", bad),
+            cell(layer.ratio.mean, column, "", arrow),
+            html("td", {}, histogram(moment?.[1][k] ?? null, "gl-heat")),
+            html("td", {}, histogram(moment?.[2][k] ?? null, "gl-fill")),
+          );
+        }),
+      );
+      const shares = run.activations.flatMap(({ dead, saturated }, k) => {
+        const parts = [share(dead, column, "dead"), share(saturated, column, "saturated")].filter(Boolean);
+        return parts.length ? [`${run.units[k][0]} (${run.units[k][1]}): ${parts.join(", ")}`] : [];
+      });
+      units.textContent = shares.join(" · ");
+    },
+  };
+}
+
+/**
+ * The number that a layer has on its line, where there are lines.
+ * @param {Told} run
+ * @param {number} k
+ */
+function numbered(run, k) {
+  return run.layers.length > 1 && run.layers.length <= LINES ? [html("span", { class: "gl-dim" }, `${k} `)] : [];
+}
+
+/**
+ * @param {Values} list
+ * @param {number} column
+ * @param {string} kind
+ * @param {string} more
+ */
+function cell(list, column, kind, more) {
+  const at = before(list, column);
+  if (at === null) return html("td", {}, "none");
+  const value = Number(list[at]),
+    node = html("td", { class: kind, title: exact(value) }, weight2(value));
+  if (at !== column) node.setAttribute("data-earlier", "");
+  if (more) node.append(more);
+  return node;
+}
+
+/**
+ * @param {Values} list
+ * @param {number} column
+ * @param {boolean} earlier whether what was measured before will do
+ */
+function said(list, column, earlier) {
+  const at = before(list, column);
+  return at === null || (at !== column && !earlier) ? "" : weight(Number(list[at]));
+}
+
+/**
+ * @param {Values} list
+ * @param {number} column
+ * @param {string} word
+ */
+function share(list, column, word) {
+  const at = before(list, column);
+  return at === null || !list[at] ? "" : `${(100 * Number(list[at])).toPrecision(2)} % ${word}`;
+}
+
+/**
+ * The moment nearest to a step, counted from 0.
+ * @param {Told} run
+ * @param {number} step
+ */
+function nearest(run, step) {
+  let found = null;
+  for (const one of run.moments) if (!found || Math.abs(one[0] - step) < Math.abs(found[0] - step)) found = one;
+  return found;
+}
+
+/**
+ * @param {Spread} spread
+ * @param {string} kind
+ */
+function histogram(spread, kind) {
+  if (!spread) return "";
+  const [low, high, bins] = spread,
+    most = Math.max(...bins, 1),
+    each = WIDE / bins.length;
+  const name = `from ${weight2(low)} to ${weight2(high)}`;
+  const bars = bins.map((many, k) => {
+    const tall = many ? Math.max(1, (TALL * many) / most) : 0;
+    return svg("rect", { class: kind, x: k * each, y: TALL - tall, width: Math.max(1, each - 0.6), height: tall });
+  });
+  const size = { width: WIDE, height: TALL, viewBox: `0 0 ${WIDE} ${TALL}`, role: "img", "aria-label": name };
+  return svg("svg", { class: "gl-histogram", ...size }, svg("title", {}, name), ...bars);
+}
+
+export { numbers };

@@ -1,0 +1,122 @@
+// A run as the kernel tells it (explore/watch/snapshot.py): columns of several steps each. What changes comes as columns from some
+// column on, and everything when columns were pooled.
+
+/** @typedef {(number | null)[]} Values */
+/** @typedef {{ mean: Values, low: Values, high: Values, bad?: number[] }} Series `bad`: how many were not finite */
+/** @typedef {{ gradient: Series, ratio: Series, weight: Series }} Layer */
+/** @typedef {[number, number, number[]] | null} Spread low, high, how many in each part between */
+/** @typedef {[number, Spread[], Spread[]]} Moment the step, counted from 0; of gradients, of weights */
+
+/**
+ * @typedef {object} Told
+ * @property {[string, string][]} head
+ * @property {string} called the loss
+ * @property {string} optimizer
+ * @property {[number, number]} usual
+ * @property {string[]} names of the layers
+ * @property {[string, string][]} units names and kinds of activations
+ * @property {[string, string, string][]} findings "Problem" or "Note", the message, what to do
+ * @property {string} code
+ * @property {string} cost
+ * @property {boolean} replay
+ * @property {boolean} ended
+ * @property {boolean} paused
+ * @property {number} first the first column that is told
+ * @property {number} steps
+ * @property {number} width steps a column
+ * @property {number} count columns in all
+ * @property {Series} loss
+ * @property {Series} rate
+ * @property {Layer[]} layers
+ * @property {{ dead: Values, saturated: Values }[]} activations
+ * @property {Moment[]} moments
+ */
+
+const LINES = 6; // layers that get a line of the ratio each, with a number; more get stripes
+const PARTS = /** @type {const} */ (["gradient", "ratio", "weight"]);
+
+/**
+ * What is known with what is told now: a frame has columns from its `first` on, and moments that are later than those known.
+ * @param {Told} known
+ * @param {Told} frame
+ * @returns {Told}
+ */
+function merged(known, frame) {
+  if (frame.first === 0 || frame.width !== known.width) return { ...known, ...frame, moments: frame.moments ?? known.moments };
+  const at = frame.first;
+  return {
+    ...known,
+    ...frame,
+    first: 0,
+    loss: series(known.loss, frame.loss, at),
+    rate: series(known.rate, frame.rate, at),
+    layers: known.layers.map((layer, i) => {
+      const parts = PARTS.map((part) => [part, series(layer[part], frame.layers[i][part], at)]);
+      return /** @type {Layer} */ (Object.fromEntries(parts));
+    }),
+    activations: known.activations.map((one, i) => ({
+      dead: values(one.dead, frame.activations[i].dead, at),
+      saturated: values(one.saturated, frame.activations[i].saturated, at),
+    })),
+    moments: frame.moments ?? known.moments,
+  };
+}
+
+/**
+ * @param {Series} known
+ * @param {Series} more
+ * @param {number} at
+ * @returns {Series}
+ */
+function series(known, more, at) {
+  const found = {
+    mean: values(known.mean, more.mean, at),
+    low: values(known.low, more.low, at),
+    high: values(known.high, more.high, at),
+  };
+  if (!known.bad && !more.bad) return found;
+  const none = (/** @type {Series} */ { mean }) => mean.map(() => 0);
+  return { ...found, bad: [...(known.bad ?? none(known)).slice(0, at), ...(more.bad ?? none(more))] };
+}
+
+/**
+ * @param {Values} known
+ * @param {Values} more
+ * @param {number} at
+ */
+function values(known, more, at) {
+  return [...known.slice(0, at), ...more];
+}
+
+/**
+ * The first and the last step of a column, counted from 1.
+ * @param {Told} run
+ * @param {number} column
+ * @returns {[number, number]}
+ */
+function stepsOf(run, column) {
+  return [column * run.width + 1, Math.max(column * run.width + 1, Math.min((column + 1) * run.width, run.steps))];
+}
+
+/**
+ * The last number at or before a column, and its column; null where nothing was measured.
+ * @param {Values} list
+ * @param {number} column
+ */
+function before(list, column) {
+  for (let at = Math.min(column, list.length - 1); at >= 0; at--) if (list[at] !== null) return at;
+  return null;
+}
+
+/**
+ * The first column in which a loss or a gradient was not finite; −1 if all are.
+ * @param {Told} run
+ */
+function firstBad(run) {
+  const found = [run.loss, ...run.layers.map(({ gradient }) => gradient)]
+    .map(({ bad }) => (bad ? bad.findIndex((many) => many > 0) : -1))
+    .filter((at) => at >= 0);
+  return found.length ? Math.min(...found) : -1;
+}
+
+export { LINES, merged, stepsOf, before, firstBad };

@@ -1,0 +1,103 @@
+"""`%%watch`: watch the training that a cell runs. And what a notebook shows of a watched run while it runs.
+
+The cell runs as itself (see `transform`); its first line begins to listen for `backward` (explore/watch/finding). From the first
+call on it is as if the cell stood in `with gl.watch(model, optimizer) as w:` and logged each loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
+from IPython.display import display
+
+from gradlab.explore.views import VIEWS
+from gradlab.notebook.options import WATCH, Request, parse_watch
+
+if TYPE_CHECKING:
+    from gradlab.notebook.magics import GradMagics
+
+NOTHING = "%%watch: the cell called no backward(), so there is nothing to show. It watches the loss that backward() is called on."
+
+
+@magics_class
+class WatchMagics(Magics):
+    """`%%watch`."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, magics: GradMagics) -> None:
+        super().__init__(shell)
+        self._magics = magics
+        self._running: tuple[Any, Request, Any] | None = None  # what is found, the options, IPython's ExecutionInfo
+        VIEWS["a run"] = self.show
+
+    @no_var_expand
+    @cell_magic
+    def watch(self, line: str, cell: str) -> None:
+        """Watch the training that a cell runs: the loss, gradients and updates of each layer over the steps, and what goes wrong.
+
+            %%watch [--every N] [-o NAME] [-q]
+            for x, y in batches:
+                optimizer.zero_grad()
+                loss = loss_fn(model(x), y)
+                loss.backward()
+                optimizer.step()
+
+        The loss is what backward() is called on; the model, or the tensors, and the optimizer are found by their names. -o keeps
+        the run: NAME.findings, NAME.save("run.html"), NAME.data(). `with gl.watch(model, optimizer) as w:` does the same in any
+        program.
+        """
+        self._magics.parsed(parse_watch, line)
+        raise self._magics.refused(WATCH, cell)
+
+    def begin(self, request: Request, info: Any) -> None:
+        """What the first line of a `%%watch` cell calls."""
+        from gradlab.explore.watch.finding import Found
+
+        self.stop()
+        found = Found(self._users, int(request.every), quiet=request.quiet)
+        self._running = found, request, info
+        found.open()
+
+    def after_cell(self, result: Any = None) -> None:
+        """IPython's `post_run_cell`: the cell has ended, however it ended."""
+        if self._running is None:
+            return
+        found, request, info = self._running
+        if result is not None and result.info is not info:
+            return  # a cell within the cell
+        error = None if result is None else result.error_before_exec or result.error_in_exec
+        self._running = None
+        found.close(error)
+        if request.out is not None:
+            self.shell.user_ns[request.out] = found.watch
+        if request.quiet:
+            return
+        if found.watch is None:
+            print((found.trouble and f"%%watch: {found.trouble}") or NOTHING)  # noqa: T201  (a cell's output)
+        elif not self._is_live():
+            display(found.watch)
+
+    def show(self, watch: Any) -> None:
+        """Show a run that begins, live, where there is a front end."""
+        if self._is_live():
+            display(self._magics.keep(watch.widget()))
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if self._running is not None:
+            found, _, _ = self._running
+            found.close()
+            self._running = None
+
+    def unload(self) -> None:
+        """Leave nothing behind."""
+        self.stop()
+        VIEWS.pop("a run", None)
+
+    def _is_live(self) -> bool:
+        return getattr(self.shell, "kernel", None) is not None
+
+    def _users(self) -> dict[str, Any]:
+        return {name: value for name, value in self.shell.user_ns.items() if name not in self.shell.user_ns_hidden}

@@ -1,0 +1,147 @@
+"""The live view of a training: the widget that a watched loop feeds.
+
+The kernel is busy while the loop runs, so frames come from inside of it: the watch tells of each step, and at most ten times a
+second, and for at most a hundredth of the time, what changed goes to the browser (static/watch), which keeps the history. What
+the browser asks for only sets a flag, or computes one short answer; it is heard while the loop runs where the front end sends
+messages through subshells (ipykernel 7), and after it elsewhere.
+
+Beside itself it displays the static picture, as an output of its own above it, which is brought up to date when the block ends;
+the style sheet hides it while the live view stands right below. So a saved, exported or reopened notebook has the picture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+import weakref
+from time import perf_counter
+from typing import Any
+
+import anywidget
+import traitlets
+
+from gradlab.explore.watch import Watch
+from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
+from gradlab.notebook.watch_view import script_and_styles
+
+TWIN = "data-gradlab-twin"
+FRAME, SHARE = 0.1, 0.01  # seconds between two frames at least; share of the time that they take
+
+
+class WatchWidget(anywidget.AnyWidget):
+    """A live view of a watched training, made by `Watch.widget()`."""
+
+    _esm, _css = script_and_styles()
+
+    run = traitlets.Dict().tag(sync=True)  # the run as it was told in whole, the last time
+    live = traitlets.Bool(True).tag(sync=True)
+    token = traitlets.Unicode().tag(sync=True)
+    timeout = traitlets.Float(10.0).tag(sync=True)
+
+    def __init__(self, watch: Watch, **traits: Any) -> None:
+        self._watch = watch
+        self._next = 0.0
+        self._told = -1  # the last step with histograms that was told
+        self._width = 0
+        self._picture: Any = None
+        super().__init__(run=self._whole(), token=uuid.uuid4().hex, **traits)
+        self.on_msg(self._heard)
+        me = weakref.ref(self)
+
+        def listener(watch: Watch) -> None:
+            widget = me()
+            if widget is not None:
+                widget.step()
+
+        watch.listeners.append(listener)
+
+    # ------------------------------------------------------------------------------------------------------------ frames
+    def step(self) -> None:
+        """The loop has made a step, is held, or is over."""
+        watch = self._watch
+        if watch.ended:
+            self.run = self._whole()
+            self._refresh_picture()
+            return
+        began = perf_counter()
+        if began < self._next and not watch.is_paused:
+            return
+        frame = self._frame()
+        if frame is not None:
+            self.send({"frame": frame})
+        else:
+            self.run = self._whole()
+        spent = perf_counter() - began
+        self._next = began + max(FRAME, spent / SHARE)
+        watch.spent(spent)
+
+    def _whole(self) -> dict[str, Any]:
+        data = snapshot(self._watch)
+        self._note(data)
+        return data
+
+    def _frame(self) -> dict[str, Any] | None:
+        """What changed since the last frame; None where all did."""
+        watch = self._watch
+        said = described(watch)  # it reads what waits, and so may pool columns
+        first = watch.changed()
+        data = columns(watch, first)
+        if data["width"] != self._width or first == 0:
+            return None
+        frame = {**said, **data}
+        if watch.last_moment() != self._told:
+            frame["moments"] = moments(watch)
+        self._note(frame)
+        return frame
+
+    def _note(self, data: dict[str, Any]) -> None:
+        self._width = data["width"]
+        self._told = self._watch.last_moment()
+        self._watch.changed(seen=True)
+
+    # ---------------------------------------------------------------------------------------------------------- messages
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view: a flag is set, or a step computed again."""
+        message = message if isinstance(message, dict) else {}
+        ask, watch = str(message.get("ask")), self._watch
+        answer: dict[str, Any] = {}
+        try:
+            if ask == "pause":
+                watch.pause()
+            elif ask == "resume":
+                watch.resume()
+            elif ask == "once":
+                watch.resume(once=True)
+            elif ask == "replay":
+                answer["report"] = watch.replay().text()
+            answer["paused"] = watch.is_paused and not watch.ended
+        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
+
+    # ----------------------------------------------------------------------------------------------------------- display
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        text = {"text/plain": f"live view of the training of {self._watch.of.called or 'tensors'}"}
+        inherited = super()._repr_mimebundle_()
+        if inherited is None:
+            return text, {}
+        data, metadata = inherited if isinstance(inherited, tuple) else (inherited, {})
+        return {**data, **text}, metadata
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the static picture, and the live view as a second output below it."""
+        from IPython.display import display
+
+        self._picture = display(self._static(), raw=True, display_id=True)
+        data, metadata = self._repr_mimebundle_()
+        display(data, metadata=metadata, raw=True)
+
+    def _static(self) -> dict[str, str]:
+        data = self._watch._repr_mimebundle_()
+        data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
+        return data
+
+    def _refresh_picture(self) -> None:
+        if self._picture is not None:
+            with contextlib.suppress(Exception):  # the training must end as it would
+                self._picture.update(self._static(), raw=True)

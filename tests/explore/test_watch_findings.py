@@ -1,0 +1,219 @@
+"""What `watch` says of runs: sick ones, each with its cause, and healthy ones, of which it says nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from watched import LIBRARIES, always, data, library, mlp, numbers
+
+import gradlab as gl
+
+
+@pytest.fixture(params=LIBRARIES)
+def lib(request):
+    return library(request.param)
+
+
+def train(lib, net, opt, steps, *, batch=None, clear=True, target=None, seed=0, before=None):
+    """A usual loop, watched at every step."""
+    x, y = data(lib, seed=seed)
+    y = y if target is None else target(x)
+    drawn = np.random.default_rng(seed)
+    with always(gl.watch(net, opt)) as w:
+        for step in range(steps):
+            rows = slice(None) if batch is None else drawn.integers(0, x.shape[0], batch).tolist()
+            if clear:
+                opt.zero_grad()
+            loss = ((net(x[rows]) - y[rows]) ** 2).mean()
+            loss.backward()
+            if before is not None:
+                before(step + 1)
+            opt.step()
+            w.log(loss)
+    assert w.trouble == ""
+    return w
+
+
+def only(w, kind):
+    assert [one.kind for one in w.findings.findings] == [kind]
+    return w.findings.findings[0]
+
+
+# ----------------------------------------------------------------------------------------------------------------- sick
+def test_a_forgotten_zero_grad(lib):
+    net = mlp(lib, 6, 8, 1)
+    w = train(lib, net, lib.optim.SGD(net.parameters(), lr=1e-4), 30, clear=False)
+    found = only(w, "accumulated")
+    assert found.evidence["step"] == 2 and found.evidence["stale"] == 29
+    assert "optimizer.zero_grad()" in found.fix
+
+
+def test_zero_grad_that_sets_zeros_is_fine(lib):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    with always(gl.watch(net, opt)) as w:
+        for _ in range(20):
+            opt.zero_grad(set_to_none=False)
+            loss = ((net(x) - y) ** 2).mean()
+            loss.backward()
+            opt.step()
+            w.log(loss)
+    assert w.findings.findings == ()
+
+
+def test_gradients_of_several_batches_for_one_step_are_fine(lib):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    with always(gl.watch(net, opt)) as w:
+        for _ in range(20):
+            opt.zero_grad()
+            for part in (slice(0, 32), slice(32, 64)):
+                loss = ((net(x[part]) - y[part]) ** 2).mean()
+                loss.backward()
+            opt.step()
+            w.log(loss)
+    assert w.findings.findings == ()
+
+
+def test_a_layer_that_stopped_at_a_step(lib):
+    net = mlp(lib, 6, 8, 8, 1, activation="ReLU")
+
+    def shut(step):
+        if step == 40:
+            with lib.no_grad():
+                net[2].bias[:] = -1e3
+
+    w = train(lib, net, lib.optim.SGD(net.parameters(), lr=0.01), 120, before=shut)
+    found = only(w, "stopped-learning")
+    assert found.evidence["step"] == 41
+    assert found.evidence["layers"] == ["net[0]", "net[2]"]
+    assert "net[3]" in found.message and "step 41" in found.message
+
+
+def test_a_loss_that_swings(lib):
+    net = mlp(lib, 6, 16, 16, 1, activation="Tanh")
+    w = train(lib, net, lib.optim.Adam(net.parameters(), lr=1.0), 400, batch=16)
+    found = only(w, "loss-swings")
+    assert found.evidence["ratio"] > 0.1
+
+
+def test_a_loss_that_grows_beyond_bounds(lib):
+    net = mlp(lib, 6, 1)
+    w = train(lib, net, lib.optim.SGD(net.parameters(), lr=1.15), 80)
+    kinds = [one.kind for one in w.findings.findings]
+    assert "diverged" in kinds or "nan-born" in kinds
+
+
+def test_a_number_that_ceased_to_be_one_is_seen_before_the_step(lib):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    bad = x * 1
+    bad[3, 2] = float("nan")
+    with always(gl.watch(net, opt)) as w:
+        for step in range(1, 20):
+            given = bad if step == 12 else x
+            opt.zero_grad()
+            loss = ((net(given) - y) ** 2).mean()
+            loss.backward()
+            opt.step()
+            w.log(loss)
+    found = only(w, "nan-born")
+    assert w.kept.step == 12 and w.kept.intact
+    assert set(w.kept.spoilt) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
+    assert "step 12" in found.message and "replay=" in found.fix
+    with pytest.raises(RuntimeError, match=r"w\.loss\(\*batch\)"):
+        w.replay()
+
+
+def test_a_step_is_replayed_with_its_batch_weights_and_random_state(lib):
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    drop = lib.nn.Dropout(0.5)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+
+    def poor(x, y):
+        masked = drop(net[:2](x))
+        return ((net[2](masked) * 0 + y * 0) ** 2).mean().sqrt()  # its slope at 0 is infinite
+
+    with always(gl.watch(net, opt, replay=poor)) as w:
+        for step in range(1, 6):
+            opt.zero_grad()
+            before = [numbers(p).copy() for p in net.parameters()]
+            loss = w.loss(x, y)
+            loss.backward()
+            opt.step()
+            if step == 1:
+                first = before
+    assert w.steps == 5
+    assert w.kept.step == 1 and w.kept.batch[0] is x
+    after = [numbers(p).copy() for p in net.parameters()]
+    gradients = [numbers(p.grad).copy() for p in net.parameters()]
+    state = lib.get_rng_state()
+    report = w.replay()
+    assert "sqrt" in report.text()
+    for p, now, g in zip(net.parameters(), after, gradients, strict=True):
+        assert np.array_equal(numbers(p), now, equal_nan=True)
+        assert np.array_equal(numbers(p.grad), g, equal_nan=True)
+    assert np.array_equal(numbers(lib.get_rng_state()), numbers(state))
+    with w._replay.then():
+        assert all(np.array_equal(numbers(p), old) for p, old in zip(net.parameters(), first, strict=True))
+    found = only(w, "nan-born")
+    assert "sqrt" in found.message
+
+
+def test_a_replay_draws_the_same_numbers(lib):
+    net, (x, y) = mlp(lib, 6, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.0)
+    drawn = []
+
+    def loss_of(x, y):
+        noise = lib.randn(3)
+        drawn.append(numbers(noise))
+        return ((net(x) - y) ** 2).mean() * (float("nan") if len(drawn) == 3 else 1.0)
+
+    with always(gl.watch(net, opt, replay=loss_of)) as w:
+        for _ in range(5):
+            opt.zero_grad()
+            w.loss(x, y).backward()
+            opt.step()
+    assert w.kept.step == 3
+    third = drawn[2]
+    drawn.clear()
+    w.replay()
+    assert np.array_equal(drawn[0], third)
+
+
+# -------------------------------------------------------------------------------------------------------------- healthy
+HEALTHY = {
+    "gradient descent": ((6, 16, 1), "Tanh", "SGD", {"lr": 0.1}, None),
+    "momentum, batches of eight": ((6, 16, 16, 1), "ReLU", "SGD", {"lr": 0.02, "momentum": 0.9}, 8),
+    "one row at a time": ((6, 16, 1), "ReLU", "SGD", {"lr": 0.01}, 1),
+    "Adam": ((6, 32, 32, 1), "ReLU", "Adam", {"lr": 1e-3}, 16),
+    "Adam, fast": ((6, 16, 1), "Tanh", "Adam", {"lr": 0.03}, 16),
+    "AdamW, deep": ((6, 16, 16, 16, 16, 1), "GELU", "AdamW", {"lr": 2e-3}, 32),
+    "RMSprop": ((6, 16, 1), "Sigmoid", "RMSprop", {"lr": 2e-3}, 16),
+    "a regression": ((6, 1), "ReLU", "SGD", {"lr": 0.1}, None),
+    "to the end": ((6, 1), "ReLU", "Adam", {"lr": 0.05}, None),
+    "slow": ((6, 16, 16, 1), "Sigmoid", "SGD", {"lr": 1e-3}, 16),
+}
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", HEALTHY)
+def test_of_a_healthy_run_nothing_is_said(lib, name, seed):
+    widths, activation, optimizer, settings, batch = HEALTHY[name]
+    net = mlp(lib, *widths, activation=activation, seed=seed)
+    w = train(lib, net, getattr(lib.optim, optimizer)(net.parameters(), **settings), 300, batch=batch, seed=seed)
+    assert w.findings.findings == () and w.findings.unseen == ()
+
+
+def test_a_frozen_layer_is_not_one_that_stopped(lib):
+    net = mlp(lib, 6, 8, 1)
+
+    def freeze(step):
+        if step == 20:
+            for p in net[0].parameters():
+                p.requires_grad_(False)
+                p.grad = p.grad * 0
+
+    w = train(lib, net, lib.optim.SGD(net.parameters(), lr=0.01), 120, before=freeze)
+    assert w.findings.findings == ()

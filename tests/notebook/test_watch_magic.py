@@ -1,0 +1,80 @@
+"""`%%watch`: a cell's training is found and watched, and the cell runs as it would."""
+
+from __future__ import annotations
+
+import pytest
+from leftovers import left_behind
+
+SETUP = """import LIB as lib, gradlab as gl
+lib.manual_seed(0)
+net = lib.nn.Sequential(lib.nn.Linear(4, 8), lib.nn.ReLU(), lib.nn.Linear(8, 1))
+opt = lib.optim.Adam(net.parameters(), lr=0.01)
+x, y = lib.randn(32, 4), lib.randn(32, 1)"""
+LOOP = """for i in range(20):
+    opt.zero_grad()
+    cost = ((net(x) - y) ** 2).mean()
+    cost.backward()
+    opt.step()"""
+BY_HAND = """def train():
+    a = lib.ones(4, 1).requires_grad_()
+    for i in range(20):
+        err = ((x @ a - y) ** 2).mean()
+        err.backward()
+        with lib.no_grad():
+            a -= 0.1 * a.grad
+            a.grad = None
+train()"""
+
+
+@pytest.fixture(params=["gradlab", pytest.param("torch", marks=pytest.mark.oracle)])
+def ready(request, shell):
+    shell.ok(SETUP.replace("LIB", request.param))
+    return shell
+
+
+def test_the_model_the_optimizer_and_the_loss_are_found(ready):
+    ran = ready.ok(f"%%watch -o w\n{LOOP}")
+    w = ready.ns["w"]
+    assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("net[0]", "net[2]"), "cost", "Adam")
+    assert ready.ns["cost"].item() == pytest.approx(w.data()["loss"][-1], rel=1e-5)
+    assert "Step 20 · cost" in ran.text
+
+
+def test_what_a_function_trains_is_found_among_its_names(ready):
+    ready.ok(f"%%watch -o w\n{BY_HAND}")
+    w = ready.ns["w"]
+    assert (w.steps, w.layers, w.called, w.optimizer_name) == (20, ("a",), "err", "")
+    assert w.data()["ratio a"][0] > 0
+
+
+def test_a_trainer_holds_them(ready):
+    ready.ok(
+        "class Trainer:\n    def __init__(self):\n        self.model, self.optimizer = net, opt\n    def fit(self):\n"
+        "        for _ in range(3):\n            self.optimizer.zero_grad()\n            loss = self.model(x).mean()\n"
+        "            loss.backward()\n            self.optimizer.step()\n"
+    )
+    ready.ok("%%watch -o w\nTrainer().fit()")
+    assert ready.ns["w"].steps == 3 and ready.ns["w"].optimizer_name == "Adam"
+
+
+def test_an_error_is_shown_as_always_and_what_was_seen_stays(ready):
+    ran = ready.run(f"%%watch -o w\n{LOOP}\n    if i == 7: 1 / 0")
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert ready.ns["w"].steps == 8 and ready.ns["w"].interrupted == "ZeroDivisionError"
+    assert left_behind() == []
+
+
+def test_options(ready):
+    assert "no backward()" in ready.ok("%%watch\n1 + 1").stdout
+    assert "takes no names" in ready.run("%%watch net\n1 + 1").stderr
+    assert "whole number from 1 on" in ready.run("%%watch --every 0\n1 + 1").stderr
+    ran = ready.ok(f"%%watch -q --every 4 -o w\n{LOOP}")
+    assert ran.text == "" and ready.ns["w"].every == 4
+
+
+def test_nothing_is_left(ready):
+    ready.ok(f"%%watch -q\n{LOOP}")
+    assert left_behind() == []
+    lib = ready.ns["lib"]
+    if lib.__name__ == "torch":
+        assert lib.Tensor.backward.__module__ == "torch._tensor"
