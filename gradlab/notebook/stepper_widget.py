@@ -8,6 +8,7 @@ displays the static form, as an output of its own above it, which the style shee
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from typing import Any
 
@@ -32,6 +33,7 @@ class StepperWidget(anywidget.AnyWidget):
 
     def __init__(self, walk: StepThrough, **traits: Any) -> None:
         self._walk: StepThrough | None = walk
+        self._still: Any = None  # the display handle of the static twin
         self._said = f"live view of backward from {walk.called}"
         super().__init__(about=walk.view(), token=uuid.uuid4().hex, **traits)
         self.on_msg(self._heard)
@@ -56,6 +58,8 @@ class StepperWidget(anywidget.AnyWidget):
             answer = {"error": "interrupted"}
         finally:
             self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
+        if "data" in answer:
+            self._refresh()
 
     def _again(self, numbers: Any) -> dict[str, Any]:
         assert self._walk is not None
@@ -78,11 +82,21 @@ class StepperWidget(anywidget.AnyWidget):
         from IPython.display import display
 
         if self._walk is not None:
-            still = dict(self._walk._repr_mimebundle_())
-            still["text/html"] = f"<div {TWIN}>{still['text/html']}</div>"
-            display(still, raw=True)
+            self._still = display(self._static(self._walk), raw=True, display_id=True)
         data, metadata = self._repr_mimebundle_()
         display(data, metadata=metadata, raw=True)
+
+    def _static(self, walk: StepThrough) -> dict[str, str]:
+        """The bundle of the static form, marked as this widget's twin."""
+        still = dict(walk._repr_mimebundle_())
+        still["text/html"] = f"<div {TWIN}>{still['text/html']}</div>"
+        return still
+
+    def _refresh(self) -> None:
+        """Show the steps from the new start in the static form as well."""
+        if self._still is not None and self._walk is not None:
+            with contextlib.suppress(Exception):  # a picture that cannot be drawn is no reason to fail
+                self._still.update(self._static(self._walk), raw=True)
 
     def _let_go(self) -> None:
         if self._walk is not None:

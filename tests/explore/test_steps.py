@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from random_programs import SHAPES, Run, program, values
+from traced import traced
 
 import gradlab as gl
 from gradlab.explore.steps import step_through
@@ -294,3 +295,87 @@ def test_a_long_table_is_bounded():
     assert len(walk.steps) == 500
     lines = walk.text().splitlines()
     assert len(lines) < 70 and any("440 more of 500 operations" in line for line in lines)
+
+
+MODELS = """
+net = torch.nn.LSTM(4, 5); out = net(torch.randn(6, 2, 4))[0].pow(2).sum()
+net = torch.nn.TransformerEncoderLayer(16, 2, 24, batch_first=True); out = (net(torch.randn(2, 5, 16)) ** 3).mean()
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)); out = net(torch.randn(2, 3, 6, 6)).relu().sum()
+net = torch.nn.Linear(3, 2).bfloat16(); out = net(torch.randn(4, 3).bfloat16()).float().exp().sum()
+net = torch.nn.Linear(3, 2, dtype=torch.complex64); out = net(torch.randn(4, 3, dtype=torch.complex64)).abs().sum()
+net = torch.nn.Embedding(9, 3, sparse=True); out = net(torch.tensor([1, 2, 1])).pow(2).sum()
+""".strip().splitlines()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("source", MODELS)
+def test_models_of_torch(source):
+    import torch
+
+    torch.manual_seed(0)
+    space = {"torch": torch}
+    exec(source, space)
+    net, out = space["net"], space["out"]
+    state = torch.get_rng_state()
+    walk = stepped(out, None, {**dict(net.named_parameters()), "out": out})
+    assert torch.equal(state, torch.get_rng_state()) and all(p.grad is None for p in net.parameters())
+    totals = {walk.trace.nodes[to].name: total for to, total in final_totals(walk).items()}
+    assert walk.text() and walk.view() and walk.frames()
+    out.backward()
+    for name, parameter in net.named_parameters():
+        grad = parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+        grad = grad.float() if grad.dtype is torch.bfloat16 else grad
+        np.testing.assert_allclose(np.asarray(totals[name]), grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.oracle
+def test_hooks_and_retained_gradients_of_torch():
+    import torch
+
+    a, b = torch.tensor(-3.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    c = a * b
+    c.retain_grad()
+    c.register_hook(lambda g: g * 10)
+    out = 2 * (c + b**3).relu()
+    walk = gl.step_through(out)
+    assert c.grad is None and any("of c ran" in note for note in walk.notes) and not walk.view()["linear"]
+    out.backward()
+    assert [share["total"] for share in walk.steps[-1].shares] == [a.grad.item(), b.grad.item()] and walk.steps[-1].hooked
+
+
+@pytest.mark.oracle
+def test_what_torch_unpacks_once_is_left_alone():
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    w = torch.randn(3, 3, requires_grad=True)
+    torch.manual_seed(1)
+    out = checkpoint(lambda x: torch.dropout(x @ w, 0.5, True).tanh(), w * 2, use_reentrant=False).sum()
+    state = torch.get_rng_state()
+    walk = gl.step_through(out)
+    assert torch.equal(state, torch.get_rng_state())
+    out.backward()
+    np.testing.assert_allclose(final_totals(walk)[next(i for i, n in enumerate(walk.trace.nodes) if n.name == "w")], w.grad)
+
+
+def test_in_a_cell_that_is_recorded_the_cells_own_sweep_is_told():
+    space = {"gl": gl}
+    trace = traced(
+        """
+a = gl.tensor(2.0, requires_grad=True)
+y = a * a
+steps = gl.step_through(y)
+y.backward()
+""",
+        space,
+    )
+    assert trace.sweeps == 1 and trace.leaves[0].gradient.numbers == (4.0,)
+    steps = space["steps"].steps
+    assert [(step.line, step.place.source) for step in steps] == [(3, "a * a")] and steps[0].shares[-1]["total"] == 4
+
+
+def test_one_element_is_a_start_that_can_be_multiplied():
+    x = gl.tensor([2.0], requires_grad=True)
+    walk = gl.step_through(x * 3)
+    assert walk.view()["linear"] and walk.steps[0].shares[0]["total"].tolist() == [3]
+    assert walk.again(walk.start_of([0.5])).steps[0].shares[0]["total"].tolist() == [1.5]

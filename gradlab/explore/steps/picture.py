@@ -31,7 +31,7 @@ from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import bracketed, short, sum_text, terms_of
+from gradlab.explore.steps.telling import product_text, short, sum_text, terms_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import Value
 
@@ -92,20 +92,12 @@ def states(steps: Sequence[Step], start: Any, root: int, trace: Trace, *, values
             arrived[share["to"]] = beside(share["total"]) if values else ""
             links.add((share["to"], step.node))
             products.append(
-                (share["name"], product(share, step), sum_text(sums[place][: term + 1], share["total"]))
+                (share["name"], product_text(share, step), sum_text(sums[place][: term + 1], share["total"]))
                 if values
                 else (share["name"], "", "")
             )
         passed |= links
         yield State(step, dict(arrived), frozenset(passed), tuple(products), frozenset(links))
-
-
-def product(share: Any, step: Step) -> str:
-    """ "2·2 = 4" of scalars, else what is handed on."""
-    local, upstream, handed = share["local"], step.upstream, share["downstream"]
-    if isinstance(local, (int, float)) and isinstance(upstream, (int, float)):
-        return f"{said(local, 4)}·{bracketed(said(upstream, 4))} = {short(handed)}"
-    return short(handed)
 
 
 class Stage:
@@ -222,11 +214,11 @@ class Film:
         self.steps, self.start, self.trace, self.values = steps, start, trace, values
         self.whole = len(trace.nodes) <= WHOLE and self._all.width <= room[0] and self._all.height <= room[1]
 
-    @property
+    @cached_property
     def root(self) -> int:
         """The node that the sweep starts at."""
-        ends = [edge.source for edge in self.trace.edges if edge.target in self.trace.outputs]
-        return ends[0] if ends else 0
+        outputs = set(self.trace.outputs)
+        return next((edge.source for edge in self.trace.edges if edge.target in outputs), 0)
 
     def states(self) -> Iterator[State]:
         """Before the first step and after each."""

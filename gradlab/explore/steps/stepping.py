@@ -6,6 +6,7 @@ What is kept is plain data, but for `out` itself, which a sweep from another sta
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -311,7 +312,7 @@ class StepThrough:
             shape=self.shape,
             start=self.start,
             notes=self.notes,
-            linear=not self.shape and not self.hooked,
+            linear=math.prod(self.shape) == 1 and not self.hooked and not any(step.hooked for step in self.steps),
             values=values,
         )
 

@@ -10,9 +10,9 @@ from gradlab.explore.labels import shortened
 from gradlab.explore.steps.picture import Film, State, caption
 from gradlab.explore.words import count
 
-ACROSS = 1140.0  # pixels in a row
+ACROSS = 940.0  # pixels in a row
 MOST = 40  # pictures
-NODES = 700  # boxes in all of them
+NODES = 450  # boxes in all of them
 NARROW, WIDEST = 160.0, 380.0  # of a picture
 ROOM = 480.0, 380.0  # of a whole graph, before it is made smaller
 LEAST_ZOOM = 0.75

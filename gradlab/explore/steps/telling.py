@@ -14,7 +14,7 @@ from gradlab.explore.steps.data import Share, Step
 from gradlab.explore.trace.values import Value
 from gradlab.explore.words import count, shape_text
 
-FEW = 5  # elements that are written out
+FEW, WIDEST = 5, 26  # elements that are written out, in so many characters
 TERMS = 4  # of a sum
 LONGEST = 28  # characters of a name in a table
 
@@ -30,8 +30,8 @@ def short(held: Any) -> str:
     if isinstance(held, np.ndarray):
         if held.size == 1:
             return said(held.item(), 4)
-        if held.size <= FEW:
-            return _nested(held.tolist())
+        if held.size <= FEW and len(text := _nested(held.tolist())) <= WIDEST:
+            return text
         return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
     return said(held, 4)
 
@@ -105,43 +105,37 @@ def title(step: Step) -> str:
 
 
 def table(walk: Any, most: int) -> str:
-    """All steps for a terminal."""
+    """The steps for a terminal; of more than `most` the first and the last."""
+    total = len(walk.steps)
+    if not total:
+        said_first = f"{walk.called} is a leaf: there is no operation to step through, and its gradient is {short(walk.start)}."
+        return "\n".join(map(clean, [said_first, *walk.notes]))
+    said_first = f"backward from {walk.called} in {count(total, 'step')}, starting with gradient={short(walk.start)}:"
+    first, last = (walk.steps, []) if total <= most else (walk.steps[: most - most // 3], walk.steps[total - most // 3 :])
     sums = terms_of(walk.steps)
     head = ("step", "line", "operation", "arrived", "goes to", "local", "handed on", "there now")
-    rows: list[tuple[str, ...]] = []
-    starts: list[int] = []
-    for step in walk.steps:
-        starts.append(len(rows))
-        first: tuple[str, ...] = (
-            str(step.number),
-            str(step.line or ""),
-            shortened(title(step), 2 * LONGEST),
-            short(step.upstream),
-        )
-        if not step.shares:
-            rows.append((*first, "–", "", "", ""))
-        for share, (place, term) in zip(step.shares, step.meets, strict=True):
-            there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
-            rows.append(
-                (*first, shortened(share["name"], LONGEST), local_text(share["local"]), short(share["downstream"]), there)
-            )
-            first = ("", "", "", "")
-    operations = count(len(walk.steps), "operation")
-    said_first = [f"backward from {walk.called} in {count(len(walk.steps), 'step')}, starting with gradient={short(walk.start)}:"]
-    if not walk.steps:
-        said_first = [f"{walk.called} is a leaf: there is no operation to step through, and its gradient is {short(walk.start)}."]
-        return "\n".join(map(clean, [*said_first, *walk.notes]))
-    gap: list[str] = []
-    body = [head, *rows]
-    if len(walk.steps) > most:
-        before, after = starts[2 * most // 3], starts[len(starts) - most // 3]
-        body = [head, *rows[:before], *rows[after:]]
-        gap = [f"… {len(walk.steps) - most // 3 - 2 * most // 3} more of {operations}: .steps has them all …"]
+    body = [head, *(row for step in first for row in _rows(step, sums))]
+    gap = len(body)
+    body += [row for step in last for row in _rows(step, sums)]
     widths = [max(columns(row[i]) for row in body) for i in range(len(head))]
     lines = ["  ".join(_padded(text, width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
-    if gap:
-        lines[before + 1 : before + 1] = gap
-    return "\n".join([*map(clean, said_first), *map(clean, lines), *map(clean, walk.notes)])
+    if last:
+        left_out = total - len(first) - len(last)
+        lines.insert(gap, f"… {left_out:,} more of {count(total, 'operation')}: .steps has them all …")
+    return "\n".join(map(clean, [said_first, *lines, *walk.notes]))
+
+
+def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
+    first: tuple[str, ...] = (str(step.number), str(step.line or ""), shortened(title(step), 2 * LONGEST), short(step.upstream))
+    if not step.shares:
+        return [(*first, "–", "", "", "")]
+    rows = []
+    for share, (place, term) in zip(step.shares, step.meets, strict=True):
+        there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
+        name = shortened(share["name"], LONGEST)
+        rows.append((*first, name, local_text(share["local"]), short(share["downstream"]), there))
+        first = ("", "", "", "")
+    return rows
 
 
 def columns(text: str) -> int:

@@ -68,7 +68,7 @@ def view(
     shape : sequence of int
         Its shape.
     linear : bool
-        Whether another start only multiplies: the start is a scalar, and no hook changes anything.
+        Whether another start only multiplies: the start is one number, and no hook changes anything.
     values : bool
         Without them there is no number of a tensor and no source.
     """

@@ -108,14 +108,14 @@ class Steps {
   }
 
   /**
-   * "−3·2 = −6" of scalars; else what is handed on.
+   * "−3·2 = −6" of scalars; else what is handed on, of larger tensors its norm.
    * @param {Step} step
    * @param {Share} share
    */
   product(step, share) {
     const local = share.local?.number,
       upstream = step.upstream.length === 1 ? scalar(this.scaled(step.upstream[0])) : null,
-      handed = text(this.scaled(share.downstream));
+      handed = text(this.scaled(share.downstream)).replace(/^.*, ‖/, "‖");
     if (local === undefined || local === null || upstream === null) return this.data.values ? handed : "";
     return `${said(Number(local))}·${bracketed(said(upstream))} = ${handed}`;
   }

@@ -4,6 +4,8 @@
 /** @typedef {number | string} Real a number, or the name of one that JSON does not have */
 /** @typedef {{ shape: number[], numbers?: Real[], norm?: Real }} Held */
 
+const WIDEST = 26; // characters of a row of numbers
+
 /**
  * A number, as short as it can be read: "−0.2749", "1.5e−7", "∞".
  * @param {number} x
@@ -48,7 +50,10 @@ function text(held, most = 5) {
   if (!held) return "–";
   const { shape, numbers } = held;
   if (numbers && numbers.length === 1) return said(Number(numbers[0]));
-  if (numbers && numbers.length <= most && shape.length < 2) return `[${numbers.map((x) => said(Number(x), 3)).join(", ")}]`;
+  if (numbers && numbers.length <= most && shape.length < 2) {
+    const row = `[${numbers.map((x) => said(Number(x), 3)).join(", ")}]`;
+    if (row.length <= WIDEST) return row;
+  }
   const norm = numbers ? Math.hypot(...numbers.map(Number)) : Number(held.norm);
   return `${shape.join("×") || "scalar"}, ‖·‖ ${said(norm, 3)}`;
 }
