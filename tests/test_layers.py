@@ -181,7 +181,7 @@ def test_import_loads_numpy_and_the_standard_library_only():
     assert foreign == []
 
 
-MAGICS = "magics", "gradcheck_magic", "jacobian_magic"
+MAGICS = "magics", "gradcheck_magic", "graph_magic", "jacobian_magic"
 
 
 def test_code_is_generated_in_one_module_only():
