@@ -22,6 +22,8 @@ ENTRIES = {
     "stepper/view.js": "render",
     "watch/view.js": "render",
 }
+LARGEST = {"explorer/view.js": 105_000}  # bytes; the stepper is part of the explorer
+LARGE = 70_000
 UNWANTED = (
     *("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval", "Function", "fetch", "XMLHttpRequest"),
     *("WebSocket", "EventSource", "sendBeacon", "importScripts", "localStorage", "document.cookie"),
@@ -206,7 +208,7 @@ def test_nothing_is_left_over():
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_widget_is_one_module_of_a_bounded_size(entry):
     text = script(entry)
-    assert len(text.encode()) < 110_000
+    assert len(text.encode()) < LARGEST.get(entry, LARGE)
     lines = text.splitlines()
     assert [line for line in lines if re.match(r"\s*(import|export)\b", line)] == [lines[-1]]
     assert not any(IMPORT.search(line) for line in lines) and "@param" not in text

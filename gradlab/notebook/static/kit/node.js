@@ -73,7 +73,7 @@ function drawNode(node, tall) {
   if (node.port) group.append(drawPort(node.port, tall - OVERLAP));
   if (node.line) group.append(svg("text", { x: -half - 4, y: 8, class: "gl-line" }, node.line));
   if (node.opens)
-    group.append(svg("text", { x: -half + 9, y: 13, class: "gl-fold", "data-opens": "" }, "▸", svg("title", {}, "open (→)")));
+    group.append(svg("text", { x: -half + 6, y: 12, class: "gl-fold", "data-opens": "" }, "▸", svg("title", {}, "open (→)")));
   const { beside } = node;
   beside?.lines.forEach((text, k) => {
     const y = beside.y + 3.2 + 11 * (k - (beside.lines.length - 1) / 2);
