@@ -82,6 +82,7 @@ _LAZY = {
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
+    "graphs": "gradlab.explore.graph.several",
     "hessian": "gradlab.explore.jacobian",
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
@@ -100,6 +101,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
+    from gradlab.explore.graph.several import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.report import explain
     from gradlab.explore.steps import step_through

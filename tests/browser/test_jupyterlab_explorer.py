@@ -1,5 +1,4 @@
-"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it below the report, clicks and keys reach the kernel, the static
-picture keeps its place."""
+"""The live explorer in JupyterLab: `%%grad -i` and `%graph -i` open it, clicks and keys reach the kernel, the picture stays."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def test_a_cell_shows_its_report_and_below_it_the_explorer(open_notebook):
     panel = view.get_by_role("region", name="the chosen node")
     expect(panel.locator("h4")).to_have_text("z = ÷")
     expect(panel).to_contain_text("gradient ‖·‖ = ")
-    assert view.locator(".gl-source mark").all_text_contents() == ["(a - a.mean(0)) / a.std(0)"]
+    assert view.locator(".gl-pane mark").all_text_contents() == ["(a - a.mean(0)) / a.std(0)"]
     idle(view)
     said = float(re.search(r"gradient ‖·‖ = (\S+)", panel.inner_text())[1])
     page.run_cell(2)

@@ -14,6 +14,7 @@ import pytest
 from test_jacobian_programs import names_of
 
 import gradlab as gl
+from gradlab.explore.graph import contributions
 from gradlab.explore.graph.contributions import arriving, by_structure, flow_of, ways
 from gradlab.explore.graph.paths import Paths
 from gradlab.explore.libraries import library_of
@@ -273,7 +274,7 @@ def test_a_graph_that_was_freed(t):
 
 
 @pytest.mark.oracle
-def test_a_rule_without_a_second_derivative():
+def test_a_rule_without_a_second_derivative(monkeypatch):
     import torch
 
     class Twice(torch.autograd.Function):
@@ -296,11 +297,44 @@ def test_a_rule_without_a_second_derivative():
     for _ in range(5):
         many = Twice.apply(many) + many.sin()
     many = many.sum()
+    paths = gl.graph(many, {"v": v}).paths("v")  # edge by edge
+    assert paths.count == 32 and paths.paths == () and paths.why_not == ""
+    assert_conserved(paths)
+    assert_cuts(many, v, {"v": v})
+    monkeypatch.setattr(contributions, "SECONDS", 0.0)
     paths = gl.graph(many, {"v": v}).paths("v")
-    assert paths.count == 32 and "TwiceBackward has no second derivative" in paths.why_not
+    assert "TwiceBackward has no second derivative" in paths.why_not and "?" in paths.svg()
     leaving = [i for i in paths.on if paths.trace.edges[i].source == paths.leaf]
     assert sum(paths.amounts[i] for i in leaving) == pytest.approx(paths.total)
-    assert "?" in paths.svg()
+
+
+@pytest.mark.oracle
+def test_fused_attention():
+    """PyTorch's has no second derivative: edges are cut, and agree with the attention that is written out."""
+    import torch
+
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(8, 8, dtype=torch.float64, requires_grad=True)
+
+    def attend(h, fused):
+        if fused:
+            return torch.nn.functional.scaled_dot_product_attention(h, h, h)
+        return (h @ h.transpose(-1, -2) / 8**0.5).softmax(-1) @ h
+
+    shares = []
+    for fused in (True, False):
+        h = x @ w
+        for _ in range(3):
+            h = h + attend(h[:, None], fused)[:, 0] if fused else h + attend(h, fused)
+        loss = h.square().mean()
+        paths = gl.graph(loss, {"w": w}).paths("w")
+        assert paths.why_not == ""
+        assert_conserved(paths)
+        nodes, edges = paths.trace.nodes, paths.trace.edges
+        shares.append(
+            [share for i, share in paths.shares.items() if nodes[edges[i].source].label == nodes[edges[i].target].label == "+"]
+        )
+    assert len(shares[0]) == 2 and shares[0] == pytest.approx(shares[1])
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -12,7 +12,8 @@ from random_programs import SHAPES, Run, program, values
 from traced import traced
 
 import gradlab as gl
-from gradlab.explore.steps import step_through, stepped
+from gradlab.explore.steps import step_through
+from gradlab.explore.steps.stepping import stepped
 from gradlab.explore.trace.values import Value
 
 

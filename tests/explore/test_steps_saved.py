@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.steps import stepped
+from gradlab.explore.steps.stepping import stepped
 
 HOSTILE = "</script><script>alert(1)</script>$x$"
 ADDRESS = re.compile(r"""(?:src|href|action|data)\s*=|url\(|@import|https?://(?!www\.w3\.org/)""")

@@ -109,7 +109,7 @@ def _sweep(library: Library, done: Run, roots: Sequence[Any], wanted: Sequence[A
     operations = [
         i for i in range(len(nodes)) if library.variable(nodes[i]) is None and library.name_of(nodes[i]) != "AccumulateGrad"
     ]
-    operations.sort(key=lambda i: nodes[i]._sequence_nr())
+    operations.sort(key=lambda i: library.order(nodes[i]))
     place = {i: k for k, i in enumerate(operations)}
     lines = Lines()
     for i in operations:

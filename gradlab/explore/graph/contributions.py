@@ -16,16 +16,18 @@ sweep through the recorded backward sweep: g is linear in each c with the factor
 new trick for calculating Jacobian vector products", 2017.) It needs of a library no more than `create_graph=True`. Each edge's
 cotangent is cloned on its way, so that two edges with one cotangent stay two variables.
 
-Where the sweep cannot be recorded (an operation without second derivatives), or the graph is gone, `by_structure` tells what
-follows from the shares at each tensor alone: contributions are conserved; those of one number split as its cotangents do; where
-all paths go through one place all of g does.
+Where the sweep cannot be recorded (an operation without second derivatives, as PyTorch's fused attention), or the graph is gone,
+`by_structure` tells what follows from the shares at each tensor alone: contributions are conserved; those of one number split as
+its cotangents do; where all paths go through one place all of g does. What does not follow so is measured, while the graph is
+there: an edge that hands on nothing takes its contribution away from g, a sweep for each edge but one at a fork.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,10 @@ import numpy as np
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
+from gradlab.explore.trace.retained import grads_kept
 
 ROUNDING = 1e-3  # of what should be equal
+SECONDS = 2.0  # for edges that are cut one by one
 SLACK = 100.0  # units of rounding
 MOST_PATHS = 12  # that are followed one by one, a sweep each
 
@@ -189,27 +193,45 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
     ends = {place[len(nodes) + k, 0]: start for k, start in enumerate(starts)}
     sweeps = _Sweeps(library, outputs, variable, hooked, place, number, on)
 
+    tensors = {
+        i: library.targets(nodes[edge.target])[edge.argument] for i in found.edges if (edge := trace.edges[i]).target < len(nodes)
+    }
+    with grads_kept(library, hooked, {}):
+        return _flow(sweeps, trace, leaf, found, starts, ends, tensors)
+
+
+def _flow(
+    sweeps: _Sweeps,
+    trace: Trace,
+    leaf: int,
+    found: Ways,
+    starts: Sequence[Any],
+    ends: Mapping[int, Any],
+    tensors: Mapping[int, Any],
+) -> Flow:
+    """The flow, once it is known what to sweep. `tensors` tells by edge which tensor a cotangent arrives at."""
+    library = sweeps.library
     seen, g = sweeps.run(starts, ends)
     if g is None:
         return Flow(0.0, dict.fromkeys(found.edges, 0.0))
     gradient = _plain(library, g)
     flow = Flow(_length(gradient))
-    tensors = {
-        i: library.arrivals(nodes[t])[trace.edges[i].argument] for i in found.edges if (t := trace.edges[i].target) < len(nodes)
-    }
     _compare(library, flow, trace, found, seen, tensors)
     direction = _direction(gradient)
     if direction is None:
         flow.why_not = _no_direction(gradient)
     else:
-        given = library.tensor(direction, like=variable)
+        given = library.tensor(direction, like=sweeps.variable)
         flow.why_not = sweeps.amounts(flow, starts, ends, given)
         lost = None if flow.why_not else unconserved(trace, found, flow)
         if lost is not None:
             flow.why_not = _not_known(f"{trace.nodes[lost].operation or trace.nodes[lost].label} has no second derivative")
         if flow.why_not:
             shares = _shares(library, trace, seen, tensors)
-            flow.amounts = by_structure(trace, leaf, found, flow.total, shares, _numbers(library, seen))
+            cut = sweeps.cutting(starts, gradient, direction)
+            flow.amounts = by_structure(trace, leaf, found, flow.total, shares, _numbers(library, seen), cut)
+            if len(flow.amounts) == len(found.edges):
+                flow.why_not = ""
     if 1 < found.count <= MOST_PATHS:
         flow.routes = tuple(sweeps.along(way, starts, ends, direction) for way in routes(trace, leaf, found))
         if flow.why_not and direction is not None:  # what flowed along an edge is what flowed along the paths through it
@@ -273,6 +295,24 @@ class _Sweeps:
         for i in self.on - seen.keys():  # nothing was handed on there
             flow.amounts[i] = 0.0
         return ""
+
+    def cutting(self, starts: Sequence[Any], gradient: np.ndarray, direction: np.ndarray) -> Callable[[int], float | None]:
+        """What tells an edge's contribution by cutting it: what the gradient loses. A sweep each, as long as there is time."""
+        ends_at = monotonic() + SECONDS
+
+        def lost(i: int) -> float | None:
+            if monotonic() >= ends_at:
+                return None
+
+            def without(node: Any, handed: Sequence[Any]) -> Sequence[Any]:
+                return [None if self.edge(node, argument) == i else c for argument, c in enumerate(handed)]
+
+            with self.library.handing(self.hooked, without):
+                (g,) = self.library.grad(self.outputs, [self.variable], starts)
+            rest = np.zeros(gradient.shape) if g is None else _plain(self.library, g)
+            return float(np.vdot(gradient - rest, direction).real)
+
+        return lost
 
     def along(self, way: tuple[int, ...], starts: Sequence[Any], ends: Mapping[int, Any], direction: np.ndarray | None) -> Route:
         """What flows along one path: a sweep in which every other edge hands on nothing."""
@@ -462,6 +502,7 @@ def by_structure(
     total: float | None,
     shares: Mapping[int, float],
     numbers: Mapping[int, float],
+    cut: Callable[[int], float | None] | None = None,
 ) -> dict[int, float]:
     """The contributions that follow from the shares at each tensor.
 
@@ -473,6 +514,8 @@ def by_structure(
         By edge, its cotangent's share in what arrived at its tensor.
     numbers : mapping of int to float
         By edge, its cotangent, where that is one number.
+    cut : callable, optional
+        Tells an edge's contribution, or None, where it does not follow.
     """
     if total is None:
         return {}
@@ -501,4 +544,11 @@ def by_structure(
                 amounts[i] = through * shares[i]
             elif found.below[edge.source] * found.above[edge.target] == found.count:
                 amounts[i] = total
+        missing = [i for i in edges if i not in amounts]
+        if missing and through is not None and cut is not None:
+            for i in missing[:-1]:
+                if (amount := cut(i)) is not None:
+                    amounts[i] = amount
+            if all(i in amounts for i in missing[:-1]):
+                amounts[missing[-1]] = through - math.fsum(amounts[i] for i in edges if i != missing[-1])
     return amounts

@@ -20,13 +20,14 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
 from gradlab.explore.labels import shortened
-from gradlab.explore.report.table import CARD, RULE, Column, Table, head_html
+from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
-from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, dimmed, number, say, to_text
+from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, to_text
 
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
 THIN, THICK = 1.4, 6.4  # pixels
+SLIGHT = 0.01  # of the largest contribution
 HALF = 0.5  # of what met, less than which remains: it has cancelled
 ROUNDING, COARSE = 1e-13, 1e-6  # of the largest contribution, below which one is rounding; of double precision, of others
 LONGEST = 9  # steps of a path that are written
@@ -51,6 +52,8 @@ class Meeting:
         ‖their sum‖ over the sum of their norms: 1 if they point one way, 0 if they cancel.
     cosine : float or None
         Of two.
+    least : float
+        Contributions that come to less than this together are not told of.
     """
 
     node: int
@@ -59,6 +62,7 @@ class Meeting:
     norms: tuple[float, ...]
     remains: float | None
     cosine: float | None
+    least: float = 0.0
 
     @property
     def cancels(self) -> bool:
@@ -66,7 +70,7 @@ class Meeting:
         known = [amount for amount in self.amounts if amount is not None]
         if len(known) == len(self.amounts):
             gross = math.fsum(map(abs, known))
-            return gross > 0 and abs(math.fsum(known)) < HALF * gross
+            return gross > self.least and abs(math.fsum(known)) < HALF * gross
         return self.remains is not None and self.remains < HALF
 
 
@@ -177,6 +181,7 @@ class Paths:
     def meetings(self) -> tuple[Meeting, ...]:
         """The tensors at which several cotangents came together, the leaf first."""
         flow, found = self._flow, []
+        least = SLIGHT * max(map(abs, self.amounts.values()), default=0.0)
         for node, edges in sorted(arriving(self.trace, self._ways).items(), key=lambda item: (item[0] != self.leaf, item[0])):
             if len(edges) > 1:
                 pair = (edges[0], edges[1]) if len(edges) == 2 else (-1, -1)
@@ -188,6 +193,7 @@ class Paths:
                         tuple(flow.norms.get(i, 0.0) for i in edges),
                         flow.remains.get(node),
                         flow.cosines.get(pair),
+                        least,
                     )
                 )
         return tuple(found)
@@ -431,17 +437,6 @@ class Paths:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = self._drawing.bundle()
         return bundle | {"text/html": self.html(), "text/latex": self.table().latex(), "text/plain": self.text()}
-
-
-def card(table: Table, *drawings: Drawing) -> str:
-    """A card of sentences, a table and pictures, side by side where there is room."""
-    item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
-    columns = [f'<div style="{item};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
-    for drawing in drawings:
-        wide = min(drawing.width, 1180.0) + 30
-        columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{drawing.html()}</div>')
-    grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
-    return f'<div {NO_MATH} style="{CARD}">{head_html(table.head)}{grid}</div>'
 
 
 def signed(amount: float) -> str:

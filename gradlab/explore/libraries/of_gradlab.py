@@ -55,8 +55,8 @@ class Gradlab(Library):
     def inputs(self, node: Any) -> list[Any]:
         return list(node.edges)
 
-    def arrivals(self, node: Any) -> list[Any]:
-        return list(node.edges)
+    def order(self, node: Any) -> int:
+        return -int(node.order)  # ticks count down
 
     def whole(self, node: Any) -> Any:
         if node is not None and node.op is not None and node.op.kind == "output":  # of a node with several
@@ -264,11 +264,6 @@ class Gradlab(Library):
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         handles: list[Any] = []
         bare = [node for node in nodes if node.hooks is None]
-        retained = [
-            (tensor, tensor.grad)
-            for node in nodes
-            if node.hooks is not None and node.hooks.retain is not None and (tensor := node.hooks.retain()) is not None
-        ]
         try:
             for node in nodes:
                 handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
@@ -278,8 +273,6 @@ class Gradlab(Library):
                 handle.remove()
             for node in bare:  # one without hooks costs a sweep nothing
                 node.hooks = None
-            for tensor, gradient in retained:
-                tensor.grad = gradient
 
     has_forward = True
 

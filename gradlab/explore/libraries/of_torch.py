@@ -42,6 +42,9 @@ class Torch(Library):
     def variable(self, node: Any) -> Any:
         return getattr(node, "variable", None)
 
+    def order(self, node: Any) -> int:
+        return int(node._sequence_nr())
+
     def shape(self, node: Any) -> tuple[int, ...] | None:
         variable = self.variable(node)
         if variable is not None:
@@ -236,10 +239,14 @@ class Torch(Library):
     def hooks(self, node: Any, tensor: Any) -> bool:
         return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
 
+    def retaining(self, nodes: Sequence[Any]) -> list[Any]:
+        kind, made = sys.modules["torch"].Tensor, set(nodes)  # a node does not tell: all tensors that live are looked at
+        found = [one for one in gc.get_objects() if issubclass(type(one), kind)]
+        return [one for one in found if one.retains_grad and one.grad_fn in made]
+
     @contextmanager
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         handles: list[Any] = []
-        retained = [(tensor, tensor.grad) for tensor in _retaining(set(nodes))]
         try:
             for node in nodes:
                 handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
@@ -247,15 +254,6 @@ class Torch(Library):
         finally:
             for handle in handles:
                 handle.remove()
-            for tensor, gradient in retained:
-                tensor.grad = gradient
-
-
-def _retaining(nodes: set[Any]) -> list[Any]:
-    """The tensors that some nodes made and that retain their gradient: a node does not tell, so all that live are looked at."""
-    kinds = (sys.modules["torch"].Tensor,)
-    found = [one for one in gc.get_objects() if issubclass(type(one), kinds)]
-    return [one for one in found if one.retains_grad and one.grad_fn in nodes]
 
 
 def _made(node: Any) -> Any:

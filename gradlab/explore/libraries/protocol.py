@@ -75,10 +75,9 @@ class Library:
         """The nodes that `node` hands its cotangents on to, in the order of its arguments; None where no gradient is wanted."""
         return [source for source, _ in node.next_functions]
 
-    def arrivals(self, node: Any) -> list[Any]:
-        """What tells the tensors apart that `node` hands its cotangents to, in the order of its arguments: those that arrive at
-        one tensor add up, those of an operation's several outputs do not."""
-        return list(node.next_functions)
+    def order(self, node: Any) -> int:
+        """A number that is greater for what was recorded later."""
+        raise NotImplementedError
 
     def whole(self, node: Any) -> Any:
         """The node of the operation that `node` hands out a part of; `node` itself where it is no such part."""
@@ -283,13 +282,12 @@ class Library:
         raise NotImplementedError
 
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
-        """The tensors that keep the gradient that arrives at one of some nodes, as far as nodes tell."""
+        """The tensors that keep the gradient that arrives at one of some nodes."""
         return []
 
     def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
         """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
-        of it: of tensors, None where there is none; None takes one away. `.grad` of tensors that retain theirs is as it was
-        after the block, and nothing else is left behind."""
+        of it: of tensors, None where there is none; None takes one away. Nothing is left behind."""
         raise NotImplementedError
 
     has_forward = False  # whether there is a forward sweep over a recorded graph

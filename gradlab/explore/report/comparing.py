@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from gradlab.explore.report.table import Column, Row, Table
+from gradlab.explore.drawing import Drawing
+from gradlab.explore.report.changed import drawing_of
+from gradlab.explore.report.table import Column, Row, Table, card
+from gradlab.explore.trace.data import Trace
 from gradlab.explore.words import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
 
 MOST = 25  # rows shown
@@ -67,6 +71,8 @@ class Comparison:
         Tensors that only the first has, and only the second.
     findings_gone, findings_new : tuple
         Findings that only the first report has, and only the second.
+    traces : (Trace, Trace), or None
+        The two graphs.
     """
 
     changes: tuple[Change, ...]
@@ -75,6 +81,7 @@ class Comparison:
     findings_gone: tuple[Any, ...]
     findings_new: tuple[Any, ...]
     subject: tuple[Sentence, ...] = ()
+    traces: tuple[Trace, Trace] | None = None
 
     @property
     def head(self) -> tuple[Sentence, ...]:
@@ -148,8 +155,20 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison: {' '.join(map(to_text, self.head))}>"
 
+    @cached_property
+    def drawing(self) -> Drawing | None:
+        """Both graphs on one picture: what is gone, what is new, and beside each node the number that has changed. None where one
+        of the reports has no graph, or one too large to be compared."""
+        return None if self.traces is None else drawing_of(*self.traces, self.text())
+
+    def html(self) -> str:
+        """The words, the table and the picture on one card."""
+        drawing = self.drawing
+        return card(self.table(), *([drawing] if drawing is not None else []))
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return self.table()._repr_mimebundle_()
+        bundle = {} if self.drawing is None else self.drawing.bundle()
+        return bundle | self.table()._repr_mimebundle_() | {"text/html": self.html()}
 
 
 def _number(x: float | None) -> str:
@@ -157,9 +176,14 @@ def _number(x: float | None) -> str:
 
 
 def compare(
-    rows: Sequence[Row], others: Sequence[Row], findings: Sequence[Any], others_findings: Sequence[Any], heads: Sequence[Sentence]
+    rows: Sequence[Row],
+    others: Sequence[Row],
+    findings: Sequence[Any],
+    others_findings: Sequence[Any],
+    heads: Sequence[Sentence],
+    traces: tuple[Trace, Trace] | None = None,
 ) -> Comparison:
-    """What changed from `rows` to `others`; `heads` are the two reports' own sentences."""
+    """What changed from `rows` to `others`; `heads` are the two reports' own sentences, `traces` their graphs."""
     second = {row.name: row for row in others}
     first = {row.name for row in rows}
     changes = [_change(row, second[row.name]) for row in rows if row.name in second]
@@ -173,6 +197,7 @@ def compare(
         tuple(found for found in findings if (found.kind, str(found.message)) not in known_then),
         tuple(found for found in others_findings if (found.kind, str(found.message)) not in known),
         (say(Span("before: ", "dim"), before), say(Span("after: ", "dim"), after)),
+        traces,
     )
 
 

@@ -224,7 +224,9 @@ class Report:
         return plain(self.trace, self.rows, self.findings, self.remarks)
 
     def compare(self, other: Report) -> Comparison:
-        """What changed from this report to a later one, in words and as a table; tensors are matched by name.
+        """What changed from this report to a later one: in words, as a table, and on one picture of both graphs.
+
+        Tensors are matched by name, operations in their order by what they are and by the names of what they make.
 
         Raises
         ------
@@ -233,7 +235,9 @@ class Report:
         """
         if not isinstance(other, Report):
             raise TypeError(f"report.compare(other) takes another report, and got {type(other).__name__}: {other!r:.80}.")
-        return compare(self.rows, other.rows, self.findings, other.findings, (self.head[0], other.head[0]))
+        return compare(
+            self.rows, other.rows, self.findings, other.findings, (self.head[0], other.head[0]), (self.trace, other.trace)
+        )
 
     # ------------------------------------------------------------------------------------------------------------ shown
     def parts(self) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.explore.drawing import GRADIENT, VALUE, escape, text_width
+from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, escape, text_width
 from gradlab.explore.statistics import BINS, Statistics
 from gradlab.explore.words import (
     MONO,
@@ -338,6 +338,17 @@ def head_html(head: Sequence[Sentence]) -> str:
     """The sentences on top of a card."""
     lines = "".join(f"<div>{to_html(sentence)}</div>" for sentence in head if sentence)
     return f'<div style="{HEAD}">{lines}</div>' if lines else ""
+
+
+def card(table: Table, *drawings: Drawing) -> str:
+    """A card of sentences, a table and pictures, side by side where there is room."""
+    item = f"border-top:{RULE};border-left:{RULE};box-sizing:border-box;min-width:0"
+    columns = [f'<div style="{item};flex:1000 1 420px">{table.body()}</div>'] if table.rows else []
+    for drawing in drawings:
+        wide = min(drawing.width, 1180.0) + 30
+        columns.append(f'<div style="{item};flex:1 1 {wide:.0f}px;padding:12px 14px;text-align:center">{drawing.html()}</div>')
+    grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
+    return f'<div {NO_MATH} style="{CARD}">{head_html(table.head)}{grid}</div>'
 
 
 def _cell_width(cell: Any) -> float:

@@ -364,13 +364,22 @@ def spine_first(library: Library, roots: Sequence[Any], most: int | None = None)
             inputs[node] = [source if source in kept else None for source in inputs[node]]
         return [source for source in inputs[node] if source is not None]
 
-    depth: dict[Any, int] = {}
-    for node in _after_their_sources(roots, sources):
-        depth[node] = max((depth[source] + 1 for source in inputs[node] if source is not None), default=0)
-    ordered = _after_their_sources(
-        roots, lambda node: sorted((source for source in inputs[node] if source is not None), key=lambda source: -depth[source])
-    )
+    ordered = deepest_first(roots, sources)
     return ordered, [inputs[node] for node in ordered]
+
+
+def deepest_first(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> list[Any]:
+    """All nodes behind `roots`, each after its sources and the deepest of these first. `sources` is asked once for each."""
+    depth: dict[Any, int] = {}
+    known: dict[Any, list[Any]] = {}
+
+    def asked(node: Any) -> list[Any]:
+        known[node] = sources(node)
+        return known[node]
+
+    for node in _after_their_sources(roots, asked):
+        depth[node] = max((depth[source] + 1 for source in known[node]), default=0)
+    return _after_their_sources(roots, lambda node: sorted(known[node], key=lambda source: -depth[source]))
 
 
 def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | None:

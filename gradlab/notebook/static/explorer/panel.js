@@ -137,7 +137,9 @@ function panelView(data, go) {
       const alike = likes(data, panel.node, go);
       if (alike) parts.push(part("The same in all that are alike", alike));
       if (panel.rule)
-        parts.push(part("The rule that ran", ...panel.rule.map((line) => html("div", { class: "gl-rule" }, math(line)))));
+        parts.push(
+          part("The rule that ran", ...panel.rule.map((line) => html("div", { class: "gl-rule gl-formula" }, math(line)))),
+        );
       if (panel.local?.length)
         parts.push(
           part(
@@ -145,7 +147,7 @@ function panelView(data, go) {
             ...panel.local.map(({ to, shape, cells: numbers, wide, words }) =>
               html(
                 "div",
-                { class: "gl-local" },
+                { class: "gl-by-input" },
                 html(
                   "div",
                   {},

@@ -31,7 +31,7 @@ function sourceView(data, chosen) {
     scale = scaleOf(ends.map(([, norm]) => norm));
   /** @type {Map<string, HTMLElement>} */
   const lines = new Map();
-  const root = html("div", { class: "gl-source" });
+  const root = html("div", { class: "gl-pane" });
   sources.forEach((source, k) => {
     if (sources.length > 1) root.append(html("div", { class: "gl-caption" }, source.title));
     const listed = html("div", { class: "gl-code", role: "group", "aria-label": source.title });
@@ -42,7 +42,7 @@ function sourceView(data, chosen) {
       const line = html(
         "div",
         {
-          class: nodes ? "gl-source-line gl-live" : "gl-source-line",
+          class: nodes ? "gl-pane-line gl-live" : "gl-pane-line",
           ...(nodes
             ? {
                 role: "button",

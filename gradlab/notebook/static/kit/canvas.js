@@ -8,6 +8,7 @@ import { clamp } from "./ranges.js";
 
 const STEP = 1.25; // of a zoom
 const LARGEST = 4; // times its own size
+const READABLE = 0.7; // of its own size
 const FAR = 60; // px of a step by keys
 const NEAR = 24; // px that are kept free around what is brought into sight
 const DRAG = 4; // px that make a click a drag
@@ -132,17 +133,20 @@ function canvas(name) {
     fit,
 
     /**
-     * Show a drawing.
+     * Show a drawing: all of it; in the place of another as large as can be read.
      * @param {SVGSVGElement} shown
      * @param {number} itsWidth
      * @param {number} itsHeight
      */
     show(shown, itsWidth, itsHeight) {
+      const again = drawing !== null,
+        before = scale;
       drawing = shown;
       wide = itsWidth;
       high = itsHeight;
       stage.replaceChildren(shown);
       fit();
+      if (again && scale < READABLE) zoom(clamp(before, READABLE, 1) / scale);
     },
 
     /**

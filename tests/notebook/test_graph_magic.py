@@ -1,0 +1,153 @@
+"""`%graph` in a real IPython shell, `%%grad -i` without a front end, and the widget's messages."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import gradlab as gl
+from gradlab.explore.explorer import Explorer
+from gradlab.explore.graph import Graph
+
+SETUP = """
+x = gl.tensor([1., 2., 3.], requires_grad=True)
+w = gl.tensor(2., requires_grad=True)
+z = (w * x).exp()
+loss = z.sum()
+"""
+
+
+@pytest.fixture
+def cell(shell):
+    shell.ok(SETUP)
+    return shell
+
+
+def test_it_draws_by_the_users_names_and_keeps(cell):
+    (bundle,) = cell.ok("%graph loss -o g").outputs
+    assert "on 2 leaves, w and x" in bundle["text/plain"] and "text/html" in bundle
+    assert isinstance(cell.ns["g"], Graph) and cell.ns["g"].level == "operations"
+    assert cell.ns["x"].grad is None
+    assert cell.ok("%graph loss -q -o h").outputs == [] == cell.ok("%graph loss;").outputs
+    assert cell.ok("%graph [z,loss] -o two -q") and len(cell.ns["two"].trace.outputs) == 2
+    cell.ok("%graph loss --level code -o rows -q")
+    assert cell.ns["rows"].level == "code"
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("", "%graph takes one expression, and got nothing"),
+        ("loss z", "%graph takes one expression, and got 2 expressions, loss, z"),
+        ("loss --level lines", "--level is one of code, modules, operations, and not 'lines'"),
+        ("3", "3: graph(out) draws the graph of a tensor"),
+        ("x.detach()", "x.detach(): element 0 of tensors does not require grad"),
+        ("loss --lvel code", "%graph has no option --lvel. Did you mean --level?"),
+    ],
+)
+def test_it_refuses_in_one_sentence(cell, line, part):
+    ran = cell.run(f"%graph {line}")
+    assert type(ran.error).__name__ == "UsageError" and part in str(ran.error)
+    assert ran.stderr.startswith("UsageError: ") and ran.stdout == ""
+
+
+def test_help_and_completion(cell):
+    text = cell.ns["get_ipython"]().find_line_magic("graph").__doc__
+    assert "%graph OUT [options]" in text and "-i, --interactive" in text and max(map(len, text.splitlines())) <= 130
+    _, found = cell.ns["get_ipython"]().complete("mod", "%graph z --level mod", 20)
+    assert "modules" in found
+
+
+def test_rows_of_code_are_the_lines_of_the_cell(cell):
+    lines = [
+        "def f(t):",
+        "    u = t * 2",
+        "    return u + 1",
+        "y = f(x)",
+        "s = y.exp()",
+        "total = (s * y).sum()",
+        "total.backward()",
+    ]
+    cell.ok("\n".join(["%%grad -q -o report", *lines]))
+    trace = cell.ns["report"].trace
+    about = Explorer(trace).about()
+    assert [row[1] for row in about["code"]] == ["u = t * 2", "return u + 1", "s = y.exp()", "total = (s * y).sum()"]
+    assert [row[3] for row in about["code"]] == ["3", "4", "6", "7"] and about["code"][0][2] == "in f"
+    inside = sorted(i for row in about["code"] for a, n in zip(row[5][::2], row[5][1::2], strict=True) for i in range(a, a + n))
+    assert inside == [i for i, node in enumerate(trace.nodes) if node.kind == "operation"]
+    (source,) = about["sources"]
+    assert source["title"] == "the cell" and source["lines"][5] == [6, "s = y.exp()"]
+    exp = next(i for i, node in enumerate(trace.nodes) if node.operation == "ExpBackward0")
+    _, first, last, start, end, text = about["spans"][about["nodes"]["place"][exp]]
+    assert (first, last) == (6, 6) and source["lines"][5][1][start:end] == text == "y.exp()"
+
+
+# ---------------------------------------------------------------------------------------------------------- the widget
+@pytest.fixture
+def widget():
+    pytest.importorskip("anywidget")
+    made = []
+
+    def make(graph):
+        one = graph.widget()
+        one.said = []
+        one.send = lambda content, buffers=(): one.said.append(content)
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def ask(widget, what, **more):
+    widget._handle_custom_msg({"ask": what, "id": "t", **more}, [])
+    answer = widget.said[-1]
+    assert answer["answer"] == "t" and answer["ask"] == what
+    return answer
+
+
+def test_a_graphs_widget_knows_the_callers_names_and_answers(widget):
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    view = widget(gl.graph(y))
+    assert view.about["head"]["out"] == "y" and view.about["head"]["by"] == ["x"] and view.about["sweep"]
+    panel = ask(view, "node", node=0)["panel"]
+    assert panel["gradient"]["map"]["cells"] == [2, 4] and x.grad is None
+    assert "no node 99" in ask(view, "node", node=99)["error"]
+    assert "steps" in ask(view, "steps") and "paths" in ask(view, "paths", node=0)
+    assert "asked for" in ask(view, "everything")["error"]
+    assert "a list of numbers" in ask(view, "steps", numbers="1")["error"]
+
+
+def graph_of_a_tensor_that_goes(view=lambda graph: graph):
+    """What `view` makes of a graph whose output nothing else holds, and a weak reference to its node."""
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x).sum()
+    return view(gl.graph(y)), weakref.ref(y.grad_fn)
+
+
+def test_close_lets_the_graph_go(widget):
+    view, held = graph_of_a_tensor_that_goes(widget)
+    gc.collect()
+    assert held() is not None
+    ask(view, "gone")
+    gc.collect()
+    assert held() is None and view.ended
+    assert "gone; run the cell again" in ask(view, "node", node=0)["error"]
+
+
+def test_a_graph_does_not_hold_what_it_is_of(widget):
+    shown, held = graph_of_a_tensor_that_goes()
+    gc.collect()
+    assert held() is None
+    assert "not held" in " ".join(widget(shown).about["head"]["parts"])
+
+
+def test_a_report_that_kept_the_graph_opens_with_its_sweep(widget):
+    x = gl.tensor([1.0, 2.0], requires_grad=True)
+    report = gl.explain((x * x).sum())
+    view = widget(report.graph())
+    assert view.about["nodes"]["norm"][0] == pytest.approx(20**0.5, rel=1e-3)
