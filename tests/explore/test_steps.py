@@ -111,13 +111,13 @@ def test_totals_are_grad_on_torch(block):
     checked = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for seed in range(block * 60, block * 60 + 60):
+        for seed in range(block * 40, block * 40 + 40):
             if (made := made_by(torch, seed)) is None or (walk := swept(torch, *made)) is None:
                 continue
             check_against_grad(walk, made[0], lambda one, other: np.allclose(one, other, rtol=1e-12, equal_nan=True))
             check_products(walk)
             checked += 1
-    assert checked > 30
+    assert checked > 20
 
 
 def test_the_steps_of_a_small_graph():

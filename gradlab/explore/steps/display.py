@@ -11,7 +11,7 @@ from gradlab.explore.steps.telling import local_text, short, sum_text, terms_of
 from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
 
 ROWS = 40  # steps in the table
-CELL = "text-align:right;padding:3px 10px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"
+CELL = "text-align:right;padding:3px 7px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"
 LEFT = CELL.replace("right", "left")
 SCROLL = "overflow:auto;max-height:{}px;margin:4px 0 10px"
 
@@ -38,7 +38,7 @@ def html(walk: Any, strip: Drawing) -> str:
     return (
         f'<div {NO_MATH} style="margin:4px 0 6px">{to_html(headline(walk))}{notes}</div>'
         + (f'<div {NO_MATH} style="{SCROLL.format(300)}">{_table(walk)}</div>' if walk.steps else "")
-        + f'<div style="{SCROLL.format(560)}">{strip.html()}</div>'
+        + f'<div style="{SCROLL.format(640)}">{strip.html()}</div>'
     )
 
 
@@ -57,7 +57,7 @@ def _table(walk: Any) -> str:
         for head in heads
     )
     head = f"<thead><tr>{cells}</tr></thead>"
-    return f'<table style="border-collapse:collapse;font-size:13px">{head}<tbody>{rows}{more}</tbody></table>'
+    return f'<table style="border-collapse:collapse;font-size:12.5px">{head}<tbody>{rows}{more}</tbody></table>'
 
 
 def _rows(step: Step, sums: list[list[Any]]) -> str:

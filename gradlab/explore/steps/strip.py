@@ -10,12 +10,12 @@ from gradlab.explore.labels import shortened
 from gradlab.explore.steps.picture import Film, State, caption
 from gradlab.explore.words import count
 
-ACROSS = 940.0  # pixels in a row
+ACROSS = 990.0  # pixels in a row
 MOST = 40  # pictures
 NODES = 450  # boxes in all of them
-NARROW, WIDEST = 160.0, 380.0  # of a picture
-ROOM = 480.0, 380.0  # of a whole graph, before it is made smaller
-LEAST_ZOOM = 0.75
+NARROW, WIDEST = 160.0, 310.0  # of a picture
+ROOM = 390.0, 340.0  # of a whole graph, before it is made smaller
+LEAST_ZOOM = 0.72
 SMALL, LETTERS = 10.5, 12.0
 LINES = 3  # of words above a picture
 

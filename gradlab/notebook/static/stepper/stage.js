@@ -266,7 +266,7 @@ function ported(port, held, there) {
   if (!("columns" in port)) return { ...port, orange, right: room || (port.left ? 0 : port.right), bar: 0 };
   const fits = there && held?.numbers?.length === port.columns.length;
   if (fits && held?.numbers) return { ...port, gradients: held.numbers.map((x) => said(Number(x), 3)) };
-  return { ...port, gradients: [] };
+  return { ...port, gradients: port.gradients.map(() => "") }; // room for what will have arrived
 }
 
 export { stage };
