@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import subprocess
 import sys
 from functools import partial
 
 import numpy as np
 import pytest
+from random_programs import SHAPES, program
 
 import gradlab as gl
 
@@ -260,3 +263,34 @@ def test_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModuleNotFoundError, match="pip install torch"):
         gl.check_against_torch(lambda x: x, 1.0)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(80))
+def test_random_programs(seed):
+    """Views, writes and picks: both agree; what one of them changes by a thousandth is found."""
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    leaves = [np.asarray(numbers.normal(size=rng.choice(SHAPES))) for _ in "xyz"]
+    texts = list(program(rng))
+
+    def run(x, y, z, factor):
+        import torch
+
+        names = {"lib": torch, "x": x, "y": y, "z": z}
+        for text, _ in texts:
+            with contextlib.suppress(Exception):
+                exec(text, names)
+        made = [names[name] for _, name in texts if name in names and names[name].requires_grad]
+        total = sum((one.square().sum() for one in made), start=x.sum() * 0)
+        return total * (factor if torch.__name__ == "gradlab" else 1.0)
+
+    result = gl.check_against_torch(lambda x, y, z: run(x, y, z, 1.0), *leaves)
+    if "modified by an inplace operation" in str(result.errors.get("torch", "")):  # gradlab has kept what it needs
+        assert not result.agrees or "gradlab" in result.errors
+        return
+    assert result.agrees, str(result)
+    if result.errors or not np.isfinite(result._theirs.outputs[0][1]) or abs(result._theirs.outputs[0][1]) < 1e-6:
+        return
+    wrong = gl.check_against_torch(lambda x, y, z: run(x, y, z, 1.001), *leaves)
+    assert not wrong.agrees and wrong.first.operation == "MulBackward0"

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from random_programs import SHAPES, Run, program
 from test_jacobian_programs import names_of
 
 import gradlab as gl
@@ -436,3 +437,38 @@ def test_a_report_tells_the_paths(t):
         assert amount == pytest.approx(whole.amounts[i])
     with pytest.raises(ValueError, match="there are x"):
         gl.explain(loss.detach() + (x * 1).sum(), names=names).paths("y")
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_of_torch(seed):
+    """The contributions are conserved there too, and are gradlab's."""
+    import torch
+
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    leaves = {name: np.asarray(numbers.normal(size=rng.choice(SHAPES))) for name in "xyz"}
+    texts = list(program(rng))
+    found = []
+    for library in (torch, gl):
+        run = Run(library, leaves)
+        for text, _ in texts:
+            run.line(text)
+        made = [one for name, one in run.tensors().items() if name[0] == "t" and one.requires_grad and one.numel()]
+        if not made:
+            pytest.skip("nothing was made")
+        out = sum((one.sum() for one in made[1:]), start=made[0].sum())
+        names = {name: run.names[name] for name in "xyz"}
+        graph, totals = gl.graph(out, names), {}
+        for name in "xyz":
+            try:
+                paths = graph.paths(name)
+            except (ValueError, RuntimeError) as error:
+                totals[name] = type(error).__name__
+                continue
+            if paths.total and math.isfinite(paths.total) and abs(paths.total) > 1e-9:
+                assert paths.why_not == "", paths.why_not
+                assert_conserved(paths, 1e-8)
+            totals[name] = paths.total
+        found.append(totals)
+    assert found[0] == pytest.approx(found[1], nan_ok=True, abs=1e-9)

@@ -260,8 +260,11 @@ class Torch(Library):
         return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
 
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
-        kind, made = sys.modules["torch"].Tensor, set(nodes)  # a node does not tell: all tensors that live are looked at
-        found = [one for one in gc.get_objects() if issubclass(type(one), kind)]
+        made, kinds = set(nodes), [sys.modules["torch"].Tensor]
+        for kind in kinds:  # grows while it is read
+            kinds += kind.__subclasses__()
+        wanted = frozenset(kinds)
+        found = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
         return [one for one in found if one.retains_grad and one.grad_fn in made]
 
     @contextmanager
