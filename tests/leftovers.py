@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from gradlab.backend.bounds import debug
@@ -22,12 +23,56 @@ def left_behind():
         "a sweep": running.sweep is None,
         "a dual level": tangents is None or tangents.opened.level is None,
         "sync debug": not debug.at_once,
+        "the garbage collector": gc.isenabled(),
     }
     return [name for name, so in fine.items() if not so]
 
 
+def left_in_torch():
+    """The same of what is set in PyTorch while it is watched."""
+    import torch
+    from torch.nn.modules import module
+    from torch.optim import optimizer
+    from torch.overrides import _len_torch_function_stack
+
+    fine = {
+        "function modes": _len_torch_function_stack() == 0,
+        "backward": not hasattr(torch.Tensor.backward, "__wrapped__"),
+        "hooks on modules": not (module._global_forward_pre_hooks or module._global_forward_hooks),
+        "hooks on optimizers": not (optimizer._global_optimizer_pre_hooks or optimizer._global_optimizer_post_hooks),
+        "the compiler": torch.compiler.is_compiling() or torch._dynamo.eval_frame._stance.stance == "default",
+    }
+    return [name for name, so in fine.items() if not so]
+
+
+def clear_torch():
+    """Make it so."""
+    import torch
+    from torch.nn.modules import module
+    from torch.optim import optimizer
+    from torch.overrides import _len_torch_function_stack, _pop_mode
+
+    while _len_torch_function_stack():
+        _pop_mode()
+    while hasattr(torch.Tensor.backward, "__wrapped__"):
+        torch.Tensor.backward = torch.Tensor.backward.__wrapped__
+    hooks = (module._global_forward_pre_hooks, module._global_forward_hooks, module._global_forward_hooks_always_called)
+    for table in (*hooks, optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks):
+        table.clear()
+    torch.compiler.set_stance("default")
+
+
+def surroundings():
+    """What a script that is looked at changes of Python's: compare it with what it was."""
+    from gradlab.diagnose.places import cells
+
+    main = sys.modules["__main__"]
+    return list(sys.argv), list(sys.path), list(sys.meta_path), main, cells.current, cells.header, cells.called
+
+
 def clear():
     """Make it so."""
+    gc.enable()
     mode.grad = mode.forward = True
     mode.inference = debug.at_once = False
     watchers.active = watchers.sweeps = ()

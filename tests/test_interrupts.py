@@ -6,12 +6,14 @@ here.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
 
 import pytest
 from interrupting import interrupted
-from leftovers import clear, left_behind
+from leftovers import clear, clear_torch, left_behind, left_in_torch, surroundings
 
 import gradlab as gl
 from gradlab.autograd import forward_ad, graph
@@ -175,4 +177,97 @@ def test_an_interrupt_leaves_nothing_behind(situation, monkeypatch):
             clear()
             if not accepted(struck):
                 found.append((*struck.where, left))
+    assert found == []
+
+
+# ------------------------------------------------------------------------------------------------------ what explorers set
+EXPLORE = os.path.join(os.path.dirname(gl.__file__), "explore", "")
+TRACING = tuple(EXPLORE + name for name in ("trace/tracing.py", "trace/reading.py", "libraries/recording_"))
+
+
+def explored():
+    with gl.tracing():
+        x_of().sin().sum().backward()
+
+
+def explored_asleep():
+    """The recorder has had its share: it sleeps, counts one backward, and wakes up."""
+    import torch
+
+    model = torch.nn.Linear(1, 1)
+    with gl.tracing() as traced:
+        traced._recorder.on = False
+        for _ in range(2):
+            model(torch.ones(1)).sum().backward()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", [explored, pytest.param(explored_asleep, marks=pytest.mark.oracle)])
+def test_an_interrupt_leaves_no_recording_behind(work, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
+    in_torch = work is explored_asleep
+    work()
+    places, found = interrupted(work, 0, (*TRACING, contextlib.__file__)).seen, []
+    assert places > 100
+    for at in range(1, places + 1):
+        struck = interrupted(work, at, (*TRACING, contextlib.__file__))
+        left = left_behind() + (left_in_torch() if in_torch else [])
+        if left:
+            gc.collect()
+            left = left_behind() + (left_in_torch() if in_torch else [])
+        if left:
+            clear()
+            if in_torch:
+                clear_torch()
+            if not accepted(struck):
+                found.append((*struck.where, left))
+    assert found == []
+
+
+def of_a_script(tmp_path):
+    from gradlab.explore.script.arriving import arrivals
+    from gradlab.explore.script.program import running, script
+
+    (tmp_path / "awaited.py").write_text("x = 1\n")
+    (tmp_path / "train.py").write_text("import awaited\n")
+    program = script(str(tmp_path / "train.py"))
+
+    def run():
+        with running(program) as main, arrivals({"awaited"}, lambda: None):
+            exec(compile(program.source, program.filename, "exec"), vars(main))
+
+    return run, lambda: None
+
+
+def of_a_compiler(tmp_path):
+    from gradlab.explore.script.eager import eagerly
+
+    def run():
+        with eagerly():
+            pass
+
+    return run, left_in_torch
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [of_a_script, pytest.param(of_a_compiler, marks=pytest.mark.oracle)])
+def test_an_interrupt_leaves_a_scripts_surroundings_as_they_were(made, tmp_path, monkeypatch):
+    if made is of_a_compiler:
+        pytest.importorskip("torch._dynamo")
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: None)
+    run, others = made(tmp_path)
+    files = EXPLORE + "script", contextlib.__file__
+    before = surroundings()
+    run()
+    places, found = interrupted(run, 0, files).seen, []
+    assert places > 5 and surroundings() == before and not others()
+    for at in range(1, places + 1):
+        struck = interrupted(run, at, files)
+        gc.collect()
+        if surroundings() != before or others():
+            found += [] if accepted(struck) else [(*struck.where, others())]
+            sys.argv[:], sys.path[:], sys.meta_path[:] = before[:3]
+            sys.modules["__main__"] = before[3]
+            if others():
+                clear_torch()
     assert found == []

@@ -11,6 +11,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from gradlab.core.extent import extent
+
 
 class Arrivals(MetaPathFinder):
     """Finds no module itself: it asks the others, and says when one that is awaited has been loaded in this thread."""
@@ -45,7 +47,9 @@ class Arrivals(MetaPathFinder):
         self._marked.append(loader)
 
     def leave(self) -> None:
-        """Every loader is as it was."""
+        """Find no more; every loader is as it was."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
         while self._marked:
             vars(self._marked[-1]).pop("exec_module", None)
             self._marked.pop()
@@ -55,10 +59,5 @@ class Arrivals(MetaPathFinder):
 def arrivals(awaited: Collection[str], arrived: Callable[[], None]) -> Iterator[None]:
     """Call `arrived` after each import of a module of these names in this thread."""
     finder = Arrivals(awaited, arrived)
-    try:
-        sys.meta_path.insert(0, finder)
+    with extent(lambda: sys.meta_path.insert(0, finder), finder.leave):
         yield
-    finally:
-        if finder in sys.meta_path:
-            sys.meta_path.remove(finder)
-        finder.leave()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradlab.core.extent import extent
+
 COMPILER = "torch._dynamo"
 
 
@@ -34,9 +36,11 @@ def eagerly() -> Iterator[Callable[[], None]]:
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Using `torch.compile.* when there are global hooks")  # they are ours
-        try:
-            arrived()
+        with extent(arrived, lambda: _undone(undo)):
             yield arrived
-        finally:
-            for back in undo:
-                back()
+
+
+def _undone(undo: list[Callable[[], Any]]) -> None:
+    while undo:
+        undo[-1]()
+        undo.pop()

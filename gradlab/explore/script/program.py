@@ -21,6 +21,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from gradlab.core.extent import extent
 from gradlab.diagnose.places import cells
 
 
@@ -137,16 +138,17 @@ def running(program: Program) -> Iterator[ModuleType]:
         vars(main).update(__loader__=program.spec.loader, __package__=program.spec.parent, __cached__=program.spec.cached)
     lines = program.source.splitlines(keepends=True)
     before = sys.argv, sys.modules.get("__main__"), cells.current, cells.header, cells.called, set(sys.modules)
-    try:
-        with _looking_first(program.first):
-            sys.argv = [program.called, *program.arguments]
-            sys.modules["__main__"] = main
-            # It is this text that runs, whatever becomes of the file meanwhile.
-            linecache.cache[program.filename] = (len(program.source), None, lines, program.filename)
-            cells.current, cells.called = program.filename, program.name
-            cells.header = lines[0].rstrip("\n") if lines else ""
-            yield main
-    finally:
+
+    def begin() -> ModuleType:
+        sys.argv = [program.called, *program.arguments]
+        sys.modules["__main__"] = main
+        # It is this text that runs, whatever becomes of the file meanwhile.
+        linecache.cache[program.filename] = (len(program.source), None, lines, program.filename)
+        cells.current, cells.called = program.filename, program.name
+        cells.header = lines[0].rstrip("\n") if lines else ""
+        return main
+
+    def end() -> None:
         sys.argv, first, cells.current, cells.header, cells.called, known = before
         if first is not None:
             sys.modules["__main__"] = first
@@ -154,17 +156,24 @@ def running(program: Program) -> Iterator[ModuleType]:
         for name in [name for name in sys.modules if name not in known and _lies_in(sys.modules[name], program.first)]:
             del sys.modules[name]
 
+    with _looking_first(program.first), extent(begin, end) as module:
+        yield module
+
 
 @contextmanager
 def _looking_first(folder: str) -> Iterator[None]:
     """Look for modules in a folder first, in place of where this command lies."""
     before = sys.path[:]
-    try:
+
+    def begin() -> None:
         if not sys.flags.safe_path:
             sys.path[:1] = [folder]
-        yield
-    finally:
+
+    def end() -> None:
         sys.path[:] = before
+
+    with extent(begin, end):
+        yield
 
 
 def _lies_in(module: Any, folder: str) -> bool:

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gradlab.core.extent import extent
 from gradlab.diagnose.places import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
@@ -131,13 +132,16 @@ class Recorder:
     @contextmanager
     def for_the_user(self) -> Iterator[None]:
         """See a backward that is called for the user, when the program is over: it has no line, and is looked at in any case."""
-        self.on, self._ours = True, True
-        try:
+
+        def reopen() -> None:
             for recording in self._recordings.values():
                 recording.open()
-            yield
+
+        self.on, self._ours = True, True
+        try:
+            with extent(reopen, self.close):
+                yield
         finally:
-            self.close()
             self._ours = False
 
     def forget(self) -> None:
@@ -250,9 +254,7 @@ class Recorder:
             for i, (node, _) in enumerate(roots):
                 whole = library.whole(node)
                 out = outputs[i] if len(outputs) == len(roots) else None
-                name = ""
-                if out is not None:
-                    name = names.by_id.get(id(out), "")
+                name = names.by_id.get(id(out), "") if out is not None else ""
                 shape = tuple(out.shape) if out is not None else library.shape(node) or ()
                 sweep.roots.append(Root(node, shape, name, own[i] if out is not None else None, cotangents[i]))
                 if library.variable(whole) is not None:
@@ -261,7 +263,7 @@ class Recorder:
             sweep.nodes, sweep.uses = uses_of(library, [node for node, _ in roots])
             sweep.events = self.happened_before + len(self.events)
         self._running.append(sweep)
-        self._spent += perf_counter() - started
+        self.took(perf_counter() - started)
         return sweep
 
     @contextmanager

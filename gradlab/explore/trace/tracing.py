@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gradlab.core.extent import extent
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 
@@ -73,9 +74,8 @@ def tracing() -> Iterator[Traced]:
     recorder = Recorder(lambda: space)
     traced = Traced(recorder)
     try:
-        recorder.meet_libraries()
-        yield traced
+        with extent(recorder.meet_libraries, recorder.close):
+            yield traced
     finally:
-        recorder.close()
         traced.finish()
         recorder.forget()
