@@ -2,9 +2,9 @@
 
     python -m benchmarks.watching [pairs]
 
-A process leaves out its first second, and then tells the processor time of a step in the mean of some seconds: wall-clock time
-is of little use on a machine that does other things too. The ratio is that of neighbours; the median of the pairs is printed, and the
-least and the greatest.
+A process leaves out its first second, and then tells the processor time of a step in the mean of some seconds: wall-clock
+time says little on a machine that does other things too. The ratio is that of neighbours; the median of the pairs is printed,
+and the least and the greatest.
 """
 
 from __future__ import annotations
