@@ -1,4 +1,4 @@
-"""The view of a training in JupyterLab: it is fed while the kernel is busy, survives an interrupt and a reload, and replays a step."""
+"""The view of a training in JupyterLab: fed while the kernel is busy; an interrupt, a reload, a step that is replayed."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from gradlab.explore.watch.layers import Watched
 from gradlab.explore.watch.pace import SEEN, Pace
 
 # Shares of the program's own time. Together with what every step costs (hooks, the loss) they stay below 5 %.
-GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.01, 0.007, 0.004, 0.002
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.01, 0.005, 0.003, 0.001
 FRAME = 0.1  # seconds between two frames at least
 FRAMES = 0.005  # share of the time for reading them
 ROWS = 256  # that wait for a frame at most

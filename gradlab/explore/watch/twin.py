@@ -136,15 +136,16 @@ def _loss(data: dict[str, Any], columns: Columns, top: float) -> str:
 
 
 def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Columns, top: float) -> str:
-    known = [[columns.of(series) for _, series in rows]]
-    values = [x for series in known[0] for x in series if x is not None and x > 0]
+    known = [columns.of(series) for _, series in rows]
+    values = [x for series in known for x in series if x is not None and x > 0]
     if not values:
         return written(0, top + 10, f"{title}: nothing was measured")
     low, high = 10 ** math.floor(math.log10(max(min(values), max(values) * 1e-9))), 10 ** math.ceil(math.log10(max(values)))
     high = high if high > low else 10 * low
-    parts = [written(0, top + 10, title, fill=GRADIENT if title.startswith("‖grad") else DIM, weight=600), _scale(low, high, top)]
+    colour = GRADIENT if title.startswith("‖grad") else DIM  # orange is what flows back, and a ratio does not
+    parts = [written(0, top + 10, title, fill=colour, weight=600), _scale(low, high, top, colour)]
     y = top + 18
-    for (name, _), series in zip(rows, known[0], strict=True):
+    for (name, whole), series in zip(rows, known, strict=True):
         parts.append(written(LEFT - 6, y + 12, _clipped(name, LEFT - 8), end="end"))
         parts.append(
             f'<rect x="{LEFT}" y="{tidy(y)}" width="{WIDE - LEFT - RIGHT}" height="{STRIPE - 2}" fill="{EDGE}" '
@@ -162,18 +163,17 @@ def _stripes(title: str, rows: Sequence[tuple[str, dict[str, Any]]], columns: Co
                     f"M{tidy(x)} {tidy(y)}h{tidy(right - x)}v{STRIPE - 2:g}h{tidy(x - right)}z"
                 )
         parts += [
-            f'<path d="{"".join(d)}" fill="{GRADIENT}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" '
-            'shape-rendering="crispEdges"/>'
+            f'<path d="{"".join(d)}" fill="{colour}" fill-opacity="{max(level, 0.6) / LEVELS:.2f}" shape-rendering="crispEdges"/>'
             for level, d in sorted(levels.items())
         ]
         if measured:
-            last = series[measured[-1]] or 0.0
-            parts.append(written(WIDE - RIGHT + 8, y + 12, number(last, 2), fill=GRADIENT if title.startswith("‖grad") else DIM))
+            last = last_of(whole) or 0.0
+            parts.append(written(WIDE - RIGHT + 8, y + 12, number(last, 2), fill=colour))
         y += STRIPE
     return "".join(parts)
 
 
-def _scale(low: float, high: float, top: float) -> str:
+def _scale(low: float, high: float, top: float, colour: str) -> str:
     """The colours and what they stand for."""
     wide, right = 150.0, WIDE - RIGHT
     parts = []
@@ -181,7 +181,7 @@ def _scale(low: float, high: float, top: float) -> str:
         x = right - wide + wide * level / LEVELS
         parts.append(
             f'<rect x="{tidy(x)}" y="{tidy(top + 11)}" width="{tidy(wide / LEVELS)}" height="4" '
-            f'fill="{GRADIENT}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>'
+            f'fill="{colour}" fill-opacity="{(level + 0.6) / LEVELS:.2f}"/>'
         )
     parts.append(written(right - wide - 4, top + 15, number(low, 1), end="end", size=9.5))
     parts.append(written(right + 4, top + 15, number(high, 1), size=9.5))

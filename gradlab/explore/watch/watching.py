@@ -474,8 +474,8 @@ def watch(
     optimizer : Optimizer, optional
         What moves it: its steps are counted. Without it, `w.log(loss)` at the end of a step says that it is over.
     every : int
-        Look at every so many steps at most. Looking takes at most 5 % of a step's time from 2 ms on: where it would take more, it
-        looks less often (`w.cost`). The loss is kept of every step.
+        Look at every so many steps at most. Looking is paced to take less than 5 % of a step's time from 2 ms on: where it would
+        take more, it looks less often (`w.cost` says how often, and what it took). The loss is kept of every step.
     loss : str, optional
         What the loss is called. Default: "loss".
     replay : callable, optional

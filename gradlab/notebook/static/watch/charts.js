@@ -14,7 +14,7 @@ import { stripes } from "./stripes.js";
 function charts(tell) {
   /** @type {[number, number]} */
   const sides = [86, 74];
-  const loss = plot({ label: "the loss over the steps", height: () => 156, sides }),
+  const loss = plot({ label: "the loss over the steps", height: () => 176, sides }),
     gradient = stripes("gradient", "‖gradient‖ by layer", sides),
     ratio = plot({ label: "‖update‖ ÷ ‖weights‖ of each layer over the steps", height: () => 190, sides }),
     many = stripes("ratio", "‖update‖ ÷ ‖weights‖ by layer · usual (rule of thumb): 1e−4 … 1e−2", sides);

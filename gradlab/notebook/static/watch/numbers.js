@@ -108,7 +108,7 @@ function said(list, column, earlier) {
  */
 function share(list, column, word) {
   const at = before(list, column);
-  return at === null || !list[at] ? "" : `${(100 * Number(list[at])).toPrecision(2)} % ${word}`;
+  return at === null || !list[at] ? "" : `${weight(Number((100 * Number(list[at])).toPrecision(2)))} % ${word}`;
 }
 
 /**

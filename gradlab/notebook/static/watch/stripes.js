@@ -1,4 +1,4 @@
-// A stripe for each layer over the steps, from the ground to orange on a logarithmic scale: strong is what stands off the ground.
+// A stripe for each layer over the steps, from the ground to orange (or to ink) on a logarithmic scale: strong is what stands off.
 
 import { svg } from "../kit/dom.js";
 import { weight } from "../kit/format.js";
@@ -15,6 +15,7 @@ const ROW = 18, // px
  * @param {[number, number]} sides room at the left and right, in px
  */
 function stripes(what, title, [left, right]) {
+  const kind = what === "gradient" ? "gl-heat" : "gl-shade"; // orange is what flows back, and a ratio does not
   const drawing = svg("svg", { class: "gl-stripes", role: "img", "aria-label": title });
   const hair = svg("line", { class: "gl-hair", y1: 20, visibility: "hidden" });
   let wide = 1,
@@ -39,7 +40,7 @@ function stripes(what, title, [left, right]) {
     drawing.setAttribute("viewBox", `0 0 ${width} ${tall}`);
     /** @type {SVGElement[]} */
     const parts = [svg("text", { x: 2, y: 11, class: what === "gradient" ? "gl-name gl-back" : "gl-name" }, title)];
-    parts.push(...scale(low, high, left + wide));
+    parts.push(...scale(low, high, left + wide, kind));
     list.forEach((values, k) => {
       const top = 20 + ROW * k,
         name = run.names[k],
@@ -82,7 +83,7 @@ function stripes(what, title, [left, right]) {
       next = at;
     }
     return [...levels].map(([level, paths]) =>
-      svg("path", { class: "gl-heat", d: paths.join(""), "fill-opacity": Math.max(level, 0.6) / LEVELS }),
+      svg("path", { class: kind, d: paths.join(""), "fill-opacity": Math.max(level, 0.6) / LEVELS }),
     );
   }
 
@@ -115,12 +116,13 @@ function stripes(what, title, [left, right]) {
  * @param {number} low
  * @param {number} high
  * @param {number} end in px
+ * @param {string} kind
  */
-function scale(low, high, end) {
+function scale(low, high, end, kind) {
   const wide = 120,
     cells = Array.from({ length: LEVELS }, (_, k) =>
       svg("rect", {
-        class: "gl-heat",
+        class: kind,
         x: end - wide + (wide * k) / LEVELS,
         y: 6,
         width: wide / LEVELS,
