@@ -48,11 +48,11 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
     Returns
     -------
     dict
-        "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers of
-        texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or "inf".
-        "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the leaves that the sweep
-        brought no gradient. "inputs": for each node how many numbers back each input stands. "shares": [edge, share] where
-        several gradients met.
+        "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers
+        of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or
+        "inf". "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the
+        leaves that the sweep brought no gradient. "inputs": for each node how many numbers back each input stands. "shares":
+        [edge, share] where several gradients met.
     """
     nodes = trace.nodes
     none = sorted(leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None)
