@@ -31,8 +31,6 @@ class Map:
     data: bytes  # float32
     rows: tuple[int, ...]  # the first row and column of each cell
     columns: tuple[int, ...]
-    least: float
-    greatest: float
 
     def values(self) -> np.ndarray:
         """The cells as a matrix."""
@@ -41,11 +39,10 @@ class Map:
 
 def kept(name: str, matrix: Reduced) -> Map:
     """What a report keeps of a matrix."""
-    least, greatest, _ = matrix.truth
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(matrix.cells, np.float32).tobytes()
     cells = int(matrix.cells.shape[0]), int(matrix.cells.shape[1])
-    return Map(name, matrix.shape, cells, data, tuple(map(int, matrix.rows)), tuple(map(int, matrix.columns)), least, greatest)
+    return Map(name, matrix.shape, cells, data, tuple(map(int, matrix.rows)), tuple(map(int, matrix.columns)))
 
 
 def picture(graph: Drawing | None, maps: Sequence[Drawing]) -> tuple[Drawing | None, int]:

@@ -46,8 +46,7 @@ class GraphMagics(Magics):
 
     def _made(self, request: Request, space: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
         """The graph that the line asks for, the tensors that it is of, and the names. Where no code of the user's failed, an
-        error is
-        one sentence."""
+        error is one sentence."""
         from gradlab.explore.graph import graph
 
         __tracebackhide__ = True

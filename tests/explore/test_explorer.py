@@ -310,3 +310,38 @@ def test_a_formula_as_lists():
     over = ["mover", ["mi", "b"], ["mo", "¯"]]
     assert fraction[:3] == ["mrow", over, ["mo", "="]]
     assert fraction[5] == ["mfrac", ["msup", ["mi", "a"], ["mn", "2"]], ["mrow", ["mo", "−"], ["mi", "b"]]]
+
+
+@both
+def test_a_sweep_that_freed_its_graph_is_shown_as_it_was_recorded(lib):
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    with gl.tracing() as seen:
+        y = x * x
+        loss = (y * y).sum()
+        loss.backward()
+    made = Explorer.around(Graph(seen.trace), [loss], {}, {"x": x, "loss": loss})
+    assert made.live is None and "backward() has freed the graph" in " ".join(made.about()["head"]["parts"])
+    panel = made.answer("node", {"node": 0})["panel"]
+    assert numbers(panel["gradient"]).tolist() == [[4, 32]] and numbers(panel["value"]).tolist() == [[1, 2]]
+    with pytest.raises(RuntimeError, match="the graph is not held"):
+        made.answer("paths", {"node": 0})
+
+
+@both
+def test_steps_and_paths_end_in_the_gradient(lib):
+    a, b = (lib.tensor(x, dtype=lib.float64, requires_grad=True) for x in (2.0, -1.0))
+    with gl.tracing():
+        d = a * b
+        e = a - d
+        loss = d * e + e
+    names = {"a": a, "b": b, "d": d, "e": e, "loss": loss}
+    made = explorer(names)
+    paths = made.answer("paths", {"node": node_of(made, "b")})["paths"]
+    leaving = [one["amount"] for one in paths["edges"] if made.trace.edges[one["edge"]].source == node_of(made, "b")]
+    loss.backward(retain_graph=True)
+    assert sum(leaving) == pytest.approx(b.grad.item()) == paths["total"]
+    assert made.answer("steps", {})["steps"] and made.answer("steps", {"numbers": [2.0]})["steps"]
+    with pytest.raises(ValueError, match="paths lead to a leaf"):
+        made.answer("paths", {"node": node_of(made, "d")})
+    with pytest.raises(TypeError, match="a list of numbers"):
+        made.answer("steps", {"numbers": "2"})

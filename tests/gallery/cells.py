@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from programs import PROGRAMS
+
+BATCH_NORM = PROGRAMS["batch_norm"]
+
 BOTH = ("gradlab", "torch")
 IMPORTS = {
     "gradlab": "%load_ext gradlab\nimport math\nimport gradlab as gl\nfrom gradlab import nn\nimport gradlab.nn.functional as F",
@@ -270,34 +274,8 @@ biases = [gl.zeros(4 if i == 5 else 16, requires_grad=True) for i in range(6)]""
     ),
     Written(
         "batch_norm_by_hand",
-        """%%grad
-hprebn = embcat @ W1 + b1
-bnmeani = 1 / n * hprebn.sum(0, keepdim=True)
-bndiff = hprebn - bnmeani
-bndiff2 = bndiff ** 2
-bnvar = 1 / (n - 1) * bndiff2.sum(0, keepdim=True)
-bnvar_inv = (bnvar + 1e-5) ** -0.5
-bnraw = bndiff * bnvar_inv
-hpreact = bngain * bnraw + bnbias
-h = gl.tanh(hpreact)
-logits = h @ W2 + b2
-logit_maxes = logits.max(1, keepdim=True).values
-norm_logits = logits - logit_maxes
-counts = norm_logits.exp()
-counts_sum = counts.sum(1, keepdim=True)
-counts_sum_inv = counts_sum ** -1
-probs = counts * counts_sum_inv
-logprobs = probs.log()
-loss = -logprobs[range(n), Yb].mean()""",
-        """gl.manual_seed(0)
-n, width = 32, 64
-embcat, Yb = gl.randn(n, 30), gl.randint(0, 27, (n,))
-W1 = (gl.randn(30, width) * 0.3).requires_grad_()
-b1 = (gl.randn(width) * 0.1).requires_grad_()
-bngain = gl.ones(1, width, requires_grad=True)
-bnbias = gl.zeros(1, width, requires_grad=True)
-W2 = (gl.randn(width, 27) * 0.1).requires_grad_()
-b2 = gl.zeros(27, requires_grad=True)""",
+        "%%grad\n" + BATCH_NORM.cell.removesuffix("loss.backward()\n").rstrip().replace("torch.", "gl."),
+        BATCH_NORM.before.rstrip().replace("torch.", "gl."),
         BOTH,
     ),
     Written(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.graph.ports import elements
-from gradlab.explore.graph.spans import is_move
 from gradlab.explore.trace.data import GraphNode, Line, Trace
 from gradlab.explore.words import shape_text
 
@@ -49,12 +48,11 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
     Returns
     -------
     dict
-        "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value), "dtype":
-        numbers
-        of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or "inf".
-        "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "moves": the nodes that
-        only move a tensor. "none": the leaves that the sweep brought no gradient. "inputs": for each node how many numbers back
-        each input stands. "shares": [edge, share] where several gradients met.
+        "kinds": a letter a node. "label", "name", "operation", "module", "made" (the shape, of a scalar the value): numbers
+        of texts. "place", "cell": numbers of lines, −1 for none. "norm": ‖gradient‖, null where it is not known, "NaN" or
+        "inf". "odd": the nodes whose value (1) or gradient (2) has a NaN or an infinity. "bytes" of each value. "none": the
+        leaves that the sweep brought no gradient. "inputs": for each node how many numbers back each input stands. "shares":
+        [edge, share] where several gradients met.
     """
     nodes = trace.nodes
     none = sorted(leaf.node for leaf in trace.leaves if trace.sweep and leaf.gradient is None and leaf.node is not None)
@@ -76,14 +74,12 @@ def columns(trace: Trace, texts: Texts, places: dict[Line, int]) -> dict[str, An
         "operation": [texts.at(node.operation) for node in nodes],
         "module": [texts.at(node.module) for node in nodes],
         "made": [texts.at(made_text(node)) for node in nodes],
-        "dtype": [texts.at(node.dtype) for node in nodes],
         "place": [numbered(node.place) for node in nodes],
         "cell": [numbered(node.cell) for node in nodes],
         "norm": [None if node.gradient is None else rounded(node.gradient.norm) for node in nodes],
         "bytes": [bytes_made(node) for node in nodes],
         "odd": odd,
         "none": none,
-        "moves": [i for i, node in enumerate(nodes) if is_move(node)],
         "inputs": [one[0] if len(one) == 1 else one for one in inputs],
         "shares": [
             [k, rounded(edge.share)] for k, edge in enumerate(trace.edges) if edge.share is not None and uses[edge.source] > 1

@@ -1,9 +1,8 @@
 """What the live explorer shows of a graph: plain data that its view opens with, and short answers to what it asks later.
 
 The view has every node and edge in columns, and the rows of Code and Modules as trees, so it searches, folds and colours
-without the
-kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one node, for
-which the graph itself is held until `close`.
+without the kernel. It asks for the picture of the operations in another state of the folds, and for all that is known of one
+node, for which the graph itself is held until `close`.
 """
 
 from __future__ import annotations

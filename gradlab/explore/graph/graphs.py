@@ -189,9 +189,9 @@ class Graph:
         """A live view of the graph in a notebook: to walk through, unfold, search, with all that is known of each node.
 
         Values and gradients are those of the sweep that the graph was recorded with (`report.graph()`), else of one sweep of
-        its own,
-        from ones; it writes no `.grad` and keeps the graph, and hooks on the tensors run as in any sweep. The view holds the
-        graph until its `close()`, and says how much memory that is; where the tensors are gone, it shows what was recorded.
+        its own, from ones; it writes no `.grad` and keeps the graph, and hooks on the tensors run as in any sweep. The view
+        holds the graph until its `close()`, and says how much memory that is; where the tensors are gone, it shows what was
+        recorded.
 
         Returns
         -------

@@ -81,11 +81,6 @@ class Jacobian:
         return ", ".join(self.output_names)
 
     @property
-    def output_shape(self) -> Shape:
-        """The shape of the output; of several, how many elements they have together."""
-        return self.output_shapes[0] if len(self.output_shapes) == 1 else (self.shape[0],)
-
-    @property
     def plan(self) -> Plan:
         """How the whole is computed; found when first asked for."""
         return self.runner.plan

@@ -63,6 +63,10 @@ class Gauge:
         array = self.array(tensor).reshape(-1)[:1]
         return array.astype(np.float64)
 
+    def value(self, tensor: Any) -> float:
+        """The number of a tensor of one element on the host."""
+        return float(self.array(tensor).reshape(-1)[0])
+
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         """The share of dead units (columns of a layer, channels of a convolution) and of saturated elements of an activation's
         output; −1 for what it cannot have."""

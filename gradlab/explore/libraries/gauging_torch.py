@@ -44,6 +44,9 @@ class TorchGauge(Gauge):
             tensor.detach().reshape(-1)[:1].double() if tensor.device.type != "mps" else tensor.detach().reshape(-1)[:1].float()
         )
 
+    def value(self, tensor: Any) -> float:
+        return float(tensor.detach().item())
+
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         with torch.no_grad():
             made = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()

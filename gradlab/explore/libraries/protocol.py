@@ -274,8 +274,7 @@ class Library:
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
         """The tensors or arrays that a node keeps for its rule, by their names; none of one that was freed, or whose saved
-        tensors
-        hooks have."""
+        tensors hooks have."""
         return []
 
     def freed(self, node: Any) -> bool:

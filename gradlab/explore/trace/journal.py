@@ -31,10 +31,10 @@ class Entry:
         What tells it from other leaves of the cell.
     parameter : bool
         Whether it is a `Parameter`.
-    size, looked : int
-        How many elements it has, and how many were looked at; the norms below are of these.
+    size : int
+        How many elements it has.
     weight, arrived : float
-        ‖w‖ and ‖g‖, g being what this sweep brought.
+        ‖w‖ and ‖g‖ of the elements that were looked at, g being what this sweep brought.
     before, after : float or None
         ‖.grad‖ of all elements before and after the sweep; None of none.
     turn : float or None
@@ -53,7 +53,6 @@ class Entry:
     key: int
     parameter: bool
     size: int
-    looked: int
     weight: float
     arrived: float
     before: float | None = None

@@ -436,7 +436,6 @@ class Recorder:
                 id(leaf.tensor),
                 library.is_parameter(leaf.tensor),
                 int(leaf.tensor.numel()),
-                len(weights),
                 float(np.linalg.norm(weights)),
                 float(np.linalg.norm(leaf.sample)),
                 None if leaf.before is None else leaf.before.norm,

@@ -166,7 +166,7 @@ class Measuring:
             if math.prod(loss.shape) != 1:
                 raise ValueError(f"log(loss) takes one number, and got a tensor of shape {tuple(loss.shape)}. Log its mean().")
             gauge = self.gauge if library is self.watched.library else library.gauge([loss])
-            loss = gauge.number(loss) if gauge.waits else float(gauge.read([gauge.number(loss)])[0].reshape(-1)[0])
+            loss = gauge.number(loss) if gauge.waits else gauge.value(loss)
         else:
             try:
                 loss = float(loss)

@@ -12,14 +12,12 @@
  * @property {number[]} operation
  * @property {number[]} module
  * @property {number[]} made
- * @property {number[]} dtype
  * @property {number[]} place
  * @property {number[]} cell
  * @property {(number | string | null)[]} norm
  * @property {number[]} bytes
  * @property {[number, number][]} odd
  * @property {number[]} none
- * @property {number[]} moves
  * @property {(number | number[])[]} inputs
  * @property {[number, number | string][]} shares
  */
@@ -63,7 +61,6 @@ class Data {
     );
     this.odd = new Map(nodes.odd);
     this.none = new Set(nodes.none);
-    this.moves = new Set(nodes.moves);
     /** @type {number[][]} the inputs of each node */
     this.inputs = nodes.inputs.map((back, i) => (typeof back === "number" ? [i - back] : back.map((one) => i - one)));
     /** @type {number[][]} */

@@ -199,8 +199,6 @@ function operationsView(data, choosing) {
     show,
     follow,
     fit: stage.fit,
-    picture: () => picture,
-    drawing: () => drawing,
 
     /** Whether a node of the trace is seen by itself. @param {number} i */
     shows: (i) => picture.nodes.some((node) => node.at === i && !node.opens),
