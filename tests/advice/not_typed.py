@@ -11,6 +11,8 @@ BATCHED = "a rule of a user's that treats a batch as something else"
 TORCH = "torch's sentence, whole, of something that has one way out, which is no single line"
 FILES = "it is about files"
 CLUSTER = "it is about workers: tests/explore/test_jacobian_executors.py"
+LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
+OVER_TIME = "a finding of a watched run, or what asks for one to be made: tests/explore/test_watch*.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
 
 NOT_TYPED = {
@@ -97,4 +99,20 @@ NOT_TYPED = {
     "no backward was seen: there is no trace.": WORDS,
     "no backward was called in the tracing block": WORDS,
     "{} has been graded by nbgrader, whose points are summed up.": FILES,
+    "input {} of check_against_torch is bfloat16": LIVE,
+    "Where a tensor's gradients come together on the way": "a sentence in a result: tests/explore/test_paths.py",
+    '<div {} style="display:flex;flex-wrap:wrap': "no text, but how pictures are put beside each other",
+    "{}.requires_grad  # False: nothing to go back through": CODE,
+    "save({}): a playground is saved as": FILES,
+    "a PNG is made by resvg_py": FILES,
+    "Leave `{}` out there, if {} is meant to learn.": "of a report: tests/notebook/test_why.py",
+    "The lines were not recorded. Use %%grad -i": WORDS,
+    "Set `.grad = None` for each parameter": OVER_TIME,
+    "To see which operation made it, give a callable": OVER_TIME,
+    "Take a smaller learning rate, or bound the gradients before each step": OVER_TIME,
+    "w.loss(…) computes what `replay` says": OVER_TIME,
+    "step {} cannot be replayed": OVER_TIME,
+    "this watch has begun before, and a watch is of one run": OVER_TIME,
+    "compare(other) takes another watched run": OVER_TIME,
+    '{}\n$playground$page.open("view", "data");': "a part of a page",
 }
