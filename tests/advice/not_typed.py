@@ -10,6 +10,7 @@ CODE = "a part of code that is put together by gradlab, and run as a whole in te
 BATCHED = "a rule of a user's that treats a batch as something else"
 TORCH = "torch's sentence, whole, of something that has one way out, which is no single line"
 FILES = "it is about files"
+LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
 CLUSTER = "it is about workers: tests/explore/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
 OVER_TIME = "a finding of a watched run, or what asks for one to be made: tests/explore/test_watch*.py"
@@ -95,6 +96,13 @@ NOT_TYPED = {
     "a sparse Jacobian is written into a zarr group": FILES,
     "out={}: something is there already, and nothing was overwritten.": FILES,
     "report.compare(other) takes another report": WORDS,
+    "Set `.grad = None` for each parameter": LOOP,
+    "To see which operation made it, give a callable": LOOP,
+    "Take a smaller learning rate, or bound the gradients": LOOP,
+    "w.loss(…) computes what `replay` says": LOOP,
+    "step {} cannot be replayed: {}.": LOOP,
+    "this watch has begun before": LOOP,
+    "compare(other) takes another watched run": LOOP,
     "save(…, values=False)": "what a saved page says of itself: tests/explore/test_report_of_a_trace.py",
     "no backward was seen: there is no trace.": WORDS,
     "no backward was called in the tracing block": WORDS,
