@@ -95,7 +95,7 @@ def test_all_text_is_seen(browser, pages, name, width, theme):
         ("document.querySelector('td span').style.color = '#999'", "contrast "),
         ("document.querySelector('pre').style.transform = 'translateY(55px)'", '" over "'),
         ("document.querySelector('table').parentElement.style.width = '150px'", "gradient cut off: "),
-        ("Object.assign(document.querySelector('pre').style, {overflow: 'hidden', width: '40px'})", "clipped: "),
+        ("Object.assign(document.querySelector('details pre').style, {overflow: 'hidden', width: '40px'})", "clipped: "),
         ("document.querySelector('pre').style.transform = 'translateX(1000px)'", "off the page: "),
         ("document.querySelector('img.gradlab-picture').style.width = '120px'", "px in a picture: "),
         ("document.querySelector('img.gradlab-picture').parentElement.style.background = '#666'", " in a picture: "),
