@@ -13,7 +13,6 @@ FILES = "it is about files"
 LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
 CLUSTER = "it is about workers: tests/explore/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
-OVER_TIME = "a finding of a watched run, or what asks for one to be made: tests/explore/test_watch*.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
 
 NOT_TYPED = {
@@ -115,12 +114,5 @@ NOT_TYPED = {
     "a PNG is made by resvg_py": FILES,
     "Leave `{}` out there, if {} is meant to learn.": "of a report: tests/notebook/test_why.py",
     "The lines were not recorded. Use %%grad -i": WORDS,
-    "Set `.grad = None` for each parameter": OVER_TIME,
-    "To see which operation made it, give a callable": OVER_TIME,
-    "Take a smaller learning rate, or bound the gradients before each step": OVER_TIME,
-    "w.loss(…) computes what `replay` says": OVER_TIME,
-    "step {} cannot be replayed": OVER_TIME,
-    "this watch has begun before, and a watch is of one run": OVER_TIME,
-    "compare(other) takes another watched run": OVER_TIME,
     '{}\n$playground$page.open("view", "data");': "a part of a page",
 }
