@@ -159,4 +159,4 @@ def test_a_picture_says_what_is_true_of_the_matrix_and_not_of_its_cells():
     assert f"{np.isnan(numbers).sum()} NaN (marked ×), 1 +inf (marked +)" in text and np.isnan(J.reduced().values).sum() == 1
     assert f"{n} × {n} pooled to 64 × 64 cells" in text and "y[0]" in text and "x[39999]" in text
     J = jacobian(lambda a, b: gl.cat([a * 2, b * 3]), (gl.ones(n), gl.ones(10)))
-    assert J.drawing().svg().count("<image") == 2, "the blocks of columns stand apart"
+    assert J.drawing().svg().count("<image") == 3, "the blocks of columns stand apart, and there is the scale"
