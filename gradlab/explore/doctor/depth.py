@@ -2,8 +2,9 @@
 
 Measured is the ratio of the norms of two cotangents on one way, never a norm by itself: what is small everywhere is a matter of
 the loss's scale. The way from a layer to the loss is the one that carried most of its cotangent, so a skip connection that
-carries the gradient is the way. On it each operation has its gain, ‖what went out‖ / ‖what came in‖; their product is the ratio,
-and the kind of operation with the largest part in its logarithm is the cause.
+carries the gradient is the way; where what a layer is given gets its gradient by another way, the layer is in a branch, and what
+is lost there is not lost by depth. On the way each operation has its gain, ‖what went out‖ / ‖what came in‖; their product is the
+ratio, and the kind of operation with the largest part in its logarithm is the cause.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ LAYERS = 3  # of fewer there is no depth, but for one operation that does it alo
 STEPS = 8  # uses of one parameter on one way that are a recurrence: 1e-6 is lost over 8 only where each step keeps less than 0.18
 STEPS_OF_NUMBERS = 16  # of one number: Horner's scheme and powers have their few factors by right
 TIED = 3  # uses of one parameter from which on a way is not one of independent layers
+NEAR = 200  # nodes behind a layer that are looked at
 WALKS = 16  # ways that are walked, the most extreme ones
 
 BOUNDS = {"Sigmoid": 0.25, "Tanh": 1.0, "Hardsigmoid": 1 / 6}  # of the slope, by calculus
@@ -95,7 +97,7 @@ def _extreme(flow: Flow, sign: int) -> Way | None:
         assert first is not None
         assert final is not None
         log = math.log(first) - math.log(final)
-        if sign * log > bound:
+        if sign * log > bound and not (sign < 0 and _passed_by(flow, i, final)):
             ends.append((sign * log, i, end))
     best = None
     for _, i, end in sorted(ends, reverse=True)[:WALKS]:
@@ -105,6 +107,23 @@ def _extreme(flow: Flow, sign: int) -> Way | None:
             if len(way.layers) >= LAYERS or sign * culprit > bound:
                 best = way
     return best
+
+
+def _passed_by(flow: Flow, layer: int, final: float) -> bool:
+    """Whether gradient comes to what lies behind a layer all the same, by a way beside it: a branch lost it and not the depth."""
+    parameters = set(flow.weights)
+    behind, waiting = {layer}, [layer]
+    while waiting and len(behind) < NEAR:
+        for edge in flow.given[waiting.pop()]:
+            s = edge.source
+            if s in behind or s in parameters:
+                continue
+            norm, carrier = flow.norms[s], flow.carriers[s]
+            if norm is not None and norm > LOST * final and carrier is not None and carrier.target not in behind:
+                return True
+            behind.add(s)
+            waiting.append(s)
+    return False
 
 
 def _walked(flow: Flow, start: int, end: int) -> Way | None:

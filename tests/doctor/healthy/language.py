@@ -147,6 +147,42 @@ ROWS.healthy(
     remarks="cancelled",
 )
 ROWS.healthy(
+    "an encoder that begins as BERT's does, and is narrow: its branches hand on little, what leads around them does not",
+    """
+    class Layer(nn.Module):
+        def __init__(self, d):
+            super().__init__()
+            self.query, self.key, self.value, self.out = (nn.Linear(d, d) for _ in range(4))
+            self.one, self.two, self.up, self.down = nn.LayerNorm(d), nn.LayerNorm(d), nn.Linear(d, 2 * d), nn.Linear(2 * d, d)
+        def forward(self, h):
+            heads = [part(h).unflatten(-1, (2, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)]
+            seen = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+            h = self.one(h + self.out(seen))
+            return self.two(h + self.down(F.gelu(self.up(h))))
+    class BERT(nn.Module):
+        def __init__(self, d=32):
+            super().__init__()
+            self.emb, self.pos, self.norm = nn.Embedding(50, d), nn.Embedding(12, d), nn.LayerNorm(d)
+            self.layers = nn.ModuleList([Layer(d) for _ in range(2)])
+            self.pooler, self.head = nn.Linear(d, d), nn.Linear(d, 2)
+            for p in self.parameters():
+                if p.dim() > 1:
+                    nn.init.normal_(p, std=0.02)
+        def forward(self, ids):
+            h = self.norm(self.emb(ids) + self.pos(torch.arange(ids.shape[1])))
+            for layer in self.layers:
+                h = layer(h)
+            return self.head(torch.tanh(self.pooler(h[:, 0])))
+    bert = BERT()
+    ids, y = torch.randint(0, 50, (8, 12)), torch.randint(0, 2, (8,))
+    # %%
+    loss = F.cross_entropy(bert(ids), y)
+    loss.backward()
+    """,
+    learns="not unlearned(bert)",
+    remarks="cancelled",
+)
+ROWS.healthy(
     "sequence to sequence with teacher forcing",
     """
     src_e, tgt_e = nn.Embedding(9, 6), nn.Embedding(9, 6)
