@@ -21,7 +21,7 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
     """
     found: list[dict[str, Any]] = []
     at: dict[str, int] = {}
-    numbers: list[set[int]] = []
+    statements: list[dict[int, dict[str, int]]] = []  # of each source: by line, where in it each of its statements was met
     spans: list[list[Any]] = []
     for place in places:
         whole = place.in_cell and bool(trace.source)
@@ -30,16 +30,18 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
             at[title] = len(found)
             lines = [[n, text] for n, text in enumerate(trace.source, start=1)] if whole else []
             found.append({"title": title, "lines": lines})
-            numbers.append(set(range(1, len(lines) + 1)))
+            statements.append({})
         k = at[title]
-        if not whole and place.line not in numbers[k]:
-            numbers[k].add(place.line)
-            found[k]["lines"].append([place.line, place.statement or place.source])
+        if not whole:
+            there = statements[k].setdefault(place.line, {})
+            column = place.columns[0] if place.columns is not None else 0
+            text = place.statement or place.source
+            there[text] = min(column, there.get(text, column))
         columns = place.columns if whole else None
         start, end = columns if columns is not None else (None, None)
         spans.append([k, place.line, place.end if whole else place.line, start, end, place.source])
-    for source in found:
-        source["lines"].sort()
+    for source, by_line in zip(found, statements, strict=True):
+        source["lines"] += [[line, "; ".join(sorted(texts, key=texts.__getitem__))] for line, texts in sorted(by_line.items())]
     return found, spans
 
 

@@ -89,6 +89,21 @@ def test_a_page_says_what_it_contains_and_leaves_it_out_if_asked(tmp_path):
     assert not any("port" in node and node["port"].get("orange") for node in data["figure"]["nodes"])
 
 
+def test_statements_on_one_line_stand_there_in_their_order():
+    x = gl.tensor(2.0, requires_grad=True)
+    with gl.record_sites():
+        y = x**3; z = y.exp(); out = 2 * z  # noqa: E702  # fmt: skip
+    ((_, text),) = gl.step_through(out).view()["sources"][0]["lines"]
+    assert text == "y = x**3; z = y.exp(); out = 2 * z"
+
+
+def test_a_step_has_the_rule_with_what_the_operation_was_given():
+    x = gl.tensor(2.0, requires_grad=True)
+    (step,) = gl.step_through(x**3).view()["steps"]
+    assert len(step["rule"]) == 2 and ["mn", "3"] in step["rule"][1]
+    assert gl.step_through(x**3).view(values=False)["steps"][0]["rule"] is None
+
+
 def test_an_animation_is_a_slide_and_stands_still_if_asked(tmp_path):
     svg = small().save(tmp_path / "back.svg").read_text()
     root = ET.fromstring(svg)

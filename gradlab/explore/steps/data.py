@@ -74,6 +74,7 @@ class Step:
     shares: tuple[Share, ...]
     hooked: bool = False
     meets: tuple[tuple[int, int], ...] = field(default=(), repr=False)  # of each share: which sum, and which term of it
+    rule: Any = field(default=None, repr=False)  # the formulas of the operation with what it was given, see `rule_math`
 
 
 def plain(held: Any) -> Any:

@@ -19,6 +19,7 @@ from gradlab.explore import views
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.names import caller_names
+from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
 from gradlab.explore.steps import display, slides, telling
 from gradlab.explore.steps.data import Share, Step, plain
@@ -34,6 +35,7 @@ from gradlab.explore.words import code, count, say, to_text
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
+RULES = 200  # steps whose formulas are written out with what the operation was given
 MOST = 50_000  # nodes that are stepped through
 
 
@@ -223,6 +225,7 @@ def _steps(
             tuple(shares),
             visit.hooked,
             tuple(meets),
+            rule_of(library, visit.node) if done <= RULES else None,
         )
 
 

@@ -132,6 +132,7 @@ def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
         "module": trace.nodes[step.node].module,
         "upstream": [number(part) if values else None for part in arrived],
         "hooked": step.hooked,
+        "rule": step.rule if values else None,
         "shares": [
             {
                 "to": share["to"],

@@ -30,6 +30,7 @@ import { bracketed, said, scalar, text, times } from "./numbers.js";
  * @property {string} module
  * @property {(Held | null)[]} upstream one for each output
  * @property {boolean} hooked
+ * @property {Formula[] | null} rule with what the operation was given
  * @property {Share[]} shares
  */
 /**

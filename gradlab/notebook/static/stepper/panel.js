@@ -36,7 +36,7 @@ function panel(steps) {
     update(k) {
       const step = steps.step(k);
       source.replaceChildren(...(step ? sourceOf(step) : []));
-      const rules = (step && data.rules[step.operation]) || [];
+      const rules = (step && (step.rule ?? data.rules[step.operation])) || [];
       rule.replaceChildren(...rules.map((formula) => html("p", {}, math(formula))));
       table.replaceChildren(...(step && step.shares.length ? [tableOf(step)] : []));
       table.hidden = !step || !step.shares.length;

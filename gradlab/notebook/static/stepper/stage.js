@@ -263,6 +263,7 @@ function ported(port, held, there) {
   const orange = there ? brief(held) : "",
     room = orange ? DIGIT * orange.length + PADDING : 0;
   if (!port) return orange ? { name: "", blue: "", orange, left: 0, right: room, bar: 0, quiet: false } : null;
+  if (!("columns" in port) && !orange && !port.name && !port.blue) return null; // nothing is known, and nothing has come yet
   if (!("columns" in port)) return { ...port, orange, right: room || (port.left ? 0 : port.right), bar: 0 };
   const fits = there && held?.numbers?.length === port.columns.length;
   if (fits && held?.numbers) return { ...port, gradients: held.numbers.map((x) => said(Number(x), 3)) };
