@@ -283,7 +283,7 @@ def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, 
             UserWarning,
             stacklevel=2,
         )
-        condition = constant(condition.array != 0)
+        condition = constant(wrap(condition.array != 0))
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         agreed = agree(Called("where"), condition, input, other)
         if agreed is NotImplemented:

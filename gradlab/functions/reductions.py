@@ -113,7 +113,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Dty
     """The mean over the axes `dim` (all by default) of what is not NaN."""
     if input.array.dtype.kind != "f":
         raise no_mean("nanmean", input)
-    numbers = constant(input.array == input.array)
+    numbers = constant(wrap(input.array == input.array))
     return el.div.record(nansum(input, dim, keepdim, dtype=dtype), sum(numbers, dim, keepdim))
 
 

@@ -84,9 +84,14 @@ mean = linear(
 mean_all = mean.named("MeanBackward0")
 
 
+def ones_where(xp: Namespace, mask: Array, dtype: Any) -> Array:
+    """1 where a mask holds, 0 elsewhere. (NumPy 2.0's `astype` takes no scalars, which masks of scalars are.)"""
+    return mask.astype(dtype) if isinstance(mask, np.generic) else xp.astype(mask, dtype)
+
+
 def numbers(xp: Namespace, x: Array) -> Array:
     """1 where x is a number, 0 where it is NaN."""
-    return xp.astype(x == x, x.dtype)
+    return ones_where(xp, x == x, x.dtype)
 
 
 nansum = primitive(
@@ -232,7 +237,7 @@ def length(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool, order: float)
     if order == 2:
         return xp.sqrt(total(xp, x * x, axis, keepdims))
     if order == 0:
-        return total(xp, xp.astype(x != 0, x.dtype), axis, keepdims)
+        return total(xp, ones_where(xp, x != 0, x.dtype), axis, keepdims)
     sizes = xp.absolute(x)
     if order == 1:
         return total(xp, sizes, axis, keepdims)
@@ -253,7 +258,7 @@ def along_norm(xp: Namespace, g: Array, x: Array, norm: Array, axis: Axes, order
     size = xp.absolute(x)
     if order in (inf, -inf):
         tied = (size == norm) | ((size != size) & (norm != norm))
-        return g * xp.where(tied, xp.sign(x), 0) / total(xp, xp.astype(tied, norm.dtype), axis, True)
+        return g * xp.where(tied, xp.sign(x), 0) / total(xp, ones_where(xp, tied, norm.dtype), axis, True)
     if order < 1:
         return xp.where(x == 0, 0, xp.sign(x) * size ** (order - 1)) * (g * norm ** (1 - order))
     scaled = xp.sign(x) * size ** (order - 1) if order < 2 else x * size ** (order - 2)
@@ -289,7 +294,7 @@ def share(xp: Namespace, g: Array, x: Array, extreme: Array, axis: Axes, nans: b
     mask = x == extreme
     if nans:
         mask = mask | ((x != x) & (extreme != extreme))
-    return xp.where(mask, g, 0) / total(xp, xp.astype(mask, extreme.dtype), axis, True)
+    return xp.where(mask, g, 0) / total(xp, ones_where(xp, mask, extreme.dtype), axis, True)
 
 
 def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str, nans: bool) -> Primitive:
