@@ -13,15 +13,14 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-import anywidget
 import traitlets
 
 from gradlab.explore.explorer import Explorer
 from gradlab.notebook.bundle import script, styles
-from gradlab.notebook.jacobian_widget import TWIN, VIEW, VIEW_VERSION
+from gradlab.notebook.live_view import LiveView, as_twin
 
 
-class GraphWidget(anywidget.AnyWidget):
+class GraphWidget(LiveView):
     """A live view of a graph, made by `Graph.widget()`, `%graph -i` and `%%grad -i`.
 
     Parameters
@@ -67,29 +66,16 @@ class GraphWidget(anywidget.AnyWidget):
             self.send({"answer": str(message.get("id", "")), "ask": ask, **frame})
 
     # ------------------------------------------------------------------------------------------ display and end
-    def _repr_mimebundle_(self, **_: Any) -> Any:
-        return self._live()
-
-    def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The bundle of the live view, with a text for where it cannot be shown, which stays true: it is never written anew."""
-        text = {"text/plain": f"live view of {self._called}"}
-        if self.comm is None:
-            return text, {}
-        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
-        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, **text}, metadata
+    def _said(self) -> str:
+        return f"live view of {self._called}"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static picture, and the live view as a second output below it."""
         from IPython.display import display
 
         if self._twin and self._explorer is not None:
-            data = dict(self._explorer.graph.drawing().bundle())
-            data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
-            display(data, raw=True)
-        live, metadata = self._live()
-        display(live, metadata=metadata, raw=True)
+            display(as_twin(self._explorer.graph.drawing().bundle()), raw=True)
+        self._show()
 
     def _let_go(self) -> None:
         if self._explorer is not None:

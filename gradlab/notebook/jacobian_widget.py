@@ -18,22 +18,19 @@ import time
 import uuid
 from typing import Any
 
-import anywidget
 import traitlets
 
 from gradlab.explore.jacobian import Jacobian
 from gradlab.explore.lab import Lab
 from gradlab.notebook.bundle import script, styles
+from gradlab.notebook.live_view import LiveView, as_twin
 
-TWIN = "data-gradlab-twin"  # marks the static picture for the style sheet
-VIEW = "application/vnd.jupyter.widget-view+json"
-VIEW_VERSION = {"version_major": 2, "version_minor": 0}
 PICTURED = ("step", "go", "fill", "pause")  # after which the static picture is drawn anew
 QUICK = 0.2  # seconds: where its bitmap takes longer, it is left out until there is a pause
 LARGE = 1_000_000  # entries: the bitmap of a larger one waits until the live view is there
 
 
-class JacobianWidget(anywidget.AnyWidget):
+class JacobianWidget(LiveView):
     """A live view of a Jacobian, made by `Jacobian.widget()`.
 
     `close()` lets the graph go and gives the static picture back.
@@ -91,20 +88,9 @@ class JacobianWidget(anywidget.AnyWidget):
             self._refresh_picture(whole)
 
     # ------------------------------------------------------------------------------------------ display and end
-    def _repr_mimebundle_(self, **_: Any) -> Any:
-        return self._live()
-
-    def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The bundle of the live view, with a text for where it cannot be shown, which stays true: it is never written anew."""
+    def _said(self) -> str:
         jacobian = self._jacobian
-        said = f"live view of the {jacobian.word} of {jacobian.heading()}" if jacobian is not None else "closed live view"
-        text = {"text/plain": said}
-        if self.comm is None:
-            return text, {}
-        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
-        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, **text}, metadata
+        return f"live view of the {jacobian.word} of {jacobian.heading()}" if jacobian is not None else "closed live view"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static picture, and the live view as a second output below it."""
@@ -114,16 +100,13 @@ class JacobianWidget(anywidget.AnyWidget):
             rows, columns = self._jacobian.shape
             self._bitmap_due = rows * columns > LARGE
             self._picture = display(self._static(quick=self._bitmap_due), raw=True, display_id=True)
-        data, metadata = self._live()
-        display(data, metadata=metadata, raw=True)
+        self._show()
 
     def _static(self, quick: bool = False) -> dict[str, str]:
         """The bundle of what is known, marked as this widget's twin; `quick`: without the bitmap. It computes nothing."""
         assert self._lab is not None
         drawing = self._lab.drawing()
-        data = {"text/html": drawing.html(), "text/plain": drawing.text} if quick else dict(drawing.bundle())
-        data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
-        return data
+        return as_twin({"text/html": drawing.html(), "text/plain": drawing.text} if quick else drawing.bundle())
 
     def _refresh_picture(self, whole: bool = True) -> None:
         """Draw the static picture anew: whole, or without the bitmap if that takes its time."""

@@ -15,7 +15,6 @@ import hashlib
 import uuid
 from typing import Any
 
-import anywidget
 import numpy as np
 import traitlets
 
@@ -25,12 +24,12 @@ from gradlab.explore.playground.shown import as_json
 from gradlab.explore.report.page import GROUND, page
 from gradlab.explore.words import say
 from gradlab.notebook.bundle import script, styles
+from gradlab.notebook.live_view import LiveView, as_twin
 
-TWIN = "data-gradlab-twin"  # marks the static view for the style sheet
 SHEETS = "kit/kit.css", "kit/plot.css", "playground/playground.css"
 
 
-class PlaygroundWidget(anywidget.AnyWidget):
+class PlaygroundWidget(LiveView):
     """A live view of a function, made by `Playground.widget()`."""
 
     _esm = script("playground/view.js")
@@ -68,22 +67,18 @@ class PlaygroundWidget(anywidget.AnyWidget):
         if ask in ("keep", "gone") and self._picture is not None:
             self._picture.update(self._static(), raw=True)
 
+    def _said(self) -> str:
+        return f"live view of {self._shown.lab.heading}"
+
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static view, and the live one as a second output below it."""
         from IPython.display import display
 
         self._picture = display(self._static(), raw=True, display_id=True)
-        text = {"text/plain": f"live view of {self._shown.lab.heading}"}
-        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        bundle = inherited() if inherited is not None else {"application/vnd.jupyter.widget-view+json": view}
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        display({**data, **text}, metadata=metadata, raw=True)
+        self._show()
 
     def _static(self) -> dict[str, str]:
-        data = self._shown.bundle()
-        data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
-        return data
+        return as_twin(self._shown.bundle())
 
 
 def packed(data: Any, arrays: list[np.ndarray]) -> Any:

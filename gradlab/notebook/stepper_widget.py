@@ -12,15 +12,14 @@ import contextlib
 import uuid
 from typing import Any
 
-import anywidget
 import traitlets
 
 from gradlab.explore.steps import StepThrough
 from gradlab.notebook.bundle import script, styles
-from gradlab.notebook.jacobian_widget import TWIN, VIEW, VIEW_VERSION
+from gradlab.notebook.live_view import LiveView, as_twin
 
 
-class StepperWidget(anywidget.AnyWidget):
+class StepperWidget(LiveView):
     """A live view of the steps, made by `StepThrough.widget()`. `close()` lets the graph go."""
 
     _esm = script("stepper/view.js")
@@ -34,7 +33,7 @@ class StepperWidget(anywidget.AnyWidget):
     def __init__(self, walk: StepThrough, **traits: Any) -> None:
         self._walk: StepThrough | None = walk
         self._still: Any = None  # the display handle of the static twin
-        self._said = f"live view of backward from {walk.called}"
+        self._called = walk.called
         super().__init__(about=walk.view(), token=uuid.uuid4().hex, **traits)
         self.on_msg(self._heard)
 
@@ -68,14 +67,8 @@ class StepperWidget(anywidget.AnyWidget):
         self._walk = self._walk.again(self._walk.start_of(numbers))
         return self._walk.view()
 
-    def _repr_mimebundle_(self, **_: Any) -> Any:
-        text = {"text/plain": self._said}
-        if self.comm is None:
-            return text, {}
-        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
-        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, **text}, metadata
+    def _said(self) -> str:
+        return f"live view of backward from {self._called}"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static form, and the live view as a second output below it."""
@@ -83,14 +76,11 @@ class StepperWidget(anywidget.AnyWidget):
 
         if self._walk is not None:
             self._still = display(self._static(self._walk), raw=True, display_id=True)
-        data, metadata = self._repr_mimebundle_()
-        display(data, metadata=metadata, raw=True)
+        self._show()
 
     def _static(self, walk: StepThrough) -> dict[str, str]:
         """The bundle of the static form, marked as this widget's twin."""
-        still = dict(walk._repr_mimebundle_())
-        still["text/html"] = f"<div {TWIN}>{still['text/html']}</div>"
-        return still
+        return as_twin(walk._repr_mimebundle_())
 
     def _refresh(self) -> None:
         """Show the steps from the new start in the static form as well."""

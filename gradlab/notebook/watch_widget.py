@@ -17,18 +17,17 @@ import weakref
 from time import perf_counter
 from typing import Any
 
-import anywidget
 import traitlets
 
 from gradlab.explore.watch import Watch
 from gradlab.explore.watch.snapshot import columns, described, moments, snapshot
+from gradlab.notebook.live_view import LiveView, as_twin
 from gradlab.notebook.watch_view import script_and_styles
 
-TWIN = "data-gradlab-twin"
 FRAME, SHARE = 0.1, 0.01  # seconds between two frames at least; share of the time that they take
 
 
-class WatchWidget(anywidget.AnyWidget):
+class WatchWidget(LiveView):
     """A live view of a watched training, made by `Watch.widget()`."""
 
     _esm, _css = script_and_styles()
@@ -120,26 +119,18 @@ class WatchWidget(anywidget.AnyWidget):
         self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
 
     # ----------------------------------------------------------------------------------------------------------- display
-    def _repr_mimebundle_(self, **_: Any) -> Any:
-        text = {"text/plain": f"live view of the training of {self._watch.of.called or 'tensors'}"}
-        inherited = super()._repr_mimebundle_()
-        if inherited is None:
-            return text, {}
-        data, metadata = inherited if isinstance(inherited, tuple) else (inherited, {})
-        return {**data, **text}, metadata
+    def _said(self) -> str:
+        return f"live view of the training of {self._watch.of.called or 'tensors'}"
 
     def _ipython_display_(self, **_: Any) -> None:
         """Display the static picture, and the live view as a second output below it."""
         from IPython.display import display
 
         self._picture = display(self._static(), raw=True, display_id=True)
-        data, metadata = self._repr_mimebundle_()
-        display(data, metadata=metadata, raw=True)
+        self._show()
 
     def _static(self) -> dict[str, str]:
-        data = self._watch._repr_mimebundle_()
-        data["text/html"] = f"<div {TWIN}>{data['text/html']}</div>"
-        return data
+        return as_twin(self._watch._repr_mimebundle_())
 
     def _refresh_picture(self) -> None:
         if self._picture is not None:

@@ -1,0 +1,49 @@
+"""What the live views share: how one is displayed, and the static twin above it.
+
+A live view is an output of its own below a static one. The style sheet hides the static one while the live view is there; so a
+saved, exported or reopened notebook has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anywidget
+
+TWIN = "data-gradlab-twin"  # marks the static output of a live view; the style sheet looks for it
+VIEW = "application/vnd.jupyter.widget-view+json"
+VIEW_VERSION = {"version_major": 2, "version_minor": 0}
+
+
+class LiveView(anywidget.AnyWidget):
+    """A widget below its static twin."""
+
+    def _said(self) -> str:
+        """A text for where the view cannot be shown, which stays true: it is never written anew."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self._live()
+
+    def _live(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The bundle. (Of an instance, ipywidgets 7 takes the method above away.)"""
+        text = {"text/plain": self._said()}
+        if self.comm is None:
+            return text, {}
+        inherited = getattr(super(), "_repr_mimebundle_", None)  # ipywidgets 7 has none
+        bundle = inherited() if inherited is not None else {VIEW: {**VIEW_VERSION, "model_id": self.model_id}}
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        return {**data, **text}, metadata
+
+    def _show(self) -> None:
+        """Display the live view."""
+        from IPython.display import display
+
+        data, metadata = self._live()
+        display(data, metadata=metadata, raw=True)
+
+
+def as_twin(bundle: Mapping[str, str]) -> dict[str, str]:
+    """A static output marked as a live view's."""
+    return {**bundle, "text/html": f"<div {TWIN}>{bundle['text/html']}</div>"}
