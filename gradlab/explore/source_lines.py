@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from gradlab.explore.trace.data import Line, Trace
@@ -50,8 +50,3 @@ def said_of(trace: Trace) -> str:
     if any(node.place is not None for node in trace.nodes):
         return ""
     return "The lines were not recorded. Use %%grad -i, or compute inside of “with gl.tracing():”."
-
-
-def lines_of(places: Sequence[Line]) -> list[str]:
-    """What each place is called: "cell line 3"."""
-    return [place.where for place in places]

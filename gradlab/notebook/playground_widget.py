@@ -10,8 +10,6 @@ quiet for a while; the style sheet hides it while the live view stands right bel
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import uuid
 from typing import Any
 
@@ -20,9 +18,9 @@ import traitlets
 
 from gradlab.explore.drawing import escape
 from gradlab.explore.playground import Playground
-from gradlab.explore.playground.shown import as_json
-from gradlab.explore.report.page import GROUND, page
-from gradlab.explore.words import say
+from gradlab.explore.report.page import page
+from gradlab.explore.saved_page import saved_page
+from gradlab.explore.words import say, to_text
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 
@@ -94,7 +92,7 @@ def packed(data: Any, arrays: list[np.ndarray]) -> Any:
     return None if isinstance(data, float) and not np.isfinite(data) else data
 
 
-def saved_page(shown: Playground, live: bool) -> str:
+def page_of(shown: Playground, live: bool) -> str:
     """A page of its own: with sliders that work without a kernel, or static."""
     heading = shown.lab.heading
     contains = say(
@@ -102,26 +100,9 @@ def saved_page(shown: Playground, live: bool) -> str:
     )
     if not live:
         return page(say("Playground of ", heading), shown.html(), contains)
-    css = GROUND + ".note{opacity:.72;font-size:12px;padding:8px 2px}" + styles(*SHEETS)
-    code = f'{script("playground/page.js")}\n$playground$page.open("view", "data");'.replace(
-        "export default $playground$page;", ""
+    body = (
+        f'<div id="view"><noscript>{escape(shown.sentence)}</noscript></div><div class="note">{escape(to_text(contains))}</div>'
     )
-    allowed = {name: _digest(text) for name, text in (("script", code), ("style", css))}
-    policy = (
-        f"default-src 'none'; script-src '{allowed['script']}'; style-src '{allowed['style']}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    note = "".join(span.text for span in contains)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>Playground of {escape(heading)}</title><style>{css}</style></head><body>"
-        f'<div id="view"><noscript>{escape(shown.sentence)}</noscript></div><div class="note">{escape(note)}</div>'
-        f'<script type="application/json" id="data">{as_json(shown.record())}</script>'
-        f'<script type="module">{code}</script></body></html>\n'
-    )
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    css = ".note{opacity:.72;font-size:12px;padding:8px 2px}" + styles(*SHEETS)
+    code = script("playground/page.js") + '$playground$page.open("view", "data");\n'
+    return saved_page(f"Playground of {heading}", body, css, data={"data": shown.record()}, code=code)

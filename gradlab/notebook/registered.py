@@ -35,9 +35,9 @@ def shown_playground(shown: Any) -> None:
 
 def playground_page(shown: Any, *, live: bool) -> str:
     """A playground as a page of its own."""
-    from gradlab.notebook.playground_widget import saved_page
+    from gradlab.notebook.playground_widget import page_of
 
-    return saved_page(shown, live)
+    return page_of(shown, live)
 
 
 def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -> Any:

@@ -1,17 +1,10 @@
-"""The page that steps through a sweep by itself: data, script and style lie in it, and no host is asked for anything.
-
-Its Content-Security-Policy allows the one script and the one style by their hashes, and nothing else. The data are JSON in a
-script element of a type that no browser runs; every `<` in them is escaped, so that nothing in them ends it.
-"""
+"""The page that steps through a sweep by itself: data, script and style lie in it."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from typing import Any
 
-from gradlab.explore.report.page import GROUND
+from gradlab.explore.saved_page import saved_page
 from gradlab.explore.words import Sentence, escape_html, to_text
 from gradlab.notebook.bundle import script, styles
 
@@ -33,26 +26,16 @@ def stepper_page(data: dict[str, Any], *, title: Sentence, contains: Sentence, t
     text : str
         The same for a reader without scripts.
     """
-    code = script("stepper/page.js") + "$stepper$page.render();\n"
-    css = GROUND + OWN + styles("kit/kit.css", "stepper/stepper.css")
-    policy = f"default-src 'none'; script-src '{_hash(code)}'; style-src '{_hash(css)}'; base-uri 'none'; form-action 'none'"
-    said = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape_html(to_text(title))}</title><style>{css}</style></head><body><main>"
-        f'<h1>{_inline(title)}</h1><div id="stepper" class="gl-view"></div>'
+    body = (
+        f'<main><h1>{_inline(title)}</h1><div id="stepper" class="gl-view"></div>'
         f"<noscript><pre>{escape_html(text)}</pre></noscript>"
         f'<div class="contains">{_inline(contains)}</div></main>'
-        f'<script type="application/json" id="steps">{said}</script><script type="module">{code}</script></body></html>\n'
     )
+    css = OWN + styles("kit/kit.css", "stepper/stepper.css")
+    code = script("stepper/page.js") + "$stepper$page.render();\n"
+    return saved_page(to_text(title), body, css, data={"steps": data}, code=code, pictures=False)
 
 
 def _inline(sentence: Sentence) -> str:
     """A sentence without inline styles, which the page does not allow."""
     return "".join(f"<code>{escape_html(text)}</code>" if "code" in kind else escape_html(text) for text, kind in sentence)
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -114,5 +114,5 @@ NOT_TYPED = {
     "a PNG is made by resvg_py": FILES,
     "Leave `{}` out there, if {} is meant to learn.": "of a report: tests/notebook/test_why.py",
     "The lines were not recorded. Use %%grad -i": WORDS,
-    '{}\n$playground$page.open("view", "data");': "a part of a page",
+    '$playground$page.open("view", "data");': "a part of a page",
 }

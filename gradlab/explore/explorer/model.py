@@ -23,7 +23,7 @@ from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
-from gradlab.explore.source_lines import lines_of, said_of, sources
+from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
@@ -164,7 +164,7 @@ class Explorer:
             "modules": modules,
             "sources": shown,
             "spans": spans,
-            "wheres": lines_of(list(places)),
+            "wheres": [place.where for place in places],
             "unrecorded": said_of(trace),
             "figure": self._folds.figure(),
             "sweep": bool(trace.sweep),

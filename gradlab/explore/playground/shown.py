@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -241,16 +240,6 @@ def plain(data: Any) -> Any:
     if isinstance(data, (bool, int, str)) or data is None:
         return data
     return float(f"{data:.7g}") if math.isfinite(data) else None
-
-
-def as_json(data: Any) -> str:
-    """Plain data as JSON that can stand in a `<script>`."""
-    return (
-        json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        .replace("<", "\\u003c")
-        .replace("\u2028", "\\u2028")
-        .replace("\u2029", "\\u2029")
-    )
 
 
 def _told(frame: dict[str, Any]) -> str:

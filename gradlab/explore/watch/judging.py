@@ -42,7 +42,6 @@ class Judge:
         self._first: list[float] = []
         self._ratios: deque[np.ndarray] = deque(maxlen=RECENT)
         self._dead: dict[int, float] = {}  # the share, at the last look
-        self._logged = 0
 
     def see(self, steps: np.ndarray, rows: np.ndarray, stale: dict[int, float]) -> None:
         """The steps of a frame, counted from 0, in order, with their rows, and the norms that were not cleared."""

@@ -1,0 +1,72 @@
+"""A page of its own, saved: it follows the reader's light or dark theme, and asks no host for anything.
+
+Its Content-Security-Policy allows the one style and the one script by their hashes, pictures that lie in the page, and nothing
+else. Data are JSON in a script element of a type that no browser runs, escaped so that nothing in them ends it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from gradlab.explore.words import escape_html
+
+GROUND = (
+    "@media screen{:root{color-scheme:light dark}}body{margin:24px auto;max-width:1180px;padding:0 16px;"
+    "font:14px/1.5 system-ui,sans-serif;background:#fff;color:#1c2430}"
+    "@media screen and (prefers-color-scheme:dark){body{background:#111418;color:#e3e7ec}}"
+)
+ESCAPES = {"<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def saved_page(
+    title: str, body: str, css: str, *, data: Mapping[str, Any] | None = None, code: str = "", pictures: bool = True
+) -> str:
+    """A document.
+
+    Parameters
+    ----------
+    title : str
+        As plain text.
+    body : str
+        HTML, without inline styles, which the page does not allow.
+    css : str
+        What is added to the ground that all pages have.
+    data : mapping of str to plain data, optional
+        What `code` reads, by the ids of the elements that hold it.
+    code : str, optional
+        The module that is run.
+    pictures : bool, default True
+        Whether there may be pictures, which lie in the page.
+
+    Raises
+    ------
+    ValueError
+        If a number in the data is not finite: JSON has none.
+    """
+    css, code = GROUND + css, code.replace("</", "<\\/").replace("<!--", "<\\!--")  # a script that ends no element
+    allowed = f"script-src '{_hash(code)}'; " if code else ""
+    images = "img-src data:; " if pictures else ""
+    policy = f"default-src 'none'; {images}{allowed}style-src '{_hash(css)}'; base-uri 'none'; form-action 'none'"
+    run = f'<script type="module">{code}</script>' if code else ""
+    held = "".join(f'<script type="application/json" id="{key}">{_json(value)}</script>' for key, value in (data or {}).items())
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{escape_html(title)}</title><style>{css}</style></head><body>{body}{held}{run}</body></html>\n"
+    )
+
+
+def _json(data: Any) -> str:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign, escaped in ESCAPES.items():
+        text = text.replace(sign, escaped)
+    return text
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
