@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.autograd import grad
+from gradlab import autograd
 from gradlab.autograd.graph import GradientEdge
 from gradlab.backend.namespaces import CPU, device_of, host, read
 from gradlab.core.dtypes import known_dtype
@@ -179,27 +179,6 @@ class Gradlab(Library):
         first = getattr(node, "members", (node,))[0]
         return super().settings(node, names) if first.op is not None and first.op.meta else {}
 
-    def grad(
-        self,
-        outputs: Sequence[Any],
-        inputs: Sequence[Any],
-        weights: Sequence[Any] | None = None,
-        *,
-        batched: bool = False,
-        create_graph: bool = False,
-    ) -> list[Any]:
-        return list(
-            grad(
-                outputs,
-                inputs,
-                weights,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-                is_grads_batched=batched,
-            )
-        )
-
     def retain_no_more(self, tensor: Any) -> None:
         if tensor.node is not None and tensor.node.hooks is not None:
             tensor.node.hooks.retain = None
@@ -268,17 +247,16 @@ class Gradlab(Library):
         refs = [node.hooks.retain for node in nodes if node.hooks is not None and node.hooks.retain is not None]
         return [found for ref in refs if (found := ref()) is not None]
 
+    def autograd(self) -> Any:
+        return autograd
+
     @contextmanager
     def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
-        handles: list[Any] = []
         bare = [node for node in nodes if node.hooks is None]
         try:
-            for node in nodes:
-                handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
-            yield
+            with super().handing(nodes, change):
+                yield
         finally:
-            for handle in handles:
-                handle.remove()
             for node in bare:  # one without hooks costs a sweep nothing
                 node.hooks = None
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.libraries.gauging import Gauge
-from gradlab.explore.libraries.protocol import Change, Library, Recording, See
+from gradlab.explore.libraries.protocol import Library, Recording, See
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import NOTE, Kept, Note
 from gradlab.explore.trace.values import Value, settled
@@ -179,28 +179,6 @@ class Torch(Library):
             kept = _kept_by_kind[kind] = [name for name in names if hasattr(kind, f"_saved_{name}")]
         return super().settings(node, kept)
 
-    def grad(
-        self,
-        outputs: Sequence[Any],
-        inputs: Sequence[Any],
-        weights: Sequence[Any] | None = None,
-        *,
-        batched: bool = False,
-        create_graph: bool = False,
-    ) -> list[Any]:
-        grad = sys.modules["torch"].autograd.grad
-        return list(
-            grad(
-                outputs,
-                inputs,
-                weights,
-                retain_graph=True,
-                create_graph=create_graph,
-                allow_unused=True,
-                is_grads_batched=batched,
-            )
-        )
-
     def tensor(self, array: np.ndarray, like: Any) -> Any:
         return sys.modules["torch"].as_tensor(array, dtype=like.dtype, device=like.device)
 
@@ -267,16 +245,8 @@ class Torch(Library):
         found = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
         return [one for one in found if one.retains_grad and one.grad_fn in made]
 
-    @contextmanager
-    def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
-        handles: list[Any] = []
-        try:
-            for node in nodes:
-                handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    def autograd(self) -> Any:
+        return sys.modules["torch"].autograd
 
 
 _kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`

@@ -8,8 +8,8 @@ serves both; another library with a recorded graph is a subclass and a call of `
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,10 @@ class Library:
         """What it keeps under any of some names."""
         return {name: value for name in names if (value := self.setting(node, name)) is not None}
 
+    def autograd(self) -> Any:
+        """The library's module `autograd`."""
+        raise NotImplementedError
+
     def grad(
         self,
         outputs: Sequence[Any],
@@ -115,7 +119,17 @@ class Library:
     ) -> list[Any]:
         """vᵀJ of each input as a tensor, None where unused. The graph is kept, and no leaf's `.grad` is written. With
         `create_graph` the sweep is recorded itself."""
-        raise NotImplementedError
+        return list(
+            self.autograd().grad(
+                outputs,
+                inputs,
+                weights,
+                retain_graph=True,
+                create_graph=create_graph,
+                allow_unused=True,
+                is_grads_batched=batched,
+            )
+        )
 
     def retain_no_more(self, tensor: Any) -> None:
         """Undo `retain_grad()`, where the library has a way to."""
@@ -293,10 +307,18 @@ class Library:
         """The tensors that keep the gradient that arrives at one of some nodes."""
         return []
 
-    def handing(self, nodes: Sequence[Any], change: Change) -> AbstractContextManager[Any]:
+    @contextmanager
+    def handing(self, nodes: Sequence[Any], change: Change) -> Iterator[None]:
         """While the block runs, what each of `nodes` (operations) hands to its inputs in a reverse sweep is what `change` makes
         of it: of tensors, None where there is none; None takes one away. Nothing is left behind."""
-        raise NotImplementedError
+        handles: list[Any] = []
+        try:
+            for node in nodes:
+                handles.append(node.register_hook(lambda handed, _, node=node: tuple(change(node, handed))))  # noqa: PERF401
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
     # ------------------------------------------------------------------------------------------- a training, watched
     def gauge(self, tensors: Sequence[Any]) -> Gauge:
