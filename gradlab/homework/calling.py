@@ -5,8 +5,10 @@ the arguments, sets a time limit, looks out for what is off limits, compares aft
 what they were, and takes in what comes back as numbers, text and lists of these. Whatever the student's code returns or
 raises, it returns.
 
-A request has "name", and "args": for each {"f": number of a Probe} or {"tensor", "requires_grad", "grad"}; "forbidden", paths of
-the library; "given", which of the notebook's functions give way to the library's own; "seconds".
+A request has "name", and "args": for each {"f": number of a Probe}, {"tensor", "requires_grad", "grad"} or {"data": anything
+plain}; "way", how what is called so is to be used (a module of `homework.ways`; "" calls it on the arguments, "value" takes it
+as it is); "forbidden", paths of the library; "given", which of the notebook's functions give way to the library's own;
+"seconds".
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
+from gradlab.homework import ways
 from gradlab.homework.limits import TimeUp, limited
 from gradlab.homework.off_limits import Watch
 from gradlab.homework.probes import Ask, Asked
@@ -39,10 +42,13 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
     name = request["name"]
     if name not in namespace:
         return {"end": "missing"}
-    function = namespace[name]
+    function, way = namespace[name], request.get("way", "")
+    if way == "value":
+        return {"end": "value", "value": plain(function), "changed": []}
     if not callable(function):
         return {"end": "no function", "words": described(function)}
-    args = [Asked(one["f"], ask) if "f" in one else _tensor(one) for one in request["args"]]
+    args = [_argument(one, ask) for one in request["args"]]
+    use = ways.named(way) if way else None
     guards = [_seen(one) for one in args]
     watch, before, state = Watch(request["forbidden"]), mode.grad, states()
     own = {key: watch.exempt(REFERENCES[which]) for key, which in request["given"].items()}
@@ -50,7 +56,7 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
         with _in_place_of(namespace, own):
             try:
                 with limited(request["seconds"]), watch.watching():
-                    value = function(*args)
+                    value = function(*args) if use is None else use(function, *args)
             finally:
                 mode.grad = before
                 go_on_from(state)
@@ -65,6 +71,10 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
+def _argument(one: dict[str, Any], ask: Ask) -> Any:
+    return Asked(one["f"], ask) if "f" in one else one["data"] if "data" in one else _tensor(one)
+
+
 def _tensor(one: dict[str, Any]) -> Tensor:
     made = constant(one["tensor"].copy())
     if one["requires_grad"]:
@@ -126,8 +136,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {"rows": lambda f, x: _whole(f, x, T
 
 # ------------------------------------------------------------------------------------------------------- what comes back
 def plain(value: Any, depth: int = 0) -> dict[str, Any]:
-    """A returned value as data: {"tensor": array}, {"array": …}, {"number": …}, {"text": …}, {"list" | "tuple": […]}, {"none":
-    …}, or {"other": its kind in words}."""
+    """A returned value as data: {"tensor": array}, {"array": …}, {"number": …}, {"text": …}, {"list" | "tuple": […]}, {"dict":
+    [[key, …], …]}, {"none": …}, or {"other": its kind in words}."""
     try:
         if value is None:
             return {"none": True}
@@ -139,6 +149,8 @@ def plain(value: Any, depth: int = 0) -> dict[str, Any]:
             return {"number": value}
         if isinstance(value, str):
             return {"text": str(value[:MOST_TEXT])}
+        if isinstance(value, dict) and depth < DEEPEST and len(value) <= LONGEST and {type(key) for key in value} <= {str, int}:
+            return {"dict": [[key, plain(part, depth + 1)] for key, part in value.items()]}
         if isinstance(value, (list, tuple)) and depth < DEEPEST and len(value) <= LONGEST:
             return {"tuple" if isinstance(value, tuple) else "list": [plain(part, depth + 1) for part in value]}
         return {"other": described(value)}
@@ -160,6 +172,10 @@ def unplain(data: Any) -> Any:
         return constant(content) if kind == "tensor" else content
     if kind in ("list", "tuple") and isinstance(content, list):
         return (tuple if kind == "tuple" else list)(unplain(part) for part in content)
+    if kind == "dict" and isinstance(content, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in content):
+        if not all(type(key) in (str, int) for key, _ in content):
+            raise ValueError("not a value")
+        return {key: unplain(part) for key, part in content}
     if kind == "number" and isinstance(content, (bool, int, float)):
         return content
     if kind == "text" and isinstance(content, str):

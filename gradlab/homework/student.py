@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gradlab.core.tensor import Tensor
+from gradlab.homework import ways
 from gradlab.homework.calling import REFERENCES, perform, unplain
 from gradlab.homework.diagnosis import diagnosis
 from gradlab.homework.limits import Purse
@@ -61,7 +62,7 @@ class Nowhere:
 class Answer:
     """What came of a call: the value, and what was done with the function that it was given."""
 
-    value: Any  # tensor, array, number, text, None, lists of these, or an Other
+    value: Any  # tensor, array, number, text, None, lists and dicts of these, or an Other
     uses: Probe  # of the first function among the arguments
     changed: str  # what has become of the tensors handed out, in words; or nothing
     at: np.ndarray  # f(x)
@@ -135,6 +136,7 @@ class Student:
         name: str,
         forbidden: tuple[str, ...] = (),
         given: Mapping[str, str] | None = None,
+        way: str = "",
     ) -> Callable[..., Answer]:
         """A function of the notebook, to be called with functions and tensors of the check's own.
 
@@ -146,34 +148,52 @@ class Student:
         given : mapping, optional
             Functions of the notebook that are replaced by the library's own meanwhile, so that a slip in an earlier exercise
             is paid once: {"jacobian_by_rows": "rows", "jacobian_by_columns": "columns"}.
+        way : str, optional
+            A module of `homework.ways`, which says how it is used where calling it on the arguments is not enough. These may
+            then be plain data as well.
         """
         given = dict(given or {})
         for path in forbidden:
             codes_of(path)  # a path that is wrong is the check's mistake
         if unknown := set(given.values()) - set(REFERENCES):
             raise ValueError(f"given={given!r}: there are {sorted(REFERENCES)}, not {sorted(unknown)}.")
-        return lambda *args: self._call(name, args, forbidden, given)
+        if way:
+            ways.named(way)
+        return lambda *args: self._call(name, args, forbidden, given, way)
 
-    def _call(self, name: str, args: tuple[Any, ...], forbidden: tuple[str, ...], given: dict[str, str]) -> Answer:
+    def value(self, name: str) -> Any:
+        """A variable of the notebook: numbers, text, tensors, lists and dicts of these."""
+        if isinstance(self.work, Nowhere):
+            return None
+        outcome = self.work.call({"name": name, "args": [], "way": "value", "forbidden": [], "given": {}, "seconds": 1}, [])
+        if outcome.get("end") != "value":
+            raise self._ended(name, str(outcome.get("end")), outcome, 1)
+        return self._read(name, outcome["value"])
+
+    def _read(self, name: str, value: Any) -> Any:
+        try:
+            return unplain(value)
+        except (ValueError, KeyError, RecursionError):
+            raise self.stop(f"`{name}`", "what came back cannot be read") from None
+
+    def _call(self, name: str, args: tuple[Any, ...], forbidden: tuple[str, ...], given: dict[str, str], way: str) -> Answer:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         at = np.array(tensors[0].detach().array) if tensors else None
-        probes = [Probe(arg, at) for arg in args if not isinstance(arg, Tensor)]
+        probes = [Probe(arg, at) for arg in args if callable(arg)]
         numbers = iter(range(len(probes)))
-        sent = [_sent(arg) if isinstance(arg, Tensor) else {"f": next(numbers)} for arg in args]
+        sent = [{"f": next(numbers)} if callable(arg) else _sent(arg) for arg in args]
         self._calls += 1
-        self._case = f"{', '.join(_names(args))} = case({self.verdict.number}, {self._calls})"
+        shown = ways.shown(way, args) if way else args
+        self._case = f"{', '.join(_names(shown))} = case({self.verdict.number}, {self._calls})"
         if isinstance(self.work, Nowhere):
-            self.work.given.append(args)
+            self.work.given.append(shown)
         seconds = self._purse.seconds()
-        request = {"name": name, "args": sent, "forbidden": list(forbidden), "given": given, "seconds": seconds}
+        request = {"name": name, "args": sent, "way": way, "forbidden": list(forbidden), "given": given, "seconds": seconds}
         with self._purse.spending():
             outcome = self.work.call(request, probes)
         end = outcome.get("end")
         if end == "value":
-            try:
-                value = unplain(outcome["value"])
-            except (ValueError, KeyError, RecursionError):
-                raise self.stop(f"`{name}`", "what came back cannot be read") from None
+            value = self._read(name, outcome["value"])
             told = outcome.get("changed")
             changed = ", ".join(str(one)[:40] for one in told) if isinstance(told, list) else ""
             first = probes[0] if probes else Probe(lambda x: x)
@@ -220,7 +240,9 @@ class Student:
         return self.stop(what, "what came back cannot be read")
 
 
-def _sent(x: Tensor) -> dict[str, Any]:
+def _sent(x: Any) -> dict[str, Any]:
+    if not isinstance(x, Tensor):
+        return {"data": x}
     return {
         "tensor": np.array(x.detach().array),
         "requires_grad": x.requires_grad,
@@ -230,5 +252,5 @@ def _sent(x: Tensor) -> dict[str, Any]:
 
 def _names(args: tuple[Any, ...]) -> list[str]:
     """What a case's parts are called: the first function f, the first tensor x, the next V."""
-    functions, tensors = iter("fgh"), iter("xVuw")
-    return [next(tensors) if isinstance(arg, Tensor) else next(functions) for arg in args]
+    functions, tensors, others = iter("fgh"), iter("xVuw"), iter("abcd")
+    return [next(tensors) if isinstance(arg, Tensor) else next(functions) if callable(arg) else next(others) for arg in args]
