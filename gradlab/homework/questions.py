@@ -72,12 +72,7 @@ class Question:
 
     def typed(self, text: str) -> Any:
         """A guess from a field: numbers if it is some, else a word; `...` for an empty one."""
-        text = text.strip()
-        said = read(text)
-        if said is None or not np.isfinite(said).all():
-            return text or ...
-        numbers = [int(one) if one == int(one) else float(one) for one in said]
-        return numbers[0] if len(numbers) == 1 else numbers
+        return plain(text.strip()) or ...
 
     def wanted(self) -> str:
         """What an answer is."""
@@ -162,6 +157,15 @@ def read(guess: Any) -> np.ndarray | None:
         return np.concatenate([np.ravel(part) for part in parts]) if len(parts) == len(guess) else None
     array = as_array(guess)
     return None if array is None else array.astype(np.float64)
+
+
+def plain(guess: Any) -> Any:
+    """A guess as a number or a list of numbers, if it is some; else as text."""
+    said = read(guess)
+    if said is None or not np.isfinite(said).all():
+        return str(guess)
+    numbers = [int(one) if one == int(one) else float(one) for one in said.reshape(-1)]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def in_rows(guess: Any, rows: tuple[str, ...]) -> list[Any] | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradlab.explore.views import opened
 from gradlab.homework import predictions
-from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, miscounted, read, shown
+from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, miscounted, plain, read, shown
 from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
 
 ASK = "Say first what you expect, in the cell above; then run this one."
@@ -125,7 +125,7 @@ def _compared(
         np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
     )
     if of is None:
-        return _told(right, said, actual, "You said", _reply("", said, replies))
+        return _told(right, plain(guess), actual, "You said", _reply("", said, replies))
     if right:
         return Revealed(True, f"It gives `{shown(actual)}`.")
     return _told(False, made, actual, "Yours gives", _reply("", said, replies))
@@ -178,7 +178,7 @@ def _reply_to_all(replies: Mapping[Any, Any], said: list[Any]) -> str:
 def _answer(actual: Any, of: Callable[[np.ndarray], Any] | None, rows: tuple[str, ...] | None) -> Revealed:
     """What is so, for someone who only reads."""
     if rows is None:
-        return Revealed(None, f"{'It is' if of is None else 'To come out with'} `{shown(actual)}`.")
+        return Revealed(None, f"{'It is' if of is None else 'What was to come out is'} `{shown(actual)}`.")
     facts = zip(rows, in_rows(actual, rows) or (), strict=False)
     return Revealed(None, "It is:", tuple(f"`{row}`: `{shown(fact)}`" for row, fact in facts))
 
