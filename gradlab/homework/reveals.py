@@ -16,6 +16,7 @@ from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, m
 from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
 
 ASK = "Say first what you expect, in the cell above; then run this one."
+NOTHING = 1e-5  # numbers up to here are zero
 FOLDED = "What comes out"  # the summary of a folded answer
 
 
@@ -69,7 +70,8 @@ def reveal(
     Parameters
     ----------
     guess, actual : Tensor, array_like, str or bool
-        Numbers agree to 1e-3 of the largest; words regardless of case. Text that consists of numbers is numbers.
+        Numbers agree to 1e-3 of the largest (to 1e-2, where that is below 0.1); words regardless of case. Text that consists
+        of numbers is numbers.
     of : callable, optional
         What is made of the guess (an array) before it is compared, where more than one guess is right: weights are judged by v
         @ J.
@@ -121,9 +123,7 @@ def _compared(
         return Revealed(None, miscounted(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
     made = said if of is None else as_array(of(said.reshape(-1)))
     assert made is not None
-    right = made.size == known.size and bool(
-        np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
-    )
+    right = _close(made, known)
     if of is None:
         return _told(right, plain(guess), actual, "You said", _reply("", said, replies))
     if right:
@@ -199,5 +199,11 @@ def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, Any] | None
     return ""
 
 
-def _close(said: np.ndarray, numbers: np.ndarray) -> bool:
-    return said.size == numbers.size and bool(np.allclose(said.reshape(-1), numbers.reshape(-1), rtol=0, atol=1e-3))
+def _close(said: np.ndarray, known: np.ndarray) -> bool:
+    """Whether numbers agree to three digits of the largest, or to two and to 1e-3 where it is small; what is below 1e-5 is taken
+    for the rounding of a zero."""
+    if said.size != known.size:
+        return False
+    largest = float(np.abs(known).max(initial=0))
+    within = max(1e-3 * largest, min(1e-3, 1e-2 * largest)) if largest > NOTHING else 1e-3
+    return bool(np.allclose(said.reshape(-1), known.reshape(-1), rtol=0, atol=within))

@@ -46,6 +46,15 @@ def test_without_a_guess_nothing_is_given_away(guess):
         ([[1, 2]], [1, 2], True),
         (-1, -1, True),
         ("-1", 1, False),
+        (0, 1e-4, False),
+        (1e-4, 1.004e-4, True),
+        (0.033, 1 / 30, True),
+        (0.03, 1 / 30, False),
+        (0.33, 1 / 3, False),
+        (0, -3e-8, True),
+        (3.14, np.pi, True),
+        ([0, 1000], [0.5, 1000], True),
+        (100.5, 100, False),
     ],
 )
 def test_a_guess_is_compared(guess, actual, right):
@@ -336,3 +345,11 @@ def test_the_environment_has_the_settings():
 def test_homework_does_not_load_the_notebook():
     code = "import sys, gradlab.homework; print({'IPython', 'ipywidgets', 'anywidget', 'traitlets'} & set(sys.modules))"
     assert said_by(code, {}) == "set()"
+
+
+@pytest.mark.parametrize(
+    ("said", "right"), [(["1e-8"], True), ([1e-8], True), (["0.00000001"], True), (["1e-4"], False), (["0"], None)]
+)
+def test_small_numbers_among_choices_are_told_apart(said, right):
+    asked = question("eps", None, ("1e-4", "1e-8"), ("float64",))
+    assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
