@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from homework.submissions import INTENDED, NAME, source, written
+from homework.submissions import INTENDED, NAME, SOURCE, source, written
 
 from gradlab import cli
 from gradlab.homework import student_version
@@ -199,8 +199,11 @@ def test_zip_collect_finds_the_students(course):
     shutil.rmtree(course / "submitted" / "anna-b")
 
 
-def test_the_students_version_is_the_one_nbgrader_makes(course):
-    released = json.loads((course / "release" / NAME / f"{NAME}.ipynb").read_text())
-    ours = student_version(source())
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SOURCE.parent.glob("*/checks.py")))
+def test_the_students_version_is_the_one_nbgrader_makes(course, name):
+    if name != NAME:
+        nbgrader(course, "generate_assignment", name)
+    released = json.loads((course / "release" / name / f"{name}.ipynb").read_text(encoding="utf-8"))
+    ours = student_version(source(name))
     assert ["".join(cell["source"]) for cell in released["cells"]] == ["".join(cell["source"]) for cell in ours["cells"]]
     assert [cell["cell_type"] for cell in released["cells"]] == [cell["cell_type"] for cell in ours["cells"]]
