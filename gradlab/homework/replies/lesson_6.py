@@ -4,7 +4,7 @@ exists = {
     "J 3 by 2, w has 3": "`J @ w` wants a number for each column, and there are 2",
     "J 3 by 2, w has 2": "`w @ J` wants a number for each row, and there are 3",
     "J 4 by 4, w has 4": "4 rows and 4 columns: w fits on either side",
-    "J 2 by 5, w has 3": "there are 2 rows and 5 columns, and 3 of nothing",
+    "J 2 by 5, w has 3": "there are 2 rows and 5 columns, and neither is 3",
 }
 along = {
     (2, 1, 0): "that is column 0; u counts from 0, too",
