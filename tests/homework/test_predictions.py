@@ -7,6 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.homework import guess, reveal
+from gradlab.homework.questions import question
 
 
 @pytest.mark.parametrize("guess", [..., None, (..., ..., ...), [1, ...]])
@@ -105,3 +106,11 @@ def test_each_question_has_a_guess_of_its_own():
 
 def test_what_is_shown_is_escaped():
     assert "<b>" not in reveal("<b>", "<i>")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("said", "right"), [(["1e-8"], True), ([1e-8], True), (["0.00000001"], True), (["1e-4"], False), (["0"], None)]
+)
+def test_small_numbers_among_choices_are_told_apart(said, right):
+    asked = question("eps", None, ("1e-4", "1e-8"), ("float64",))
+    assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
