@@ -1,8 +1,8 @@
 """Lesson 8, your own rule."""
 
-single = {"right": "the rule is right, but differences in float32 are too coarse to say so"}
-slip = {"NOT right": "the rule is wrong beyond the limit, and it was not asked there"}
-lie = {"right": "the differences of a sign are 0, and the rule says 1"}
+single = {"passes": "the rule is right, but differences in float32 are too coarse to see it"}
+slip = {"fails": "the rule is wrong beyond the limit, and it was not asked there"}
+lie = {"passes": "the differences of a sign are 0, and the rule says 1"}
 second = {27: "that is the first derivative", 6: "that is the third", 9: "that is x²", 54: "that is 2x³"}
 falls = {"True": "a step goes where a parabola would have its bottom, and the valley is none"}
 values = {
