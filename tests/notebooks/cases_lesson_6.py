@@ -23,7 +23,7 @@ QUESTIONS = {
         absurd="gl.ones(2)",
         reply="that is column 0",
         answer="[3., 2., 4.]",
-        rules=("one-hot u", "picks a column"),
+        rules=("one-hot u", "picks a column", "column 1"),
     ),
     "best": Case(
         asks="guess3",

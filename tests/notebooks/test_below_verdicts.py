@@ -11,6 +11,8 @@ import pytest
 from notebooks.cases import lessons
 from notebooks.running import nbclient, read
 
+from gradlab.homework.replies import lesson_6, lesson_8
+
 
 @pytest.fixture(scope="module", params=["lesson_6", "lesson_8"])
 def answered(request):
@@ -71,3 +73,19 @@ def of_own_rule(cells):
 
     off = ast.literal_eval(below(cells["answer2"])[0])
     assert off["what backward says"] < 1e-6 < 1e-3 < off["the differences"]
+
+
+def test_the_replies_of_lesson_6_are_true():
+    J = np.array([[2, 3], [1, 2], [0, 4]])
+    along, twice = lesson_6.along, lesson_6.twice
+    assert "column 0" in along[tuple(J[:, 0])] and "both columns, added up" in along[tuple(J @ [1, 1])]
+    assert all(f"that is row {i}" in along[tuple(row)] for i, row in enumerate(J))
+    assert "g for v = (1, 1, 1)" in twice[tuple([1, 1, 1] @ J)] and "column 1 alone" in twice[tuple(J[:, 1])]
+    assert "can be other than zero" in lesson_6.colours[3 * 998] and "how many entries J has" in lesson_6.fewest[5 * 2000]
+
+
+def test_the_replies_of_lesson_8_are_true():
+    x = 3
+    derivatives = {3 * x**2: "the first", 6: "the third", x**2: "x²", 2 * x**3: "2x³"}
+    assert all(said in lesson_8.second[value] for value, said in derivatives.items()) and len(lesson_8.second) == 4
+    assert "how many entries H has" in lesson_8.sweeps[1000 * 1000]
