@@ -81,7 +81,7 @@ QUESTIONS = {
 }
 SHOWS = {
     "without": "element 0 of tensors does not require grad and does not have a grad_fn",
-    "members": "x.grad tensor(2.) | y.grad None",
+    "members": "x.grad 2.0, y.grad None",
     "refused": "Use tensor.detach().numpy() instead.\n[0.5 1.5]",
     "torn": "cut by .detach(), line 5",
 }
