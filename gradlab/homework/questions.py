@@ -216,7 +216,8 @@ def shown(value: Any) -> str:
     array = None if isinstance(value, (str, bool)) else as_array(value)
     if array is None:
         return str(value)[:LONGEST]
-    return np.array2string(array, separator=", ", precision=4, suppress_small=True).replace("\n", " ")
+    text = np.array2string(array, separator=", ", precision=4, suppress_small=True)
+    return re.sub(r"\s+(?=[],])|(?<=\[)\s+", "", " ".join(text.split()))  # without the blanks that align columns
 
 
 def _example(count: int) -> str:
