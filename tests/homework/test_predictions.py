@@ -369,3 +369,10 @@ def test_homework_does_not_load_the_notebook():
 def test_small_numbers_among_choices_are_told_apart(said, right):
     asked = question("eps", None, ("1e-4", "1e-8"), ("float64",))
     assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
+
+
+def test_a_rounded_nothing_has_no_sign():
+    assert "`[0., 0.]`" in str(reveal([1, 1], [-1e-9, 0.0]))
+    assert "`[-10., 0.]`" in str(reveal([1, 1], [-10.0, -1e-9]))
+    assert "`-0.5`" in str(reveal(3, -0.5))
+    assert "it is `-0.000123`" in str(reveal(3, -0.00012345)), "what is small is no nothing"
