@@ -3,14 +3,15 @@
     python -m benchmarks.watching [pairs]
 
 A process leaves out its first second, and then tells the processor time of a step in the mean of some seconds: wall-clock
-time says little on a machine that does other things too. The ratio is that of neighbours; the median of the pairs is printed,
-and the least and the greatest.
+time says little on a machine that does other things too. It has one thread, since those of BLAS that wait for work take time
+as well. The ratio is that of neighbours; the median of the pairs is printed, and the least and the greatest.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from statistics import median
@@ -20,6 +21,7 @@ import numpy as np
 
 KINDS = ("MLP", "conv net", "scalar regression")
 LIBRARIES = ("gradlab", "torch")
+ALONE = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 WARM, SECONDS = 1.0, 4.0
 
 
@@ -84,7 +86,10 @@ def main():
             found = []
             for _ in range(pairs):
                 command = [sys.executable, "-m", "benchmarks.watching", library, kind]
-                ran = [subprocess.run([*command, how], capture_output=True, text=True, check=True) for how in ("bare", "watched")]
+                ran = [
+                    subprocess.run([*command, how], capture_output=True, text=True, check=True, env=ALONE)
+                    for how in ("bare", "watched")
+                ]
                 found.append([json.loads(one.stdout) for one in ran])
             ratios = sorted(watched / bare for bare, watched in found)
             print(

@@ -14,7 +14,7 @@ import gradlab
 from gradlab.core.table import PRIMITIVES
 
 PACKAGE = Path(gradlab.__file__).parent
-LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "notebook")
+LAYERS = ("backend", "core", "diagnose", "rules", "public", "explore", "homework", "notebook")
 OWN = set(LAYERS) - {"public"}
 HEAVY = (
     "cupy",

@@ -9,7 +9,8 @@ for students is made from the one with solutions by `student_version`.
 from gradlab.homework.differences import central_differences
 from gradlab.homework.exercises import Homework, case, check, load
 from gradlab.homework.grading import run
-from gradlab.homework.predictions import guess, reveal
+from gradlab.homework.predictions import ask, guess
+from gradlab.homework.reveals import reveal
 from gradlab.homework.student import Student
 from gradlab.homework.verdicts import Verdict
 from gradlab.homework.versions import student_version
@@ -18,6 +19,7 @@ __all__ = [
     "Homework",
     "Student",
     "Verdict",
+    "ask",
     "case",
     "central_differences",
     "check",

@@ -1,158 +1,174 @@
-"""Answer first, then see: a lesson's questions.
+"""Answer first, then see: a lesson's questions, and the guesses of its reader.
 
-A question is an attribute of `guess`, which is `...` until the reader sets it: so each has a guess of its own, cells may be
-run in any order, and nothing is shown for the guess at another question. `reveal(guess.row, actual)` shows what came out only
-after the reader has said what he expects. A guess is what a reader types: a tensor, a list, "1, 2", integers, a word.
+`ask("two_rows", numbers=2)` asks: in a notebook with a field or with buttons, elsewhere by saying what to type. What is answered
+is an attribute of `guess`, `...` until then, and typing `guess.two_rows = [3, 5]` does the same. So each question has a guess of
+its own, cells may be run in any order, and nothing is shown for the guess at another question.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+import json
+import os
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
-from typing import Any
+from getpass import getuser
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
+from gradlab.explore.views import opened
+from gradlab.homework.questions import Question, is_open, question
 
-from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
+READING, FILE = "GRADLAB_READING", "GRADLAB_GUESSES"  # variables of the environment
+NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter says which notebook a kernel is of
 
-ASK = "Say first what you expect: write it in place of the dots above, run that cell, then this one."
-NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-COUNTED = ("no number", "one number", "two numbers", "three numbers", "four numbers")
+
+@dataclass
+class Settings:
+    """Who reads: `gradlab.homework.predictions.settings`.
+
+    Attributes
+    ----------
+    reading : bool
+        The notebook is run to be read, not to be answered: questions and answers are folded text. Set by GRADLAB_READING=1.
+    file : Path or None
+        Where each guess is written down, a line of JSON each, for a teacher's summary; None, the default: nowhere. Set by
+        GRADLAB_GUESSES=PATH.
+    """
+
+    reading: bool
+    file: Path | None
+
+
+settings = Settings(
+    reading=os.environ.get(READING, "") not in ("", "0"), file=Path(os.environ[FILE]) if os.environ.get(FILE) else None
+)
+
+
+class View(Protocol):
+    """Where a question is asked."""
+
+    def refresh(self) -> None:
+        """The guess has changed."""
+
+    def close(self) -> None:
+        """The question is asked elsewhere now."""
 
 
 class Guesses:
     """The guesses of a notebook, by question."""
 
-    def __getattr__(self, question: str) -> Any:
-        if question.startswith("_"):  # what Python and IPython ask of any object
-            raise AttributeError(question)
-        return ...
+    _kept: dict[str, Any]
+    _asked: dict[str, Question]
+    _views: dict[str, View]
+    _told: dict[str, str]
+    _read_last: str
+
+    def __init__(self) -> None:
+        for name, value in (("_kept", {}), ("_asked", {}), ("_views", {}), ("_told", {}), ("_read_last", "")):
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("_"):  # what Python and IPython ask of any object
+            raise AttributeError(key)
+        object.__setattr__(self, "_read_last", key)
+        return self._kept.get(key, ...)
+
+    def __setattr__(self, key: str, said: Any) -> None:
+        if said is None or said is Ellipsis:
+            self._kept.pop(key, None)
+        else:
+            self._kept[key] = self._asked[key].taken(said) if key in self._asked else said
+        if (view := self._views.get(key)) is not None:
+            view.refresh()
+
+    def __delattr__(self, key: str) -> None:
+        setattr(self, key, ...)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._asked.keys() | self._kept.keys())
 
     def __repr__(self) -> str:
-        return ", ".join(f"{question}: {said!r}" for question, said in vars(self).items()) or "no guesses yet"
+        return ", ".join(f"{key}: {said!r}" for key, said in self._kept.items()) or "no guesses yet"
+
+    def asked(self, question: Question) -> None:
+        """A question is asked. A guess at another one of this name is dropped."""
+        key = question.key
+        if key in self._asked and self._asked[key] != question:
+            self._kept.pop(key, None)
+        self._asked[key] = question
+        if key in self._kept:
+            self._kept[key] = question.taken(self._kept[key])
+
+    def seen_by(self, key: str, view: View) -> None:
+        """From now on `view` shows the guess, and no other one does."""
+        if (before := self._views.pop(key, None)) is not None:
+            before.close()
+        self._views[key] = view
+
+    def write_down(self, said: Any, shown: str, right: bool) -> None:
+        """Note a guess that was compared in the teacher's file, if there is one: once, until it changes."""
+        key = self._read_last
+        if settings.file is None or self._kept.get(key) is not said or self._told.get(key) == shown:
+            return
+        self._told[key] = shown
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+            "student": _user(),
+            "notebook": Path(os.environ.get(NOTEBOOK, "")).stem,
+            "question": key,
+            "guess": shown,
+            "right": right,
+        }
+        with settings.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 guess = Guesses()
 
 
-@dataclass(frozen=True)
-class Revealed:
-    """What a lesson answers to a guess."""
-
-    right: bool | None  # None: there is no guess yet, or none that can be compared
-    words: str
-
-    def __str__(self) -> str:
-        return self.words
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        edge = "#888" if self.right is None else GOOD if self.right else BAD
-        return (
-            f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
-            f'line-height:1.45">{marked(self.words)}</div>'
-        )
-
-
-def reveal(
-    guess: Any,
-    actual: Any,
-    of: Callable[[np.ndarray], Any] | None = None,
-    *,
-    count: int | None = None,
-    replies: Mapping[Any, str] | None = None,
-) -> Revealed:
-    """Compare a guess with what is so, and say both; without a guess (`...` or None), or with one that has another number of
-    numbers, say only what is wanted.
+def ask(key: str, *, numbers: int | None = None, choices: Iterable[Any] | None = None, rows: Iterable[Any] | None = None) -> None:
+    """Ask for a guess, and show it where there is one: a cell that asks may be run again.
 
     Parameters
     ----------
-    guess, actual : Tensor, array_like, str or bool
-        Numbers agree to 1e-3 of the largest; words regardless of case. Text that consists of numbers is numbers.
-    of : callable, optional
-        What is made of the guess (an array) before it is compared, where more than one guess is right: weights are judged by v
-        @ J.
-    count : int, optional
-        How many numbers a guess has, where `of` is given; else as many as `actual`.
-    replies : mapping, optional
-        What to say to a wrong guess: {(2, 3): "that is row 0"}.
+    key : str
+        The guess becomes `guess.KEY`.
+    numbers : int, optional
+        How many numbers an answer has. Without it, and without choices, it is a word or a number.
+    choices : iterable of str, optional
+        The words to choose from.
+    rows : iterable of str, optional
+        With `choices`: one is chosen for each row, and the guess is a list of words.
     """
-    if _is_open(guess):
-        return Revealed(None, ASK)
-    said, known = _read(guess), None if isinstance(actual, (str, bool)) else as_array(actual)
-    if known is None:
-        right = str(guess).strip().lower() == str(actual).strip().lower()
-        return _told(right, guess, actual, "You said", _reply(str(guess).strip().lower(), None, replies))
-    wanted = count if count is not None else known.size
-    if said is None or said.size != wanted or not np.isfinite(said).all():
-        what = f"{_counted(said.size)}" if said is not None else f"`{_shown(guess)}`"
-        reply = _reply("", said, replies)
-        return Revealed(
-            None,
-            f"You wrote {what}{': ' + reply if reply else ''}. The question is for {_counted(wanted)}: write "
-            f"{_example(wanted)}, with your own.",
-        )
-    made = said if of is None else as_array(of(said.reshape(-1)))
-    assert made is not None
-    right = made.size == known.size and bool(
-        np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
-    )
-    if of is None:
-        return _told(right, said, actual, "You said", _reply("", said, replies))
-    if right:
-        return Revealed(True, f"It gives `{_shown(actual)}`.")
-    return _told(False, made, actual, "Yours gives", _reply("", said, replies))
+    asked = question(key, numbers, choices, rows)
+    guess.asked(asked)
+    opened("question", asked, guesses=guess, reading=settings.reading)
 
 
-def _told(right: bool, said: Any, actual: Any, verb: str, reply: str) -> Revealed:
-    if right:
-        return Revealed(True, f"As you said: `{_shown(actual)}`.")
-    return Revealed(False, f"{verb} `{_shown(said)}`{': ' + reply if reply else ''}; it is `{_shown(actual)}`.")
+def state(guesses: Guesses, asked: Question) -> dict[str, Any]:
+    """What a view of a question shows: the guess, and what is to be said of it."""
+    said = guesses._kept.get(asked.key, ...)
+    problem = asked.problem(said)
+    chosen: list[str] = []
+    if asked.choices and not problem.startswith("You wrote"):
+        chosen = ["" if is_open(one) else str(one) for one in (said if asked.rows and isinstance(said, list) else [said])]
+    text = "" if asked.choices or is_open(said) else _typed(said)
+    noted = "" if problem or is_open(said) else f"Noted: {_noted(asked, said)}. Now run the next cell."
+    return {"chosen": chosen, "text": text, "problem": problem, "noted": noted}
 
 
-def _is_open(guess: Any) -> bool:
-    return (
-        guess is None
-        or guess is Ellipsis
-        or (isinstance(guess, (list, tuple)) and any(one is None or one is Ellipsis for one in guess))
-    )
+def _typed(said: Any) -> str:
+    """A guess as it is typed into a field."""
+    return ", ".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said)
 
 
-def _read(guess: Any) -> np.ndarray | None:
-    """A guess as numbers, if it is some."""
-    if isinstance(guess, str):
-        found, rest = NUMBER.findall(guess), re.sub(r"[\[\](){},;\s]", "", NUMBER.sub("", guess))
-        return np.array([float(one) for one in found]) if found and not rest else None
-    if isinstance(guess, (list, tuple)) and any(isinstance(one, str) for one in guess):
-        parts = [part for one in guess if (part := _read(one)) is not None]
-        return np.concatenate([np.ravel(part) for part in parts]) if len(parts) == len(guess) else None
-    array = as_array(guess)
-    return None if array is None else array.astype(np.float64)
+def _noted(asked: Question, said: Any) -> str:
+    return f"all {len(asked.rows)} rows" if asked.rows else str(said)
 
 
-def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, str] | None) -> str:
-    for key, words in (replies or {}).items():
-        if isinstance(key, str):
-            if key.lower() == word:
-                return words
-        elif said is not None and said.size == np.size(key) and np.allclose(said.reshape(-1), np.ravel(key), rtol=0, atol=1e-3):
-            return words
-    return ""
-
-
-def _counted(count: int) -> str:
-    return COUNTED[count] if count < len(COUNTED) else f"{count} numbers"
-
-
-def _example(count: int) -> str:
-    return "`5`" if count == 1 else f"`[{', '.join(str(5 + i) for i in range(count))}]`"
-
-
-def _shown(value: Any) -> str:
-    array = None if isinstance(value, (str, bool)) else as_array(value)
-    if array is None:
-        return str(value)[:80]
-    return np.array2string(array, separator=", ", precision=4, suppress_small=True).replace("\n", " ")
+def _user() -> str:
+    try:
+        return os.environ.get("JUPYTERHUB_USER") or getuser()
+    except (OSError, KeyError):  # a number without a name
+        return ""

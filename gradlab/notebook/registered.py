@@ -40,6 +40,20 @@ def playground_page(shown: Any, *, live: bool) -> str:
     return page_of(shown, live)
 
 
+def question(asked: Any, **options: Any) -> None:
+    """Ask a lesson's question: in a notebook with a field or with buttons, elsewhere as text."""
+    from gradlab.notebook.asking import put
+
+    put(asked, **options)
+
+
+def revealed(shown: Any) -> None:
+    """Display an answer, and what is to be looked at below it."""
+    from gradlab.notebook.asking import show
+
+    show(shown)
+
+
 def graph(shown: Any, *, outputs: Any, names: Any, space: Any, **options: Any) -> Any:
     """The live view of a graph, of the tensors `outputs` if they still exist."""
     from gradlab.explore.explorer import Explorer
@@ -82,6 +96,8 @@ VIEWS.update(
         "jacobian": jacobian,
         "playground": playground,
         "playground page": playground_page,
+        "question": question,
+        "revealed": revealed,
         "shown playground": shown_playground,
         "stepper": stepper,
         "stepper page": stepper_page,

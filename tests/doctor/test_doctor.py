@@ -70,6 +70,23 @@ def test_of_a_tensor():
     assert gl.doctor((v * 2).sum()).findings == ()
 
 
+@pytest.mark.parametrize("lib", ["gradlab", "torch"])
+def test_of_a_loss_that_is_none_and_that_nobody_recorded(lib):
+    """What was made forward is read from what the graph has saved; backward is not blamed for it."""
+    lib = pytest.importorskip(lib)
+    x = lib.tensor([1.0, -2.0], requires_grad=True)
+    h = lib.log(x)
+    for loss in ((h**2).mean(), (lib.log(x) * 3).sum()):  # the second keeps no logarithm, but what it was taken of
+        (found,) = gl.doctor(loss).findings
+        assert found.kind == "nan-born" and "logarithm of 1 number below 0 among 2 (the least is -2)" in found.message
+    y = lib.tensor([1.0, 2.0], requires_grad=True)
+    (found,) = gl.doctor((y * float("inf") + 1).sum() - float("inf")).findings
+    assert found.message.startswith("The result is NaN before backward begins.") and not found.fix
+    zero = lib.zeros(2, requires_grad=True)
+    (found,) = gl.doctor((lib.sqrt(zero) * 2).sum()).findings  # a loss that is finite: it is backward's
+    assert found.kind == "inf-born" and found.message.endswith("the derivative of sqrt there, 1 / (2 · sqrt(0)), is inf.")
+
+
 @pytest.mark.parametrize("call", [lambda: gl.doctor(3), lambda: gl.doctor(gl.ones(2, requires_grad=True).sum(), params=[1])])
 def test_wrong_arguments(call):
     with pytest.raises(TypeError, match="tensor"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 from watched import LIBRARIES, always, data, library, mlp, numbers
@@ -120,9 +122,48 @@ def test_a_number_that_ceased_to_be_one_is_seen_before_the_step(lib):
     found = only(w, "nan-born")
     assert w.kept.step == 12 and w.kept.intact
     assert set(w.kept.spoilt) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
-    assert "step 12" in found.message and "replay=" in found.fix
+    assert "step 12" in found.message
     with pytest.raises(RuntimeError, match=r"w\.loss\(\*batch\)"):
         w.replay()
+
+
+def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib):
+    """Nobody said how the loss is computed: its graph is looked at before its backward, and nothing of it is held."""
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    other = lib.nn.Linear(6, 1)
+    opt = lib.optim.SGD(net.parameters(), lr=0.0)
+    backward = lib.Tensor.backward
+    with always(gl.watch(net, opt)) as w:
+        for step in range(1, 8):
+            opt.zero_grad()
+            (other(x) * (float("nan") if step == 2 else 1.0)).sum().backward()  # of another model
+            loss = (lib.log(net(x) + (9.0 if step < 5 else -9.0)) ** 2).mean()
+            gone = weakref.ref(loss)
+            loss.backward()
+            opt.step()
+            w.log(loss)
+            del loss
+            assert gone() is None
+    assert lib.Tensor.backward is backward and not w.trouble
+    assert w.kept.step == 5 and w.kept.what == "loss" and w.kept.intact and w.kept.batch is None
+    assert set(w.kept.spoilt) == {"net[0].weight", "net[0].bias", "net[2].weight", "net[2].bias"}
+    found = only(w, "nan-born")
+    assert "step 5" in found.message and f"logarithm of negative numbers among {len(x)}" in found.message
+    nodes = {node.name or node.label: node for node in w.kept.sweep.trace.nodes}
+    (log,) = [node for node in nodes.values() if node.kind == "operation" and "og" in node.label]
+    assert log.value.nans == len(x) and log.gradient.nans == len(x)
+    assert "log" in w.kept.sweep.text()
+
+
+def test_a_gradient_that_is_none_of_a_loss_that_is_a_number_asks_for_a_replay(lib):
+    net, (x, _) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.0)
+    with always(gl.watch(net, opt)) as w:
+        (net(x) * 0).sqrt().sum().backward()
+        opt.step()
+        w.log(0.0)
+    assert w.kept.what == "gradient" and w.kept.sweep is None
+    assert "replay=" in only(w, "nan-born").fix
 
 
 def test_a_step_is_replayed_with_its_batch_weights_and_random_state(lib):

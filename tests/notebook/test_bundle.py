@@ -18,6 +18,7 @@ ENTRIES = {
     "jacobian/view.js": "render",
     "playground/page.js": "open",
     "playground/view.js": "render",
+    "question/view.js": "render",
     "stepper/page.js": "render",
     "stepper/view.js": "render",
     "watch/view.js": "render",

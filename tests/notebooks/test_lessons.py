@@ -1,188 +1,162 @@
-"""The lessons: run twice, top to bottom, in one kernel, without a network or an error; what they teach comes out."""
+"""The lessons, each by its module of cases: run twice, top to bottom, in one kernel, without a network or an error, and each
+cell after all others; what they teach comes out, after it was asked for; guesses are answered, whatever they are."""
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
-from notebooks.running import cell, is_stripped, read, run_twice
+from notebooks.cases import lessons
+from notebooks.running import cell, is_stripped, nbclient, nbformat, read, run_twice
 
-LESSON = "lessons/05_jacobian.ipynb"
-SECONDS = 60
-WORDS_A_MINUTE = 130  # read with thought
+from gradlab import cli
+
+LESSONS = lessons()
+SECONDS, CELLS, WORDS, PREDICTS = 60, 24, 1200, 3
+WORDS_A_MINUTE, MINUTES_A_GUESS = 130, 0.5  # read with thought
+OPEN = "Say first what you expect"
+FORMULA, CODE = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL), re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+
+@pytest.fixture(scope="module", params=LESSONS)
+def lesson(request):
+    return LESSONS[request.param]
 
 
 @pytest.fixture(scope="module")
-def runs():
-    return run_twice(LESSON)
+def runs(lesson):
+    return run_twice(lesson.LESSON)
 
 
 def text(one):
-    return "".join(output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in one.outputs)
+    return "".join(output.get("text", "") + output.get("data", {}).get("text/plain", "") + "\n" for output in one.outputs)
 
 
-def test_the_source_is_stripped():
-    is_stripped(LESSON)
+def words(source):
+    """How many: a formula or a piece of code counts as one."""
+    plain = re.sub(r"<[^>]+>", " ", CODE.sub(" code ", FORMULA.sub(" formula ", source)))
+    return len(re.findall(r"[\w'’]+(?:-\w+)*", plain))
 
 
-def test_it_is_quick_and_read_in_25_minutes(runs):
+def test_each_lesson_has_cases_and_each_question_one(lesson):
+    code = {one.id: one.source for one in read(lesson.LESSON).cells if one.cell_type == "code"}
+    asked = {}
+    for name, source in code.items():
+        calls = [line for line in source.splitlines() if line.startswith("ask(")]
+        asked |= {ast.literal_eval(re.match(r"ask\(\s*([\"'].*?[\"'])", line)[1]): name for line in calls}
+    assert asked == {key: case.asks for key, case in lesson.QUESTIONS.items()}
+    for key, case in lesson.QUESTIONS.items():
+        assert f"reveal(guess.{key}," in code[case.reveals], key
+        assert "{" not in code[case.reveals].partition("reveal(")[2], "the replies stand elsewhere"
+        assert list(code).index(case.asks) < list(code).index(case.reveals)
+    assert {*lesson.SHOWS, *getattr(lesson, "ONCE", {})} <= set(code)
+    assert len(asked) >= PREDICTS + 3
+
+
+def test_no_lesson_is_without_cases():
+    assert sorted(f"lessons/{path.name}" for path in (cli.notebooks() / "lessons").glob("*.ipynb")) == sorted(
+        module.LESSON for module in LESSONS.values()
+    )
+
+
+def test_the_source_is_stripped(lesson):
+    is_stripped(lesson.LESSON)
+
+
+def test_it_is_short(lesson):
+    notebook = read(lesson.LESSON).cells
+    count = sum(words(one.source) for one in notebook if one.cell_type == "markdown")
+    assert count <= getattr(lesson, "WORDS", WORDS)
+    assert sum(one.cell_type == "code" for one in notebook) <= CELLS
+    assert count / WORDS_A_MINUTE + MINUTES_A_GUESS * len(lesson.QUESTIONS) <= lesson.MINUTES <= 25
+    assert f"{lesson.MINUTES} minutes" in notebook[0].source
+    assert "<details>" in "".join(one.source for one in notebook), "the whys are folded"
+
+
+def test_it_is_quick(runs):
     assert runs[1] < SECONDS
-    words = sum(len(re.findall(r"\w+", one.source)) for one in read(LESSON).cells if one.cell_type == "markdown")
-    assert words / WORDS_A_MINUTE < 25
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_it_runs_and_shows_what_it_says(runs, again):
+def test_it_runs_and_shows_what_it_says(lesson, runs, again):
     run = runs[0][again]
-    outputs = [output for one in run for output in one.outputs]
-    assert not [o for o in outputs if o.output_type == "error" or (o.output_type == "stream" and o.name == "stderr")]
-    assert text(cell(run, "refused")) == "grad can be implicitly created only for scalar outputs\n"
-    assert "backward through the graph a second time" in text(cell(run, "forget_graph"))
-    assert text(cell(run, "rows")) == "tensor([[2., 3.],\n        [1., 2.],\n        [0., 4.]])"
-    assert "The same is in x.grad: True" in text(cell(run, "reveal3"))
-    assert text(cell(run, "doubled")).splitlines() == [
-        "tensor([[2., 0., 0., 0.]])",
-        "tensor([[0., 2., 0., 0.]])",
-        "tensor([[2., 2., 2., 2.]])",
-        "tensor([[2., 2., 2., 2.]])",
-    ]
-    assert "in 1 " in text(cell(run, "picture_code"))  # sweeps: what the sentence above it says
-    assert {"image/png", "text/plain"} <= set(cell(run, "picture_code").outputs[-1].data)
-
-
-REVEALS = ("reveal1", "reveal2", "reveal3", "reveal4", "reveal5", "answer1", "answer2", "answer3")
-ANSWERS = {
-    "reveal1": "[1., 2.]",
-    "reveal2": "[3., 5.]",
-    "reveal3": "[1., 1., 1.]",
-    "reveal4": "[1.2",
-    "reveal5": "Pow",
-    "answer1": "[3, 3, 5]",
-    "answer2": None,
-    "answer3": "[3., 9.]",
-}
+    for one in run:
+        for output in one.outputs:
+            assert output.output_type != "error" and output.get("name") != "stderr", (one.id, output)
+    for name, said in {**lesson.SHOWS, **getattr(lesson, "ONCE", {})}.items():
+        assert said in text(cell(run, name)), name
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_nothing_is_revealed_before_it_is_predicted(runs, again):
-    for name in REVEALS:
-        assert "Say first what you expect" in text(cell(runs[0][again], name))
+def test_nothing_is_revealed_before_it_is_predicted(lesson, runs, again):
+    for key, case in lesson.QUESTIONS.items():
+        assert OPEN in text(cell(runs[0][again], case.reveals)), key
 
 
-def test_no_answer_stands_above_its_question(runs):
-    """In the outputs of the first run, which has no guesses; and no rule that contains it in the text."""
-    run = runs[0][False]
-    for name, answer in ANSWERS.items():
-        if answer is not None:
-            above = "".join(text(one) for one in run[: run.index(cell(run, name))])
-            assert answer not in above, name
-    notebook = read(LESSON).cells
-    said = ""
-    for one in notebook:
-        said += one.source if one.cell_type == "markdown" else ""
-        if one.id == "guess1":
-            assert "one-hot" not in said and "adds the rows" not in said and "v_0" not in said
-        if one.id == "guess2":
-            assert "**adds**" not in said
-        if one.id == "guess3":
-            assert "derivative of the loss" not in said and "derivative of some loss" not in said
-        if one.id in REVEALS:
-            assert "{" not in one.source  # the replies stand elsewhere
-    assert sum(one.cell_type == "code" for one in notebook) <= 24
-
-
-RIGHT = {
-    "guess1": "one_row = [1, 2]",
-    "guess2": "two_rows = '3, 5'",
-    "guess3": "weights = [1, 1, 1]",
-    "guess4": "mix = [1.2, 2.3]",
-    "guess5": "path = 'pow'",
-    "question1": "calls = 3, 3, 5",
-    "question2": "some_weights = 0, 3, 0.25",
-    "question3": "first = [3, 9]",
-}
-ABSURD = {
-    "guess1": "one_row = 'row 1'",
-    "guess2": "two_rows = gl.ones(7)",
-    "guess3": "weights = 'ones'",
-    "guess4": "mix = 3",
-    "guess5": "path = 5",
-    "question1": "calls = []",
-    "question2": "some_weights = 1, 2",
-    "question3": "first = float('nan')",
-}
-WRONG = {
-    "guess1": "one_row = 2, 3",
-    "guess2": "two_rows = 1, 2",
-    "guess3": "weights = 3, 9, 0",
-    "guess4": "mix = 1, 2",
-    "guess5": "path = 'Mul'",
-    "question1": "calls = 5, 3, 5",
-    "question2": "some_weights = 1, 1, 1",
-    "question3": "first = 2, 3",
-}
-GUESSES = {
-    "right": (RIGHT, {**dict.fromkeys(REVEALS, "As you said"), "answer2": "It gives `[3, 7]`"}),
-    "absurd": (ABSURD, {**dict.fromkeys(REVEALS, "You wrote"), "reveal5": "You said `5`"}),
-    "wrong": (
-        WRONG,
-        {
-            "reveal1": "that is row 0",
-            "reveal2": "what a second `=` would leave",
-            "reveal3": "You said",
-            "reveal4": "row 0 counts, too",
-            "reveal5": "that makes output 0",
-            "answer1": "one for each input",
-            "answer2": "Yours gives `[3., 9.]`",
-            "answer3": "so it was, after the first turn",
-        },
-    ),
-}
+def test_no_answer_stands_above_its_question(lesson, runs):
+    """In the outputs of the first run, which has no guesses (but for a question's choices); and no rule for it in the text."""
+    run, notebook = runs[0][False], read(lesson.LESSON).cells
+    for key, case in lesson.QUESTIONS.items():
+        above = "".join(text(one) for one in run[: run.index(cell(run, case.reveals))] if "ask(" not in one.source)
+        for answer in (case.answer,) if isinstance(case.answer, str) else case.answer or ():
+            assert answer not in above, key
+        at = next(i for i, one in enumerate(notebook) if one.id == case.asks)
+        said = "".join(one.source for one in notebook[:at] if one.cell_type == "markdown")
+        for rule in case.rules:
+            assert rule not in said, key
 
 
 @pytest.fixture(scope="module")
-def lesson():
-    """A kernel in which the lesson has been run once: `lesson(id, text)` runs a cell there, and says what it put out."""
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra lab")
-    notebook = read(LESSON)
+def reader(lesson):
+    """A kernel in which the lesson has been run once: `reader(id)` runs a cell there, and says what it put out; `reader.types`
+    what is typed somewhere."""
+    notebook = read(lesson.LESSON)
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
     with client.setup_kernel():
 
-        def run(name, source=None):
+        def run(name):
             at = next(i for i, one in enumerate(notebook.cells) if one.id == name)
-            if source is not None:
-                notebook.cells[at].source = source
             client.execute_cell(notebook.cells[at], at)
+            assert not [o for o in notebook.cells[at].outputs if o.get("name") == "stderr"], name
             return text(notebook.cells[at])
 
-        run.order = [one.id for one in notebook.cells if one.cell_type == "code"]
+        def types(source):
+            notebook.cells.append(nbformat.v4.new_code_cell(source))
+            client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
+            notebook.cells.pop()
+
+        run.order, run.types = [one.id for one in notebook.cells if one.cell_type == "code"], types
         for name in run.order:
             run(name)
         yield run
 
 
-@pytest.mark.parametrize("kind", GUESSES)
-def test_guesses_are_answered_whatever_they_are(lesson, kind):
-    said, answers = GUESSES[kind]
-    for name, source in said.items():
-        lesson(name, f"guess.{source}")
-    for name, words in answers.items():
-        assert words in lesson(name), name
+@pytest.mark.parametrize(("kind", "words"), [("right", "agreed"), ("absurd", "refused"), ("wrong", "reply")])
+def test_guesses_are_answered_whatever_they_are(lesson, reader, kind, words):
+    for key, case in lesson.QUESTIONS.items():
+        reader.types(f"guess.{key} = {getattr(case, kind)}")
+        for name in (case.reveals, case.asks, case.reveals):  # asked again, it keeps the guess
+            shown = reader(name)
+            if name == case.reveals:
+                assert getattr(case, words) in shown, key
 
 
-def test_cells_can_be_rerun_in_any_order(lesson):
-    for name, source in RIGHT.items():
-        lesson(name, f"guess.{source}")
-    orders = [list(reversed(lesson.order)), sorted(lesson.order), lesson.order]
+def test_cells_can_be_rerun_after_all_others(lesson, reader):
+    for key, case in lesson.QUESTIONS.items():
+        reader.types(f"guess.{key} = {case.right}")
+    orders = [list(reversed(reader.order)), sorted(reader.order), reader.order]
     for order in orders:
-        shown = {name: lesson(name) for name in order}
-        for name in REVEALS:
-            assert "As you said" in shown[name] or "It gives `[3, 7]`" in shown[name], name
-        assert shown["rows"].startswith("tensor([[2., 3.]")
+        shown = {name: reader(name) for name in order}
+        for key, case in lesson.QUESTIONS.items():
+            assert case.agreed in shown[case.reveals], key
+        for name, said in lesson.SHOWS.items():
+            assert said in shown[name], name
 
 
-def test_a_guess_belongs_to_its_question(lesson):
-    for name in RIGHT:
-        lesson(name, f"guess.{RIGHT[name].partition(' =')[0]} = ...")
-    lesson("guess1", "guess.one_row = [3, 5]")
-    assert "Say first what you expect" in lesson("reveal2")
+def test_a_guess_belongs_to_its_question(lesson, reader):
+    keys = list(lesson.QUESTIONS)
+    for key in keys:
+        reader.types(f"guess.{key} = ...")
+    reader.types(f"guess.{keys[0]} = {lesson.QUESTIONS[keys[1]].right}")
+    assert OPEN in reader(lesson.QUESTIONS[keys[1]].reveals)

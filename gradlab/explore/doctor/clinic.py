@@ -19,6 +19,7 @@ from gradlab.explore.report import Subject, differentiate
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.saved_values import SavedReader
 
 NOTHING = "No %%grad cell has run yet, and `gl.doctor(loss)` was not given anything to look at."
 
@@ -215,7 +216,7 @@ def _case(out: Any, space: dict[str, Any], first: Mapping[str, Any], meant: froz
     library = library_of(out)
     assert library is not None
     names = names_in(space, first=first)
-    recorder = Recorder(lambda: space)
+    recorder = SavedReader(lambda: space)
     if not out.requires_grad:
         recorder.meet_libraries()
         recorder.close()

@@ -70,6 +70,9 @@ def numbers(case: Case) -> Iterable[Finding]:
             yield _of_forward(flow, birth)
     if count or put:
         return  # what is wrong backward follows from it
+    if any(odd(flow.nodes[i].value) for i in flow.trace.outputs):
+        yield _unseen(flow)
+        return
     for at in _backward(flow):
         same = (flow.nodes[at].place or at, flow.words[at])
         if same not in said and count < SHOWN:
@@ -313,6 +316,25 @@ def _of_forward(flow: Flow, birth: Birth) -> Finding:
         fix = _safe_inside(flow, at, guard)
     nan = birth.kind == "nan"
     return Finding("nan-born" if nan else "inf-born", message, flow.line(at), at, fix, evidence, worth=10.0, lines=lines)
+
+
+def _unseen(flow: Flow) -> Finding:
+    """What is told where the output is not finite, and nobody saw what the operations before it made: the first whose arguments
+    tell why, or that it was so before backward began."""
+    kind = "nan" if any(value.nans for i in flow.trace.outputs if (value := flow.nodes[i].value) is not None) else "inf"
+    for i, node in enumerate(flow.nodes):
+        if node.kind == "operation" and node.value is None and function(flow, i) is not None:
+            return _of_forward(flow, Birth(i, kind))
+    at = next(i for i in flow.trace.outputs if odd(flow.nodes[i].value))
+    value, name = flow.nodes[at].value, flow.nodes[at].name
+    assert value is not None
+    counted = _counted(value)
+    message = (
+        f"{f'`{name}`' if name else 'The result'} {f'is {counted[2:]}' if value.size == 1 else f'holds {counted}'} before "
+        "backward begins. What the operations on the way made was not recorded, and is not kept by the graph."
+    )
+    evidence = {"at": at, "nans": value.nans, "infs": value.infs}
+    return Finding(f"{kind}-born", message, flow.line(at), at, "", evidence, worth=8.0)
 
 
 def _of_finite_mask(flow: Flow, at: int) -> str:

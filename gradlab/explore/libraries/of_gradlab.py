@@ -231,6 +231,14 @@ class Gradlab(Library):
             kept += [(name, item) for name, item in zip(names, one.saved, strict=True) if hasattr(item, "nbytes")]
         return kept
 
+    def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
+        found = []
+        for name, item in self.saved(node):
+            made = item.grad_fn if isinstance(item, Tensor) else node if name == "out" else None
+            if made is not None and self.whole(made) is made:  # not one of several outputs
+                found.append((made, item))
+        return found
+
     def freed(self, node: Any) -> bool:
         return any(
             type(one.saved) is not tuple and not hasattr(one.saved, "unpacked") for one in getattr(node, "members", (node,))

@@ -222,6 +222,10 @@ class Torch(Library):
                 kept.append((key.removeprefix("_saved_"), value))
         return kept
 
+    def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
+        found = [(value.grad_fn, value) for _, value in self.saved(node) if value.grad_fn is not None]
+        return [(made, value) for made, value in found if len(getattr(made, "_input_metadata", "?")) == 1]
+
     def freed(self, node: Any) -> bool:
         try:
             for key in _saved_names(node.__class__):

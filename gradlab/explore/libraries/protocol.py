@@ -291,6 +291,10 @@ class Library:
         tensors hooks have."""
         return []
 
+    def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
+        """Results of operations that a node has saved for its rule: (the node of the operation, the tensor or array)."""
+        return []
+
     def freed(self, node: Any) -> bool:
         """Whether what a node had saved is gone: no sweep can pass it again."""
         return False

@@ -7,21 +7,19 @@ has most of these leaves, the optimizer that holds them.
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import is_ours
 from gradlab.explore.doctor.case import is_optimizer
-from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.libraries import library_of
 from gradlab.explore.libraries.sweeps import Sweeps
 from gradlab.explore.names import held_by_self, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
-from gradlab.explore.watch.layers import watched
+from gradlab.explore.watch.layers import leaves_of, watched
 from gradlab.explore.watch.watching import Watch
 
-MOST = 50_000  # nodes of a graph that are looked through
 FRAMES = 20
 
 
@@ -46,11 +44,13 @@ class Found:
 
     def close(self, error: BaseException | None = None) -> None:
         """The cell is over, by an error perhaps. May be called again."""
-        self._sweeps.close()
-        if self.watch is not None and not self.watch.ended:
-            if error is None:
-                self.watch.end_step()
-            self.watch.__exit__(type(error) if error is not None else None, error, None)
+        try:
+            if self.watch is not None and not self.watch.ended:
+                if error is None:
+                    self.watch.end_step()
+                self.watch.__exit__(type(error) if error is not None else None, error, None)
+        finally:
+            self._sweeps.close()  # it was open before the watch's own
 
     def _swept(self, loss: Any) -> None:
         """`backward` is called on a tensor."""
@@ -67,6 +67,7 @@ class Found:
         else:
             self.watch.end_step()
         if loss.numel() == 1:
+            self.watch.begins(loss)
             self.watch.note(loss)
 
     def _find(self, loss: Any) -> Watch:
@@ -83,23 +84,6 @@ class Found:
             of = watched(known or {"x": loss}, space)
         called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
         return Watch(of, optimizer, every=self._every, loss=called)
-
-
-def leaves_of(library: Library, loss: Any) -> set[int]:
-    """What tells the leaves that a tensor is computed from."""
-    found: set[int] = set()
-    first = library.node(loss)
-    seen, waiting = {first}, deque([first])
-    while waiting and len(seen) < MOST:
-        node = waiting.popleft()
-        leaf = library.variable(node)
-        if leaf is not None:
-            found.add(id(leaf))
-        for source in library.inputs(node):
-            if source is not None and source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    return found
 
 
 def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Any]) -> Any:

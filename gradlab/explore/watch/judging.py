@@ -23,6 +23,7 @@ RECENT = 200  # steps, and looks, that are judged together
 LEAST = 60  # steps before anything is said of where a loss goes
 FAR = 0.1  # ‖update‖ / ‖weights‖ of a layer, in the median; usual is 1e-4 to 1e-2
 SWING = 0.5  # of the mean of the loss
+SWEPT = "Look at what each operation made of it: `w.kept.sweep`."
 BLOWN, ROSE = 100.0, 10.0  # times the least loss, and times the first
 
 
@@ -102,9 +103,11 @@ class Judge:
         if kept.causes:
             cause = kept.causes[0]
             message, line, node = f"{message} {cause.message}", cause.line, cause.node
-            fix = cause.fix or "Look at the step: `w.replay()`."
+            fix = cause.fix or ("Look at the step: `w.replay()`." if kept.batch is not None else SWEPT)
         elif kept.batch is not None:
             fix = "Look at the step: `w.replay()`."
+        elif kept.sweep is not None:
+            fix = SWEPT
         else:
             fix = (
                 "To see which operation made it, give a callable that computes the loss of a batch, "

@@ -5,6 +5,7 @@ A layer is a module with parameters of its own. It is called as one would write 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
 from gradlab.explore.names import attribute, names_in
 
 ACTIVATIONS = 200  # modules whose outputs are looked at
+MOST = 50_000  # nodes of a graph that are looked through
 
 
 @dataclass(frozen=True)
@@ -174,3 +176,20 @@ def _made(
         model,
         called,
     )
+
+
+def leaves_of(library: Library, loss: Any) -> set[int]:
+    """What tells the leaves that a tensor is computed from."""
+    found: set[int] = set()
+    first = library.node(loss)
+    seen, waiting = {first}, deque([first])
+    while waiting and len(seen) < MOST:
+        node = waiting.popleft()
+        leaf = library.variable(node)
+        if leaf is not None:
+            found.add(id(leaf))
+        for source in library.inputs(node):
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return found

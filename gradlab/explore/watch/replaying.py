@@ -1,4 +1,5 @@
-"""The step at which a number was not finite for the first time: its batch, random state and weights, and the way back to it."""
+"""The step at which a number was not finite for the first time: its batch, random state and weights, and the way back to it; or,
+where nobody said how a loss is computed, what its own graph tells."""
 
 from __future__ import annotations
 
@@ -17,10 +18,13 @@ from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
-from gradlab.explore.report import explain
+from gradlab.explore.report import Bounds, Subject, differentiate, explain, make_report
+from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.recorder import Recorder
+from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import Watched
+from gradlab.explore.words import say
 
 BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
 
@@ -44,6 +48,8 @@ class Kept:
     gradients : mapping of str to Value
         What is remembered of each parameter's gradient in that step: its norm, how many elements are NaN or infinite. It has the
         step's gradients where they were seen before the next sweep.
+    sweep : Report or None
+        Where the loss was not finite before its `backward`: what each operation computed and handed on, in numbers.
     """
 
     step: int
@@ -54,6 +60,7 @@ class Kept:
     state: Any = None
     weights: tuple[Any, ...] = ()
     gradients: Mapping[str, Value] = field(default_factory=dict)
+    sweep: Any = None
     causes: tuple[Finding, ...] = ()  # what the doctor finds in that step, run again
     unseen: str = ""  # why it could not be looked at
 
@@ -97,6 +104,33 @@ class Replay:
                 self.kept.causes = tuple(one for one in self.report().findings if one.kind in BIRTHS)
             except Exception as error:  # noqa: BLE001  (the user's own function, a second time: the training must go on)
                 self.kept.unseen = f"{type(error).__name__}: {error}"
+
+    def keep_loss(self, step: int, loss: Any) -> None:
+        """A loss is not finite, and its `backward` is yet to come: keep what a sweep through its graph finds."""
+        library, params = self.of.library, self.of.params
+        intact = not any(value.odd for value in library.values(list(params)))
+        self.kept = Kept(step + 1, "loss", (), intact)
+        names = dict(zip(self.of.names, params, strict=True))
+        subject = Subject(library, library.node(loss), tuple(loss.shape), "", loss)
+        sources = sources_of(library, [subject.root], names)
+        trace = differentiate(subject, sources, None, names, SavedReader(dict, called=names))
+        if trace is None:
+            return
+        found = examine(Case(trace, {}))
+        self.kept.gradients = {leaf.name: leaf.arrived for leaf in trace.leaves if leaf.arrived is not None}
+        self.kept.spoilt = tuple(name for name, value in self.kept.gradients.items() if value.odd)
+        self.kept.causes = tuple(one for one in found.findings if one.kind in BIRTHS)
+        self.kept.sweep = make_report(
+            subject,
+            sources,
+            say(f"Step {step + 1} of the run, before it moved the weights."),
+            trace=trace,
+            names=names,
+            by_hand="",
+            bounds=Bounds(),
+            findings=found.findings,
+            remarks=found.remarks,
+        )
 
     def let_go(self) -> None:
         """Of the batch of the step that runs."""

@@ -7,6 +7,7 @@ place that is used again and again, and, where `replay` was given, the batch of 
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import weakref
@@ -20,10 +21,12 @@ import numpy as np
 
 from gradlab.core.extent import extent
 from gradlab.explore.doctor.findings import Diagnosis
+from gradlab.explore.libraries import library_of
+from gradlab.explore.libraries.sweeps import Sweeps
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import Comparison
 from gradlab.explore.watch.judging import Judge
-from gradlab.explore.watch.layers import Watched, watched
+from gradlab.explore.watch.layers import Watched, leaves_of, watched
 from gradlab.explore.watch.measuring import Measuring
 from gradlab.explore.watch.replaying import Kept, Replay
 from gradlab.explore.watch.saving import plot, save
@@ -70,6 +73,7 @@ class Watch:
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
         self._pause, self._once = False, False
+        self._sweeps = Sweeps(_weakly(self.begins))
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
@@ -96,6 +100,8 @@ class Watch:
             self._handles.append(one.module.register_forward_hook(_weakly(self._output, i)))
         probe = min(range(len(self.of.params)), key=lambda i: int(np.prod(tuple(self.of.params[i].shape))))
         self._handles.append(self.of.params[probe].register_hook(_weakly(self._comes, probe)))
+        if not self.measuring.gauge.waits:
+            self._sweeps.open()
         show = VIEWS.get("a run")
         if show is not None and not self.quiet:
             with self._safely():
@@ -105,6 +111,7 @@ class Watch:
         while self._handles:
             self._handles[-1].remove()
             self._handles.pop()
+        self._sweeps.close()
         if not self.ended:
             self.ended = True
             self._pause = False
@@ -149,6 +156,19 @@ class Watch:
             self.measuring.stale(self.of.params[i].grad)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
+
+    def begins(self, loss: Any) -> None:
+        """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
+        if self._replay.kept is None and math.prod(loss.shape) == 1:
+            with self._safely():
+                if not math.isfinite(self.measuring.gauge.value(loss)) and self._is_trained_by(loss):
+                    self._replay.keep_loss(self.measuring.row.step, loss)
+                    self._judge.kept = self._replay.kept
+
+    def _is_trained_by(self, loss: Any) -> bool:
+        """Whether a tensor is computed from what is watched: there may be other models."""
+        library = library_of(loss)
+        return library is self.of.library and not leaves_of(library, loss).isdisjoint(map(id, self.of.params))
 
     @contextmanager
     def _safely(self) -> Iterator[None]:
@@ -482,7 +502,8 @@ def watch(
         ``replay(*batch)`` computes the loss of a batch and returns it, a tensor of one element. Compute the loss in the loop by
         ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the
         random state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a
-        batch norm its running mean, is not put back.)
+        batch norm its running mean, is not put back.) Without it, a loss that is not finite when its backward is called is looked
+        at there and then, operation by operation, and `w.kept.sweep` is the report.
 
     Returns
     -------

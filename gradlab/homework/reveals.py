@@ -1,0 +1,203 @@
+"""What a lesson answers to a guess: nothing before there is one, then what came out, and a word on a known misconception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.views import opened
+from gradlab.homework import predictions
+from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, miscounted, read, shown
+from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
+
+ASK = "Say first what you expect, in the cell above; then run this one."
+FOLDED = "What comes out"  # the summary of a folded answer
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """What a lesson answers to a guess."""
+
+    right: bool | None  # None: there is no guess yet, or none that can be compared
+    words: str
+    rows: tuple[str, ...] = ()  # what is said of single rows
+
+    def __str__(self) -> str:
+        return "\n".join([self.words, *(f"  - {row}" for row in self.rows)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        edge = "#888" if self.right is None else GOOD if self.right else BAD
+        rows = "".join(f"<li>{marked(row)}</li>" for row in self.rows)
+        rows = f'<ul style="margin:4px 0 0">{rows}</ul>' if rows else ""
+        return (
+            f'<div class="gradlab-reveal" style="border-left:4px solid {escape(edge)};padding:4px 0 4px 12px;max-width:52em;'
+            f'line-height:1.45">{marked(self.words)}{rows}</div>'
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Followed(Revealed):
+    """An answer with something to look at below it, or one that is folded."""
+
+    then: Any = None
+    folded: bool = False
+
+    def _ipython_display_(self, **_: Any) -> None:
+        opened("revealed", self)
+
+
+def reveal(
+    guess: Any,
+    actual: Any,
+    of: Callable[[np.ndarray], Any] | None = None,
+    *,
+    count: int | None = None,
+    replies: Mapping[Any, Any] | None = None,
+    rows: Iterable[Any] | None = None,
+    then: Any = None,
+) -> Revealed:
+    """Compare a guess with what is so, and say both; without a guess (`...` or None), or with one that has another number of
+    numbers, say only what is wanted.
+
+    Parameters
+    ----------
+    guess, actual : Tensor, array_like, str or bool
+        Numbers agree to 1e-3 of the largest; words regardless of case. Text that consists of numbers is numbers.
+    of : callable, optional
+        What is made of the guess (an array) before it is compared, where more than one guess is right: weights are judged by v
+        @ J.
+    count : int, optional
+        How many numbers a guess has, where `of` is given; else as many as `actual`.
+    replies : mapping, optional
+        What to say to a wrong guess: {(2, 3): "that is row 0"}. With `rows`, by row: {"x * 2": "..."}, or {"x * 2": {"False":
+        "..."}} where it depends on the guess.
+    rows : iterable of str, optional
+        The rows of a table: guess and actual have a word for each.
+    then : optional
+        Something to look at, displayed below once there is a guess; a function is called for it then.
+    """
+    labels = rows if rows is None else tuple(map(str, rows))
+    made = _compared(guess, actual, of, count, replies, labels)
+    if made.right is not None:
+        predictions.guess.write_down(guess, shown(guess), made.right)
+    folded = made.right is None and is_open(guess) and predictions.settings.reading
+    if made.right is None and not folded:
+        return made
+    if folded:
+        made = _answer(actual, of, labels)
+    if then is None and not folded:
+        return made
+    called = isinstance(then, (FunctionType, MethodType, BuiltinFunctionType))
+    return Followed(made.right, made.words, made.rows, then() if called else then, folded)
+
+
+def _compared(
+    guess: Any,
+    actual: Any,
+    of: Callable[[np.ndarray], Any] | None,
+    count: int | None,
+    replies: Mapping[Any, Any] | None,
+    rows: tuple[str, ...] | None,
+) -> Revealed:
+    if isinstance(guess, Misfit):
+        return Revealed(None, guess.words)
+    if rows is not None:
+        return _of_rows(guess, actual, rows, replies or {})
+    if is_open(guess):
+        return Revealed(None, ASK)
+    said, known = read(guess), None if isinstance(actual, (str, bool)) else as_array(actual)
+    if known is None:
+        right = is_same_word(guess, actual)
+        return _told(right, guess, actual, "You said", _reply(str(guess).strip().lower(), None, replies))
+    wanted = count if count is not None else known.size
+    if said is None or said.size != wanted or not np.isfinite(said).all():
+        return Revealed(None, miscounted(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
+    made = said if of is None else as_array(of(said.reshape(-1)))
+    assert made is not None
+    right = made.size == known.size and bool(
+        np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
+    )
+    if of is None:
+        return _told(right, said, actual, "You said", _reply("", said, replies))
+    if right:
+        return Revealed(True, f"It gives `{shown(actual)}`.")
+    return _told(False, made, actual, "Yours gives", _reply("", said, replies))
+
+
+def _of_rows(guess: Any, actual: Any, rows: tuple[str, ...], replies: Mapping[Any, Any]) -> Revealed:
+    """The verdict on a table."""
+    known = in_rows(actual, rows)
+    if known is None:
+        raise ValueError(f"there are {len(rows)} rows, {', '.join(rows)}, and what is so has not as many: {shown(actual)}.")
+    said = None if guess is None or guess is Ellipsis else in_rows(guess, rows)
+    if said is None and (guess is None or guess is Ellipsis):
+        return Revealed(None, ASK)
+    if said is None:
+        return Revealed(None, f"You wrote `{shown(guess)}`. The question is for a word for each of {len(rows)} rows.")
+    missing = [row for row, word in zip(rows, said, strict=True) if is_open(word)]
+    if len(missing) == len(rows):
+        return Revealed(None, ASK)
+    if missing:
+        left = ", ".join(f"`{row}`" for row in missing)
+        return Revealed(None, f"Say first what you expect of {left}, in the cell above; then run this one.")
+    wrong = []
+    for row, word, fact in zip(rows, said, known, strict=True):
+        if not is_same_word(word, fact):
+            reply = _row_reply(replies, row, word)
+            wrong.append(f"`{row}`: you said `{shown(word)}`{': ' + reply if reply else ''}; it is `{shown(fact)}`.")
+    if not wrong:
+        return Revealed(True, "As you said, in all of the rows." if len(rows) > 1 else "As you said.")
+    whole = _reply_to_all(replies, said)
+    right = len(rows) - len(wrong)
+    words = f"{right} of {len(rows)} rows are as you said{': ' + whole if whole else ''}."
+    return Revealed(False, words, tuple(wrong))
+
+
+def _row_reply(replies: Mapping[Any, Any], row: str, word: Any) -> str:
+    found = replies.get(row, "")
+    if isinstance(found, Mapping):
+        found = next((words for key, words in found.items() if is_same_word(word, key)), "")
+    return str(found)
+
+
+def _reply_to_all(replies: Mapping[Any, Any], said: list[Any]) -> str:
+    for key, words in replies.items():
+        alike = isinstance(key, tuple) and len(key) == len(said)
+        if alike and all(is_same_word(one, other) for one, other in zip(said, key, strict=True)):
+            return str(words)
+    return ""
+
+
+def _answer(actual: Any, of: Callable[[np.ndarray], Any] | None, rows: tuple[str, ...] | None) -> Revealed:
+    """What is so, for someone who only reads."""
+    if rows is None:
+        return Revealed(None, f"{'It is' if of is None else 'To come out with'} `{shown(actual)}`.")
+    facts = zip(rows, in_rows(actual, rows) or (), strict=False)
+    return Revealed(None, "It is:", tuple(f"`{row}`: `{shown(fact)}`" for row, fact in facts))
+
+
+def _told(right: bool, said: Any, actual: Any, verb: str, reply: str) -> Revealed:
+    if right:
+        return Revealed(True, f"As you said: `{shown(actual)}`.")
+    return Revealed(False, f"{verb} `{shown(said)}`{': ' + reply if reply else ''}; it is `{shown(actual)}`.")
+
+
+def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, Any] | None) -> str:
+    for key, words in (replies or {}).items():
+        if isinstance(key, str):
+            if key.lower() == word:
+                return str(words)
+        elif said is not None and (numbers := read(key)) is not None and _close(said, numbers):
+            return str(words)
+    return ""
+
+
+def _close(said: np.ndarray, numbers: np.ndarray) -> bool:
+    return said.size == numbers.size and bool(np.allclose(said.reshape(-1), numbers.reshape(-1), rtol=0, atol=1e-3))

@@ -1,0 +1,72 @@
+"""How a lesson's questions and answers are displayed: live, as text, or folded for someone who only reads.
+
+A question is displayed twice: folded text, which a saved page has, and the live view right below it, which hides the text.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display
+from IPython.utils.capture import capture_output
+
+from gradlab.homework.predictions import Guesses
+from gradlab.homework.questions import Question
+from gradlab.homework.reveals import FOLDED, Followed
+
+PICTURES = ("image/png", "image/jpeg")
+
+
+def put(asked: Question, *, guesses: Guesses, reading: bool) -> None:
+    """Ask: live in a notebook, else by saying what to type."""
+    if getattr(get_ipython(), "kernel", None) is None:
+        print(asked.said())  # noqa: T201  (there is nothing but text)
+        return
+    if reading:
+        display(asked.folded(), raw=True)
+        return
+    try:
+        from gradlab.notebook.question_widget import QuestionWidget
+    except ImportError:
+        print(asked.said())  # noqa: T201
+        return
+    widget = QuestionWidget(asked, guesses)
+    guesses.seen_by(asked.key, widget)
+    display(widget)
+
+
+def show(shown: Followed) -> None:
+    """Display an answer and what follows it, or both folded."""
+    if not shown.folded:
+        display({"text/plain": str(shown), "text/html": shown._repr_html_()}, raw=True)
+        if shown.then is not None:
+            display(shown.then)
+        return
+    with capture_output() as caught:
+        if shown.then is not None:
+            display(shown.then)
+    below = "".join(_as_html(output.data) for output in caught.outputs)
+    text = "\n".join([str(shown), *(str(output.data.get("text/plain", "")) for output in caught.outputs)])
+    display(
+        {
+            "text/plain": text,
+            "text/html": f"<details><summary>{FOLDED}</summary>{shown._repr_html_()}{below}</details>",
+        },
+        raw=True,
+    )
+
+
+def _as_html(data: dict[str, Any]) -> str:
+    """A captured output within a page."""
+    if "text/html" in data:
+        return str(data["text/html"])
+    for kind in PICTURES:
+        if kind in data:
+            return f'<img alt="{escape(str(data.get("text/plain", "")))}" src="data:{kind};base64,{data[kind]}">'
+    if "image/svg+xml" in data:
+        return str(data["image/svg+xml"])
+    if any(kind.startswith("application/vnd.jupyter.widget") for kind in data):
+        return ""  # its static form stands above it
+    return f"<pre>{escape(str(data.get('text/plain', '')))}</pre>"

@@ -1,0 +1,91 @@
+"""The live view of a lesson's question: choices as buttons, a table of them, or a field.
+
+A view tells what was pressed or typed by a message, {"ask": "said", "chosen": [...]} or {"ask": "said", "text": "3, 5"}, with
+"ask": "look" while it is still being typed: then nothing is noted, and the answer says what is wrong with it so far. What is
+noted is `guess.KEY`; all views show what that is, whoever set it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import traitlets
+
+from gradlab.homework.predictions import Guesses, state
+from gradlab.homework.questions import Question
+from gradlab.notebook.bundle import script, styles
+from gradlab.notebook.live_view import LiveView, as_twin
+
+
+class QuestionWidget(LiveView):
+    """A live view of a question, made by `ask`."""
+
+    _esm = script("question/view.js")
+    _css = styles("kit/kit.css", "question/question.css")
+
+    about = traitlets.Dict().tag(sync=True)  # the question; never changes
+    state = traitlets.Dict().tag(sync=True)  # the guess, and what is said of it
+    token = traitlets.Unicode().tag(sync=True)  # tells this widget's views apart from another's
+    timeout = traitlets.Float(10.0).tag(sync=True)  # seconds after which a view says that the kernel does not answer
+
+    def __init__(self, asked: Question, guesses: Guesses, **traits: Any) -> None:
+        self._asked, self._guesses = asked, guesses
+        self._still: Any = None  # the display handle of the folded text
+        about = {"key": asked.key, "numbers": asked.numbers, "choices": list(asked.choices), "rows": list(asked.rows)}
+        super().__init__(
+            about={**about, "wanted": asked.wanted(), "typing": asked.typing()},
+            state=state(guesses, asked),
+            token=uuid.uuid4().hex,
+            **traits,
+        )
+        self.on_msg(self._heard)
+
+    def refresh(self) -> None:
+        """Show the guess as it is now."""
+        now = state(self._guesses, self._asked)
+        self.state = now
+        if self._still is not None:
+            self._still.update(self._static(now), raw=True)
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answer one message of a view. An exception is shown in the view; it is answered in any case."""
+        message = message if isinstance(message, dict) else {}
+        ask, answer = str(message.get("ask")), {}
+        try:
+            if ask == "said":
+                self._take(message)
+            elif ask == "look":
+                answer = {"problem": self._asked.problem(self._asked.typed(str(message.get("text", ""))))}
+            elif ask != "gone":
+                raise ValueError(f"unknown question {ask!r}")
+        except Exception as error:  # noqa: BLE001  (a callback has nobody above it who could tell the user)
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        finally:
+            self.send({"answer": str(message.get("id", "")), "ask": ask, **answer})
+
+    def _take(self, message: dict[str, Any]) -> None:
+        """What was pressed or typed becomes the guess, whole or in part."""
+        asked = self._asked
+        if asked.choices:
+            chosen = message.get("chosen")
+            if not isinstance(chosen, list) or len(chosen) != max(1, len(asked.rows)) or not set(chosen) <= {"", *asked.choices}:
+                raise ValueError(f"there are no such choices: {chosen!r:.80}")
+            said = [one or ... for one in chosen]
+            setattr(self._guesses, asked.key, (said if any(chosen) else ...) if asked.rows else said[0])
+            return
+        said = asked.typed(str(message.get("text", "")))
+        setattr(self._guesses, asked.key, said)
+
+    def _said(self) -> str:
+        return self._asked.said()
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """Display the folded text, and the live view as a second output below it."""
+        from IPython.display import display
+
+        self._still = display(self._static(self.state), raw=True, display_id=True)
+        self._show()
+
+    def _static(self, now: dict[str, Any]) -> dict[str, str]:
+        return as_twin(self._asked.folded(now["noted"]))
