@@ -45,11 +45,11 @@ QUESTIONS = {
     "late": Case(
         asks="guess5",
         reveals="reveal5",
-        right="'more than five times as long'",
+        right="'over 5 times'",
         wrong="'about as long'",
         absurd="200",
         reply="the graph grows with every step",
-        answer="more than five times",
+        answer="over 5 times",
         rules=("walks all of it",),
     ),
     "again_too": Case(
@@ -86,6 +86,6 @@ SHOWS = {
     "quiet(start.double()): the gradients are NOT what differences give.",
     "doctor": "Nothing else leads from `early` to the result",
     "refused": "in step 2: Trying to backward through the graph a second time",
-    "memory": "after the forward pass              2.0 MB are held\nafter backward(retain_graph=True)   2.0 MB are held\n"
-    "after backward(retain_graph=False)  0.0 MB are held",
+    "memory": "after the forward pass:             2.0 MB are held\nafter backward(retain_graph=True):  2.0 MB are held\n"
+    "after backward():                   0.0 MB are held",
 }

@@ -33,7 +33,7 @@ cuts = {
 }
 late = {
     "about as long": "so it is with `detach`; here the graph grows with every step",
-    "two to five times as long": "the graph of step 200 is forty times as long as that of step 5",
+    "2 to 5 times": "the graph of step 200 is forty times as long as that of step 5",
 }
 again_too = {
     "x.mean()": "its rule divides by how many there are: no values are kept",
