@@ -212,6 +212,7 @@ def shown(value: Any) -> str:
     array = None if isinstance(value, (str, bool)) else as_array(value)
     if array is None:
         return str(value)[:LONGEST]
+    array = np.where(np.abs(array) < 5e-5, np.zeros_like(array), array)  # what is rounded to 0 has no sign
     return np.array2string(array, separator=", ", precision=4, suppress_small=True).replace("\n", " ")
 
 

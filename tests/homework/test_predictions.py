@@ -105,3 +105,9 @@ def test_each_question_has_a_guess_of_its_own():
 
 def test_what_is_shown_is_escaped():
     assert "<b>" not in reveal("<b>", "<i>")._repr_html_()
+
+
+def test_a_rounded_nothing_has_no_sign():
+    assert "`[0., 0.]`" in str(reveal([1, 1], [-1e-9, 0.0]))
+    assert "`[-10.,   0.]`" in str(reveal([1, 1], [-10.0, -1e-9]))
+    assert "`-0.5`" in str(reveal(3, -0.5))
