@@ -91,4 +91,3 @@ SHOWS = {
     "gradcheck": "the gradients are right; 2 Jacobians agree",
 }
 ONCE = {"verdict": "1 of 6 are right"}  # as it stands: what the reader fills in is kept
-
