@@ -355,7 +355,6 @@ def test_small_numbers_among_choices_are_told_apart(said, right):
     assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
 
 
-
 def test_a_rounded_nothing_has_no_sign():
     assert "`[0., 0.]`" in str(reveal([1, 1], [-1e-9, 0.0]))
     assert "`[-10.,   0.]`" in str(reveal([1, 1], [-10.0, -1e-9]))
