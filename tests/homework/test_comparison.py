@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.homework.comparison import compare
+from gradlab.homework import compare
 from gradlab.homework.replies import lesson_3
 
 RIGHT = {"s": gl.tensor(0.0625), "d": gl.tensor([-0.25, 0.0, 0.25])}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from notebooks.running import nbclient, nbformat, read
 
 import gradlab as gl
+from gradlab.homework.replies import lesson_3
 
 BY_CODE = """std_bar = 1
 v_bar = std_bar / (2 * std)
@@ -100,3 +102,13 @@ def test_a_formula_is_a_formula_for_someone_who_only_reads(monkeypatch):
     html = shown.data["text/html"]
     assert html.startswith("<details>") and "<pre>" not in html
     assert "$" in html and r"\bar{x}" in html
+
+
+def test_a_reply_to_a_number_is_true():
+    t = np.arange(5.0)
+    for key, slope in ((tuple(t**3), "cubes"), (tuple(6 * t), "second derivative"), (((t**3).sum(),), "value of the sum")):
+        assert slope in lesson_3.cubes[key]
+    assert "added up" in lesson_3.cubes[((3 * t**2).sum(),)]
+    p = 2.0
+    for key, words in ((p * p + 3 * p, "the value"), (2 * p, "`p * p` alone"), (p + 3, "uses it twice"), (3, "the last use")):
+        assert words in lesson_3.three_uses[key]

@@ -31,12 +31,11 @@ by_hand = {
 twice = {
     1: "that is what `=` in place of `+=` would leave",
     2: "that is what arrives at `b`",
-    3: "the two factors of 2 are multiplied, along each way",
 }
 replaced = {
     6: "that is with `+=`",
     2: "that is the way by `y` alone, and that share is the one replaced",
-    3: "that is what would have arrived at `k`",
+    3: "that is what arrives at `k` with `+=`",
     8: "that is from calling `k` twice",
 }
 bias = {
