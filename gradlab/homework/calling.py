@@ -27,7 +27,7 @@ from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.homework import ways
+from gradlab.homework import references, ways
 from gradlab.homework.limits import TimeUp, limited
 from gradlab.homework.off_limits import Watch
 from gradlab.homework.probes import Ask, Asked
@@ -131,7 +131,12 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     return made.reshape((y.array.size, at.array.size))
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {"rows": lambda f, x: _whole(f, x, True), "columns": lambda f, x: _whole(f, x, False)}
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "rows": lambda f, x: _whole(f, x, True),
+    "columns": lambda f, x: _whole(f, x, False),
+    "unbroadcast": references.unbroadcast,
+    "order": references.order,
+}
 
 
 # ------------------------------------------------------------------------------------------------------- what comes back
