@@ -119,23 +119,19 @@ class Likeness:
         return self._overwritten(name, own, right) or self._kept(name, own, right) or self._shared(name)
 
     def _overwritten(self, name: str, own: np.ndarray, right: np.ndarray) -> str:
-        """One share in the place of their sum, here or on the way."""
-        on_the_way = [
-            (event["node"], event["g"], self._shares(event["node"], event["call"], at)) for at, event in enumerate(self._events)
-        ]
-        leaf = next((k for k, its in enumerate(self._names) if its == name), None)
-        last = max((event["call"] for event in self._events), default=0)
-        if leaf is not None and name in self.program.inputs:
-            on_the_way.append((leaf, own, self._shares(leaf, last)))
-            if last and _near(own, _sum(self._shares(leaf, last))):
+        """One share in the place of their sum, here or on the way; or what one call gave in the place of what all did."""
+        its = f": {_short(own)}, not {_short(right)}" if own.ndim == 0 else ""
+        for at, event in enumerate(self._events):
+            shares = self._shares(event["node"], event["call"], at)
+            if which := _which(event["g"], [shares]):
+                return f"{self.said(event['node'])} is reached by {len(shares)} paths, yours has the {which} one only{its}."
+        if name in self.program.inputs and name in self._names:
+            leaf = self._names.index(name)
+            calls = [self._shares(leaf, call) for call in sorted({event["call"] for event in self._events})]
+            if len(calls) > 1 and _near(own, _sum(calls[-1])):
                 return f"`{name}.grad` has what the last call gave, and not what was there before: a second call must add."
-        for node, got, shares in on_the_way:
-            if len(shares) < 2 or _near(got, _sum(shares)):
-                continue
-            which = "last" if _near(got, shares[-1]) else "first" if _near(got, shares[0]) else ""
-            if which:
-                its = f": {_short(own)}, not {_short(right)}" if own.ndim == 0 else ""
-                return f"{self.said(node)} is reached by {len(shares)} paths, yours has the {which} one only{its}."
+            if which := _which(own, calls):
+                return f"`{name}` is reached by {max(map(len, calls))} paths, yours has the {which} one only{its}."
         return ""
 
     def _kept(self, name: str, own: np.ndarray, right: np.ndarray) -> str:
@@ -164,6 +160,15 @@ class Likeness:
 
 def _sum(shares: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(sum(shares[1:], shares[0])) if shares else np.zeros(())
+
+
+def _which(got: Any, calls: Sequence[Sequence[np.ndarray]]) -> str:
+    """Whether it is the last share of each call, or the first, in the place of the sum of all."""
+    calls = [shares for shares in calls if shares]
+    if max(map(len, calls), default=0) < 2 or _near(got, _sum([_sum(shares) for shares in calls])):
+        return ""
+    ends = {word: _sum([shares[at] for shares in calls]) for word, at in (("last", -1), ("first", 0))}
+    return next((word for word, end in ends.items() if _near(got, end)), "")
 
 
 def _near(a: Any, b: Any) -> bool:

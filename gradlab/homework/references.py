@@ -13,7 +13,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> np.ndarray:
     g = np.asarray(g)
     more = g.ndim - len(shape)
     long = tuple(i for i, n in enumerate(g.shape) if i < more or (shape[i - more] == 1 and n != 1))
-    return np.sum(g, axis=long, keepdims=True).reshape(shape)
+    return np.sum(g, axis=long, keepdims=True).reshape(shape) if long else g
 
 
 def order(out: Any) -> list[Any]:

@@ -339,11 +339,11 @@ def counted(student: Student, value, right: bool, often: str) -> None:
         student.check(
             2, what, False, f"{often}; 40 doublings have 2^40 paths", "when a value's turn comes, it has all of its shares."
         )
-        student.check(2, "20 000 additions", False, "it is tried once each rule runs once")
+        student.check(2, "20 000 additions", False, "it is tried once each rule runs once", case="")
         return
     if not right:
         for one in (what, "20 000 additions"):
-            student.check(2, one, False, "it counts once the gradients are right")
+            student.check(2, one, False, "it counts once the gradients are right", case="")
         return
     for one, kind, count, expected in ((what, "doublings", 40, 2.0**40), ("20 000 additions", "additions", 20_000, 20_001.0)):
         answer = value("long", kind, count)
