@@ -22,10 +22,8 @@ LIBRARY, CALLER = "gradlab", "gradlab.homework.calling"
 WHOLE = ".*"  # ends the name of a library of which nothing may run
 AROUND = {
     CALLER,
-    "gradlab.homework.limits",
-    "gradlab.homework.off_limits",
-    "gradlab.homework.programs",
-}  # what runs student's code
+    *(f"gradlab.homework.{name}" for name in ("limits", "off_limits", "programs", "verdicts")),
+}  # what runs a student's
 WAYS = "gradlab.homework.ways."
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,18 @@ def unbroadcast(g: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def order(out: Any) -> list[Any]:
     """All values that `out` is made of, each before what it is made of."""
-    nodes, todo = dict[int, Any](), [out]
+    users, todo = {id(out): 0}, [out]
     while todo:
-        node = todo.pop()
-        if id(node) not in nodes:
-            nodes[id(node)] = node
-            todo.extend(node.parents)
-    of = {key: [id(parent) for parent in node.parents] for key, node in nodes.items()}
-    return [nodes[key] for key in reversed(list(TopologicalSorter(of).static_order()))]
+        for parent in todo.pop().parents:
+            if id(parent) not in users:
+                users[id(parent)] = 0
+                todo.append(parent)
+            users[id(parent)] += 1
+    made, ready = list[Any](), [out]
+    while ready:
+        made.append(node := ready.pop())
+        for parent in node.parents:
+            users[id(parent)] -= 1
+            if not users[id(parent)]:
+                ready.append(parent)
+    return made

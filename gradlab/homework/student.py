@@ -158,6 +158,7 @@ class Student:
         given: Mapping[str, str] | None = None,
         way: str = "",
         late: str = "is there a loop that never ends?",
+        names: Sequence[str] = (),
     ) -> Callable[..., Answer]:
         """A function of the notebook, to be called with functions and tensors of the check's own.
 
@@ -174,6 +175,8 @@ class Student:
             then be plain data as well.
         late : str
             What to look at next where it does not end in time.
+        names : sequence of str, optional
+            What a verdict calls the arguments where it names the case. By default f, x, V, …; or as the way says.
         """
         given = dict(given or {})
         for path in forbidden:
@@ -182,7 +185,7 @@ class Student:
             raise ValueError(f"given={given!r}: there are {sorted(REFERENCES)}, not {sorted(unknown)}.")
         if way:
             ways.named(way)
-        return lambda *args: self._call(name, args, forbidden, given, way, late)
+        return lambda *args: self._call(name, args, forbidden, given, way, late, names)
 
     def like_gradlab(
         self,
@@ -231,7 +234,14 @@ class Student:
             raise self.stop(f"`{name}`", "what came back cannot be read") from None
 
     def _call(
-        self, name: str, args: tuple[Any, ...], forbidden: tuple[str, ...], given: dict[str, str], way: str, late: str
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        forbidden: tuple[str, ...],
+        given: dict[str, str],
+        way: str,
+        late: str,
+        called: Sequence[str] = (),
     ) -> Answer:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
         at = np.array(tensors[0].detach().array) if tensors else None
@@ -240,7 +250,7 @@ class Student:
         sent = [{"f": next(numbers)} if callable(arg) else _sent(arg) for arg in args]
         self._calls += 1
         shown = ways.shown(way, args) if way else args
-        names = list(shown) if isinstance(shown, dict) else _names(shown)
+        names = list(called) or (list(shown) if isinstance(shown, dict) else _names(shown))
         self._case = f"{', '.join(names)} = case({self.verdict.number}, {self._calls})"
         if isinstance(self.work, Nowhere):
             self.work.given.append(tuple(shown.values()) if isinstance(shown, dict) else shown)

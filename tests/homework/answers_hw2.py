@@ -217,7 +217,7 @@ Value.backward = backward
         "a walk before all users are done",
         4,
         instead(answer4=ONCE_SEEN),
-        0,
+        17,
         "`c` was asked before its other user had given its share: yours 2, it is 6",
     ),
     Typed(
@@ -296,7 +296,7 @@ Value.backward = backward
 WRONG = [
     Typed("what the first call left goes on", 4, instead(answer4=KEPT), 16, "passed on what the first call had left there"),
     Typed("two gradients in one array", 4, instead(answer4=IN_ONE_ARRAY), 23, "`a.grad` and `b.grad` are one array"),
-    Typed("an order that is none", 3, instead(answer3=PRE_ORDERED), 6, "which is made of it"),
+    Typed("an order that is none", 3, instead(answer3=PRE_ORDERED), 3, "which is made of it"),
     Typed("the other way round", 3, changed("answer3", "return made", "return made[::-1]"), 0, "it is the other way round"),
     Typed("an order by paths", 3, instead(answer3=ALL_PATHS), 3, "`a` is there 2 times"),
     Typed("no out", 3, changed("answer3", "return made", "return made[1:]"), 0, "missing: every value"[:7]),
@@ -328,13 +328,14 @@ WRONG = [
         12,
         "did not end within",
     ),
-    Typed("no keepdims", 2, changed("answer2", "g = g.sum(axis=i, keepdims=True)", "g = g.sum(axis=i)"), 5, "shape"),
+    Typed("no keepdims", 2, changed("answer2", "g = g.sum(axis=i, keepdims=True)", "g = g.sum(axis=i)"), 6, "shape"),
     Typed(
         "no refusal",
         4,
         changed(
             "answer4",
-            '        if self.data.size != 1:\n            raise RuntimeError("grad can be implicitly created only for scalar outputs")\n',
+            "        if self.data.size != 1:\n"
+            '            raise RuntimeError("grad can be implicitly created only for scalar outputs")\n',
             "",
         ),
         23,

@@ -10,6 +10,8 @@ from homework.notebook_of import cells
 
 from gradlab import cli
 from gradlab.homework import load, student_version
+from gradlab.homework.limits import Purse
+from gradlab.homework.student import SECONDS
 from gradlab.homework.verdicts import Verdict
 
 
@@ -55,8 +57,9 @@ class Paper:
         assert set(texts) <= set(answers)
         return list((answers | texts).values())
 
-    def verdict(self, exercise: int, texts: list[str], seed: int = 0) -> Verdict:
-        return load(self.folder).check(exercise, cells("import numpy as np", *texts), seed)
+    def verdict(self, exercise: int, texts: list[str], seed: int = 0, seconds: float = SECONDS) -> Verdict:
+        purse = Purse(seconds, seconds, 0.1)
+        return load(self.folder).check(exercise, cells("import numpy as np", *texts), seed, purse)
 
     def written(self, folder: Path, texts: list[str]) -> Path:
         """A student's notebook with these answers, beside its checks."""

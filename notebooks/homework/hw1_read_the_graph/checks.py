@@ -101,9 +101,9 @@ def leaf(student: Student, wanted: bool = True) -> list:
 
 def tangle(student: Student) -> list:
     """Three leaves and ten operations, each on two of what there is; the last joins what no one has used."""
-    recipe = [leaf(student), leaf(student, wanted=False), leaf(student)]
+    recipe = [leaf(student), leaf(student, wanted=False), leaf(student), ["mul", 0, 1]]
     used = set()
-    for _ in range(8):
+    for _ in range(7):
         i, j = (int(k) for k in student.random.integers(max(0, len(recipe) - 4), len(recipe), 2))
         recipe.append([str(student.random.choice(["add", "mul", "sub"])), i, j])
         used |= {i, j}
@@ -182,9 +182,10 @@ GRAPHS = "`next_functions` names the nodes that come before; how do you know tha
 @homework.exercise(2, "Each operation once", points=15)
 def nodes(student: Student) -> None:
     count = student.function("count_nodes", way="graph", late="is a node walked to again by every path?")
-    chain = [leaf(student), ["exp", 0], ["sin", 1], ["times", 2, 2.0, int(student.random.integers(2, 6))]]
+    chain = [leaf(student), ["exp", 0], ["sin", 1], ["times", 2, 2.0, int(student.random.integers(3, 7))]]
     diamond = [leaf(student), leaf(student), ["mul", 0, 1], ["sin", 2], ["cos", 2], ["mul", 3, 4]]
     shared = [leaf(student), leaf(student, wanted=False), ["mul", 1, 1], ["mul", 0, 2], ["sin", 3], ["add", 3, 4], ["mul", 5, 3]]
+    shared.append(["times", 6, 0.5, int(student.random.integers(2, 6))])
     roots = [leaf(student), leaf(student), ["mul", 0, 1], ["exp", 2], ["add", 2, 0], ["sin", 4], ["add", 3, 5]]
     right = True
     for points, what, recipe in (
@@ -431,7 +432,7 @@ def from_its_own(given: list, own: dict) -> dict:
 
 @homework.exercise(5, "A chain of six by hand", points=30)
 def by_hand(student: Student) -> None:
-    function = student.function("backward_by_hand", forbidden=AUTOGRAD)
+    function = student.function("backward_by_hand", forbidden=AUTOGRAD, names=("x", "w", "b", "t"))
     for rows in (5, int(student.random.choice([2, 6, 7]))):
         inner, columns = (2, 3) if rows == 5 else (int(k) for k in student.random.permutation([1, 3, 4])[:2])
         draw = lambda *shape: gl.tensor(student.random.normal(size=shape))  # noqa: E731
@@ -459,6 +460,5 @@ def step(student: Student, name: str, own: dict, right: np.ndarray, follows, whe
     good, words = compared(own[name], right, 1e-6)
     if not good and follows is not None and compared(own[name], follows[1], 1e-6)[0]:
         student.check(0.75, what, True, "", words=f"a right step from your `{follows[0]}`, which is off: half of the points")
-        student.check(0.75, what, False, words, of_cotangent(own[name], right), case=case)
         return
     student.check(1.5, what, good, words, of_cotangent(own[name], right), words, case)

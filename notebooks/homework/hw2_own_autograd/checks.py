@@ -162,12 +162,15 @@ def unbroadcast(student: Student) -> None:
     told = answer.value if isinstance(answer.value, dict) else {}
     back = as_array(told.get("value"))
     there = float((np.broadcast_to(u, wide) * g).sum())
-    again = float((u * back).sum()) if back is not None and back.shape == shape else float("nan")
+    fits = back is not None and back.shape == shape
+    again = float((u * back).sum()) if fits else float("nan")
     student.check(
         2,
         f"the adjoint of broadcasting {shape} to {wide}",
         abs(there - again) < 1e-9,
-        f"⟨B u, g⟩ is {there:.4g}, ⟨u, unbroadcast g⟩ is {again:.4g}" if back is not None else "no array came back",
+        f"⟨B u, g⟩ is {there:.4g}, ⟨u, unbroadcast g⟩ is {again:.4g}"
+        if fits
+        else compared(told.get("value"), np.zeros(shape), 1)[1],
         "an axis in front that the operand does not have, and an axis where it has length 1.",
         "both products agree",
         answer.case,
