@@ -307,7 +307,7 @@ def test_the_reference_of_unbroadcast_is_the_adjoint(shape):
 # -------------------------------------------------------------------------------------------------------------- off limits
 def used(text, paths):
     def checks(student):
-        student.function("f", forbidden=paths, way="graph")([["leaf", np.array([1.0]), True]], {})
+        student.function("f", forbidden=paths)(gl.tensor([1.0]))
         student.check(10, "all", True, "")
 
     return checked(checks, cells(text))
@@ -330,5 +330,5 @@ def test_another_library_is_known_by_its_modules(monkeypatch):
 
 def test_a_pattern_is_a_library_and_no_more():
     assert codes_of("torch.*") == {}
-    with pytest.raises(ValueError, match="no path|is not a path"):
+    with pytest.raises(ValueError, match="is not a path"):
         codes_of("torch.nn.*")
