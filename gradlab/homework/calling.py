@@ -199,7 +199,8 @@ def _raised(error: BaseException, function: Any) -> Outcome:
         text = ""
     try:
         if isinstance(error, NotImplementedError):
-            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function)}
+            inner = traceback.extract_tb(error.__traceback__)[-1].name
+            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function), "in": inner}
         return {"end": "raised", "words": f"{type(error).__name__}: {text}"[:MOST_TEXT], "line": _where(error, function)}
     finally:
         error.__traceback__ = None  # it holds the frames, and they what the student's code holds

@@ -299,7 +299,9 @@ class Student:
                     f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
                     "take that line out, and run the cell again.",
                 )
-            return self.stop(what, f"raised NotImplementedError: {short}" if words else "not written yet")
+            inner = str(outcome.get("in", ""))[:80]
+            unwritten = f"`{inner}` is not written yet" if inner.isidentifier() and inner != name else "not written yet"
+            return self.stop(what, f"raised NotImplementedError: {short}" if words else unwritten)
         if end == "raised":
             return self.stop(what, f"raised {short}", str(outcome.get("line", ""))[:300], self._case)
         if end == "gone":

@@ -14,6 +14,8 @@ from gradlab.homework.limits import Purse
 from gradlab.homework.student import SECONDS
 from gradlab.homework.verdicts import Verdict
 
+TYPED = ("answer", "chain")  # the cells that an answer consists of, and one that they need
+
 
 class Typed(NamedTuple):
     """An answer: its exercise, the notebook's cells, the points, and a sentence of its verdict (none where all is right)."""
@@ -40,7 +42,7 @@ class Paper:
         return {
             cell["id"]: "".join(line for line in cell["source"] if "SOLUTION" not in line)
             for cell in self.source["cells"]
-            if cell["id"].startswith("answer")
+            if cell["id"].startswith(TYPED)
         }
 
     def changed(self, cell: str, *pairs: str) -> list[str]:
@@ -65,7 +67,7 @@ class Paper:
         """A student's notebook with these answers, beside its checks."""
         notebook, left = student_version(self.source), iter(texts)
         for cell in notebook["cells"]:
-            if cell["id"].startswith("answer"):
+            if cell["id"].startswith(TYPED):
                 cell["source"] = next(left)
         (folder / "checks.py").write_bytes((self.folder / "checks.py").read_bytes())
         path = folder / f"{self.name}.ipynb"

@@ -18,7 +18,7 @@ homework = Homework("Homework 2, an autograd of your own")
 
 FOREIGN = ("gradlab.*", "torch.*", "jax.*", "autograd.*")  # nothing of these runs inside of a student's engine
 RIGHT = {"unbroadcast": "unbroadcast", "order": "order"}
-LATER = "it counts once the rules are right"
+LATER, UNWRITTEN = "it counts once the rules are right", "not written yet"
 
 
 def numbers(student: Student, *shape: int) -> np.ndarray:
@@ -40,7 +40,7 @@ def by_differences(text: str, inputs: dict, g: np.ndarray) -> dict:
 def amiss(told: dict, expected: dict) -> tuple[str, str]:
     """What is wrong with an operation and its rule, and a hint; nothing if all is right."""
     if told.get("unwritten"):
-        return "not written yet", "take out `raise NotImplementedError()` where your code stands, and run the cell again."
+        return UNWRITTEN, "take out `raise NotImplementedError()` where your code stands, and run the cell again."
     if not told:
         return "there is nothing to look at", ""
     if "value" in told:
@@ -104,7 +104,8 @@ def rules(student: Student) -> None:
             found.append((wrong, hint, answer.case, text, inputs))
         wrong, hint, case, text, inputs = next((one for one in found if one[0]), found[-1])
         shapes = " and ".join(str(array.shape) for array in inputs.values())
-        student.check(points, name, not wrong, f"`{text}` of {shapes}: {wrong}", hint, case=case)
+        words = wrong if wrong == UNWRITTEN else f"`{text}` of {shapes}: {wrong}"
+        student.check(points, name, not wrong, words, hint, case="" if wrong == UNWRITTEN else case)
         tried.append((name, not wrong, cases[-1], g, expected))
     right = all(good for _, good, *_ in tried)
     late, its = "", None
@@ -121,7 +122,7 @@ def rules(student: Student) -> None:
         right and not late,
         late if right else LATER,
         "`a.data += 1` between forward and backward: which numbers does the rule read then?" if right else "",
-        case=its,
+        case=its or "",
     )
     student.check(
         2,
@@ -129,6 +130,7 @@ def rules(student: Student) -> None:
         right and not wrote,
         wrote or LATER,
         "`g` is not yours to change: make a new array." if wrote else "",
+        case="",
     )
 
 
