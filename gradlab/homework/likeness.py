@@ -124,7 +124,8 @@ class Likeness:
         for at, event in enumerate(self._events):
             shares = self._shares(event["node"], event["call"], at)
             if which := _which(event["g"], [shares]):
-                return f"{self.said(event['node'])} is reached by {len(shares)} paths, yours has the {which} one only{its}."
+                far = its and f": `{name}.grad` is {its[2:]}" if self._name(event["node"]) != name else its
+                return f"{self.said(event['node'])} is reached by {len(shares)} paths, yours has the {which} one only{far}."
         if name in self.program.inputs and name in self._names:
             leaf = self._names.index(name)
             calls = [self._shares(leaf, call) for call in sorted({event["call"] for event in self._events})]

@@ -142,7 +142,7 @@ WRONG = [
         "did not end within",
     ),
     Typed("no return of the count", 2, changed("answer2", "return sum", "sum"), 0, "a number was expected; what came is None"),
-    Typed("a constant", 2, instead(answer2="def count_nodes(y):\n    return 4\n"), 3, "4 for a tangle of"),
+    Typed("a constant", 2, instead(answer2="def count_nodes(y):\n    return 4\n"), 3, "4 for a graph of"),
     Typed("leaves twice", 3, instead(answer3=TWICE), 9, "`a` is there 3 times"),
     Typed(
         "copies of the leaves",

@@ -189,7 +189,7 @@ TABLE = [
         4,
         changed("answer4", "shares[id(parent)] + share if id(parent) in shares else share", "share"),
         5,
-        "is reached by 2 paths, yours has the last one only: 1, not 4",
+        "is reached by 2 paths, yours has the last one only: `a.grad` is 1, not 4",
     ),
     Typed(
         "= for += at leaves",

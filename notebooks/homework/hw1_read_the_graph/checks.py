@@ -197,7 +197,7 @@ def nodes(student: Student) -> None:
     ):
         answer = count(recipe, {})
         told = answer.value if isinstance(answer.value, dict) else {}
-        wrong = miscounted(told.get("value"), recipe, what.partition(" that")[0].partition(",")[0])
+        wrong = miscounted(told.get("value"), recipe, what if what in ("a chain", "a diamond") else "a graph")
         right = student.check(points, what, not wrong, wrong, GRAPHS, case=answer.case) and right
     deep = [leaf(student), ["times", 0, 1.0, 10_000]]
     answer = count(deep, {})
@@ -211,7 +211,7 @@ def nodes(student: Student) -> None:
         right and not words and not told.get("deep"),
         words if right else "it counts once the others are right",
         "a list of the nodes that are still to be looked at does what recursion does." if right else "",
-        case=answer.case,
+        case=answer.case if right else "",
     )
 
 

@@ -122,7 +122,7 @@ def rules(student: Student) -> None:
         right and not late,
         late if right else LATER,
         "`a.data += 1` between forward and backward: which numbers does the rule read then?" if right else "",
-        case=its or "",
+        case=its or "" if right else "",
     )
     student.check(
         2,
@@ -264,7 +264,7 @@ def in_order(student: Student) -> None:
         words if right else "it counts once the others are right",
         hint if right else "",
         f"{told.get('seconds', 0):.2g} s",
-        answer.case,
+        answer.case if right else "",
     )
 
 
