@@ -260,7 +260,7 @@ class Normalise(gl.autograd.Function):
     Typed("sign by where", 3, changed(SIGN, "g * (gl.abs(x) <= 1)", "gl.where(x.abs() > 1, gl.zeros_like(g), g)"), 15),
     Typed("sign in a copy of g", 3, changed(SIGN, "return g * (gl.abs(x) <= 1)",
                                             "h = g.clone()\n        h[x.abs() > 1] = 0\n        return h"), 15),
-    Typed("integers, and another order of magnitude", 3, changed(SIGN, '0.0, "backward": 1.0', '0, "backward": 1', "0.06", "0.1"), 15),
+    Typed("integers, and another size of error", 3, changed(SIGN, '0.0, "backward": 1.0', '0, "backward": 1', "0.06", "0.1"), 15),
     Typed("forward over reverse", 4, hvp("return gl.func.jvp(gl.func.grad(f), (x,), (u,))[1]"), 20),
     Typed("reverse over forward", 4, hvp("return gl.func.grad(lambda t: gl.func.jvp(f, (t,), (u,))[1])(x.detach())"), 20),
     Typed("u as the weights of the second sweep", 4, changed(HVP, "(g * u).sum(), x)", "g, x, u)"), 20),
