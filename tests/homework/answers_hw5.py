@@ -149,7 +149,7 @@ return (g(x + 1e-5 * u) - g(x - 1e-5 * u)) / 2e-5
 h, e = 1e-3, gl.eye(x.numel(), dtype=x.dtype).reshape(-1, *x.shape)
 up = [f(x + h * u + h * one) - f(x + h * u - h * one) - f(x - h * u + h * one) + f(x - h * u - h * one) for one in e]
 return gl.stack(up).detach().reshape(x.shape) / (4 * h * h)
-"""), 0, "entries are off"),
+"""), 0, "0 sweeps: these are difference quotients"),
     Typed("functional.hvp", 4, hvp("return gl.autograd.functional.hvp(f, x, u)[1]"), 0, "it uses `gl.autograd.functional.hvp`"),
     Typed("func.hessian", 4, hvp("return gl.func.hessian(f)(x) @ u"), 0, "it uses `gl.func.hessian`"),
     Typed("the gradient added", 4, hvp("""
@@ -172,11 +172,11 @@ return x.grad.detach()
     Typed("the sign lost", 5, changed(LARGEST, "(u @ w).item()", "gl.sqrt(w @ w).item()"), 15,
           "right size, wrong sign: uᵀHu"),
     Typed("a start of ones", 5, changed(LARGEST, "gl.randn(len(x)", "gl.ones(len(x)"), 17, "that is another eigenvalue"),
-    Typed("never normalised", 5, changed(LARGEST, "        u = u / gl.sqrt(u @ u)\n", "", "range(150)", "range(2000)",
+    Typed("never normalised", 5, changed(LARGEST, "        u = u / gl.sqrt(u @ u)\n", "", "range(150)", "range(400)",
                                          "abs(value - before)", "1 + abs(value - before)"), 0, "not finite"),
     Typed("too few turns", 5, changed(LARGEST, "range(150)", "range(4)"), 0, "go on until uᵀHu no longer changes"),
-    Typed("never stops early", 5, changed(LARGEST, "range(150)", "range(400)", "            break", "            pass"), 15,
-          "400 products"),
+    Typed("never stops early", 5, changed(LARGEST, "range(150)", "range(210)", "            break", "            pass"), 15,
+          "210 products"),
     Typed("H formed, and NumPy's eigenvalues", 5, largest("""
 H = np.stack([np.asarray(hvp(f, x, e).detach()) for e in gl.eye(len(x), dtype=x.dtype)])
 values = np.linalg.eigvalsh(H)
@@ -263,6 +263,7 @@ class Normalise(gl.autograd.Function):
     Typed("integers, and another size of error", 3, changed(SIGN, '0.0, "backward": 1.0', '0, "backward": 1', "0.06", "0.1"), 15),
     Typed("forward over reverse", 4, hvp("return gl.func.jvp(gl.func.grad(f), (x,), (u,))[1]"), 20),
     Typed("reverse over forward", 4, hvp("return gl.func.grad(lambda t: gl.func.jvp(f, (t,), (u,))[1])(x.detach())"), 20),
+    Typed("in float32", 4, changed(HVP, "x.detach().clone()", "x.detach().float()"), 20),
     Typed("u as the weights of the second sweep", 4, changed(HVP, "(g * u).sum(), x)", "g, x, u)"), 20),
     Typed("backward twice", 4, hvp("""
 hessian = x.detach().clone().requires_grad_()

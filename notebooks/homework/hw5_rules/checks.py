@@ -377,7 +377,7 @@ def product(student: Student) -> None:
         ):
             hint = words if np.allclose(got, one, rtol=0, atol=1e-6) else hint
     but = quotients(uses)
-    right = student.close(6, f"{n} inputs", answer, H @ U, 1e-6, hint or "H u is the gradient of gᵀu, g the gradient of f.", but)
+    right = student.close(6, f"{n} inputs", answer, H @ U, 1e-5, hint or "H u is the gradient of gᵀu, g the gradient of f.", but)
     few = sum(uses.pulls) + sum(uses.bends) <= 2 and sum(uses.pushes) <= 1
     if not right:
         pending(student, 7, "at most 2 sweeps")
@@ -390,7 +390,7 @@ def product(student: Student) -> None:
     expected = (central_differences(gradient, x) @ np.asarray(u).reshape(-1)).reshape(2, 3)
     other = called(f, x, u)
     but = but or quotients(other.uses)
-    student.close(3, "an x of shape (2, 3)", other, expected, 1e-6, "what comes back has the shape of x.", quotients(other.uses))
+    student.close(3, "an x of shape (2, 3)", other, expected, 1e-5, "what comes back has the shape of x.", quotients(other.uses))
     (f, gradient), x, u = curved(student, n), normal(student, n).requires_grad_(), normal(student, n)
     x.grad = gl.ones_like(x)
     expected = central_differences(gradient, x) @ np.asarray(u)
@@ -401,8 +401,8 @@ def product(student: Student) -> None:
         pending(student, 4, what, "the numbers come from sweeps and are" if right else "the numbers are")
     elif changed:
         student.check(4, what, False, f"a tensor that came in was changed: {changed}", "work on a copy, without history.")
-    elif student.close(0, "an x that requires a gradient and has one", first, expected, 1e-6):
-        same = np.allclose(as_array(again.value), expected, rtol=0, atol=1e-6)
+    elif student.close(0, "an x that requires a gradient and has one", first, expected, 1e-5):
+        same = np.allclose(as_array(again.value), expected, rtol=0, atol=1e-5)
         student.check(4, what, same, "the second call gives other numbers", "what do you keep between calls?")
 
 
