@@ -11,6 +11,7 @@ from gradlab.homework.differences import central_differences
 from gradlab.homework.exercises import Homework, case, check, load
 from gradlab.homework.grading import run
 from gradlab.homework.predictions import ask, guess
+from gradlab.homework.probes import Twice
 from gradlab.homework.reveals import reveal
 from gradlab.homework.student import Student
 from gradlab.homework.verdicts import Verdict
@@ -19,6 +20,7 @@ from gradlab.homework.versions import student_version
 __all__ = [
     "Homework",
     "Student",
+    "Twice",
     "Verdict",
     "ask",
     "case",

@@ -244,7 +244,9 @@ class Student:
         called: Sequence[str] = (),
     ) -> Answer:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        at = np.array(tensors[0].detach().array) if tensors else None
+        function = next((i for i, arg in enumerate(args) if callable(arg)), 0)
+        behind = [arg for arg in args[function:] if isinstance(arg, Tensor)] or tensors
+        at = np.array(behind[0].detach().array) if behind else None
         probes = [Probe(arg, at) for arg in args if callable(arg)]
         numbers = iter(range(len(probes)))
         sent = [{"f": next(numbers)} if callable(arg) else _sent(arg) for arg in args]
@@ -264,7 +266,7 @@ class Student:
             told = outcome.get("changed")
             changed = ", ".join(str(one)[:40] for one in told) if isinstance(told, list) else ""
             first = probes[0] if probes else Probe(lambda x: x)
-            y = first.function(tensors[0].detach()) if probes and tensors else None
+            y = first.function(behind[0].detach()) if probes and behind else None
             return Answer(value, first, changed, np.array(y.array) if isinstance(y, Tensor) else np.empty(0), self._case)
         raise self._ended(name, str(end), outcome, seconds, late)
 
@@ -320,6 +322,14 @@ def _sent(x: Any) -> dict[str, Any]:
 
 
 def _names(args: tuple[Any, ...]) -> list[str]:
-    """What a case's parts are called: the first function f, the first tensor x, the next V."""
-    functions, tensors, others = iter("fgh"), iter("xVuw"), iter("abcd")
-    return [next(tensors) if isinstance(arg, Tensor) else next(functions) if callable(arg) else next(others) for arg in args]
+    """What a case's parts are called: the first function f, the first tensor behind it x, the next V; a tensor before it J."""
+    functions, tensors, matrices, others = iter("fgh"), iter("xVuw"), iter("JKLM"), iter("abcd")
+    function = next((i for i, arg in enumerate(args) if callable(arg)), 0)
+    return [
+        next(tensors if i >= function else matrices)
+        if isinstance(arg, Tensor)
+        else next(functions)
+        if callable(arg)
+        else next(others)
+        for i, arg in enumerate(args)
+    ]

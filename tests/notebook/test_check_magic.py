@@ -23,7 +23,7 @@ def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
         ("%check", "takes the number of an exercise, as in %check 1"),
         ("%check x", "got 'x'"),
         ("%check 1 2", "got '1 2'"),
-        ("%check 9", "has the exercises 1, 2, 3, 4, 5; 9 is none of them"),
+        ("%check 9", "has the exercises 1, 2, 3, 4, 5, 6; 9 is none of them"),
     ],
 )
 def test_a_wrong_line_is_refused_in_a_sentence(shell, monkeypatch, line, words):
