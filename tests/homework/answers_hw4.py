@@ -110,7 +110,8 @@ TABLE = [
     Case("the loss asks for a gradient", 8, ill(8, BACK, "        loss.requires_grad_()\n" + BACK), 0,
          "`backward` runs, and no weight has a gradient"),
     Case("the loss asks for a gradient, and None is passed over", 8,
-         ill(8, BACK, "        loss.requires_grad_()\n" + BACK, "w -= lr * w.grad", "if w.grad is not None: w -= w.grad"), 0, "`backward` runs, and no weight has a gradient"),
+         ill(8, BACK, "        loss.requires_grad_()\n" + BACK, "w -= lr * w.grad", "if w.grad is not None: w -= w.grad"), 0,
+         "`backward` runs, and no weight has a gradient"),
 ]
 WRONG = [
     Case("cleared between backward and the step", 1, ill(1, BACK, BACK + "        w.grad.zero_()\n"), 0, "no weight moves"),

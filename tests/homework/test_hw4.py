@@ -200,6 +200,6 @@ def test_check_in_the_notebook(tmp_path, monkeypatch):
             assert shell.run_cell(text).success
             with capture_output() as shown:
                 shell.run_line_magic("check", "3")
-            assert f"Exercise 3, Half asleep: {points} of 8 points" in str(shown.outputs[0])
+            assert f"Exercise 3, Half asleep: {points} of 8 points" in shown.outputs[0].data["text/plain"]
     finally:
         InteractiveShell.clear_instance()
