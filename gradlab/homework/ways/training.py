@@ -1,0 +1,122 @@
+"""A training that was handed out with a fault: it is run for a number of steps, what it left is looked at, and its text is
+compared with what was handed out.
+
+A run that raises is told with what the error left in the function's variables: why it raised is the point.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.tensor import Tensor
+
+
+def use(made: Callable[..., Any], original: str, kept: list[str], runs: list[list[int]]) -> dict[str, Any]:
+    """What each run (a seed, a number of steps) left, up to the first that raises; how many lines are not as they were, and
+    which of those that are to stay are gone (both None: the text cannot be had)."""
+    told: list[dict[str, Any]] = []
+    for seed, steps in runs:
+        told.append(_run(made, seed, steps))
+        if told[-1]["raised"]:
+            break
+    lines, gone = edits(original, made, kept)
+    return {"runs": told, "lines": lines, "gone": gone}
+
+
+def shown(original: str, kept: list[str], runs: list[list[int]]) -> tuple[int, int]:
+    """The seed and the steps of the first run."""
+    seed, steps = runs[0]
+    return seed, steps
+
+
+def edits(original: str, made: Callable[..., Any], kept: list[str]) -> tuple[int | None, list[str] | None]:
+    """How many lines of a function are not as they were (changed, put in or taken out), and which of `kept` are gone.
+    Indentation, comments, blank lines and the docstring do not count: a line that moves into a `with` is the same line."""
+    try:
+        before, after = _lines(original), _lines(inspect.getsource(made))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None, None
+    changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    count = sum(max(there - here, to - of) for what, here, there, of, to in changes if what != "equal")
+    return count, [line for line in kept if line not in after]
+
+
+def _lines(text: str) -> list[str]:
+    """A function's lines as Python would write them, a statement of a line each, without indentation."""
+    function = ast.parse(textwrap.dedent(text)).body[0]
+    if not isinstance(function, ast.FunctionDef):
+        raise ValueError("not a function")
+    if ast.get_docstring(function) is not None:
+        function.body = function.body[1:] or [ast.Pass()]
+    return [line.strip() for line in ast.unparse(function).splitlines()]
+
+
+def _run(made: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
+    none: dict[str, Any] = {"raised": "", "line": "", "loss": None, "weights": [], "nodes": 0, "untold": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            returned = made(seed, steps)
+        except NotImplementedError:
+            raise
+        except Exception as error:  # noqa: BLE001  (a student's code may raise anything; it is quoted)
+            left, line = _left(error.__traceback__, made)
+            return none | {"raised": f"{type(error).__name__}: {error}"[:300], "line": line, "untold": _untold(left)}
+    if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
+        return none
+    loss, weights = returned
+    weights = list(weights) if isinstance(weights, (list, tuple)) else [weights]
+    if not all(isinstance(one, Tensor) for one in (loss, *weights)) or loss.array.size != 1:
+        return none
+    return none | {
+        "loss": float(loss.item()),
+        "weights": [np.array(one.detach().cpu().array, dtype=np.float64) for one in weights],
+        "nodes": nodes(loss),
+        "untold": loss.is_leaf and loss.requires_grad and all(one.grad is None for one in weights),
+    }
+
+
+def _left(trace: TracebackType | None, made: Callable[..., Any]) -> tuple[dict[str, Any], str]:
+    """The variables of the function when it raised, and its line."""
+    code, left, line = getattr(made, "__code__", None), dict[str, Any](), ""
+    while trace is not None:
+        if trace.tb_frame.f_code is code:
+            left = dict(trace.tb_frame.f_locals)
+            source = _source(made)
+            at = trace.tb_lineno - trace.tb_frame.f_code.co_firstlineno
+            line = source[at].strip() if at < len(source) else ""
+        trace = trace.tb_next
+    return left, line
+
+
+def _source(made: Callable[..., Any]) -> list[str]:
+    try:
+        return inspect.getsource(made).splitlines()
+    except (OSError, TypeError):
+        return []
+
+
+def _untold(left: dict[str, Any]) -> bool:
+    """Whether the loss is a leaf that has its own gradient, so that no weight can have heard of it."""
+    loss = left.get("loss")
+    return isinstance(loss, Tensor) and loss.is_leaf and loss.requires_grad and loss.grad is not None
+
+
+def nodes(loss: Tensor) -> int:
+    """How many nodes a sweep from here walks."""
+    seen, found = set[Any](), [loss.grad_fn]
+    while found:
+        node = found.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found += [parent for parent, _ in node.next_functions]
+    return len(seen)
