@@ -79,6 +79,7 @@ NOT_TYPED = {
     "it uses `{}`{}, which this exercise is there to replace": NOTEBOOK,
     ": take its first element, `[0]`": NOTEBOOK,
     ": put them together with `gl.stack`": NOTEBOOK,
+    "`{}.grad` has what the last call gave, and not what was there before": "of a student's own engine: tests/homework/answers_hw2.py",
     "none of the arguments of {} requires grad": NOTEBOOK,
     "Look for a step that the graph does not see": WORDS,
     "Run a cell and show its gradients": HELP,
