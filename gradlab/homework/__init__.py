@@ -6,6 +6,7 @@ nbgrader by way of `gradlab.notebook.grading`, run them in a process of their ow
 for students is made from the one with solutions by `student_version`.
 """
 
+from gradlab.homework.comparison import compare
 from gradlab.homework.differences import central_differences
 from gradlab.homework.exercises import Homework, case, check, load
 from gradlab.homework.grading import run
@@ -25,6 +26,7 @@ __all__ = [
     "case",
     "central_differences",
     "check",
+    "compare",
     "guess",
     "load",
     "reveal",

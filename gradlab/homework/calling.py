@@ -28,7 +28,7 @@ from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.homework import ways
+from gradlab.homework import references, ways
 from gradlab.homework.limits import TimeUp, limited
 from gradlab.homework.off_limits import Watch
 from gradlab.homework.probes import Ask, Asked
@@ -143,6 +143,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "rows": lambda f, x: _whole(f, x, True),
     "columns": lambda f, x: _whole(f, x, False),
     "hvp": _product_with_the_hessian,
+    "unbroadcast": references.unbroadcast,
+    "order": references.order,
 }
 
 
@@ -206,7 +208,8 @@ def _raised(error: BaseException, function: Any) -> Outcome:
         text = ""
     try:
         if isinstance(error, NotImplementedError):
-            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function)}
+            inner = traceback.extract_tb(error.__traceback__)[-1].name
+            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function), "in": inner}
         return {"end": "raised", "words": f"{type(error).__name__}: {text}"[:MOST_TEXT], "line": _where(error, function)}
     finally:
         error.__traceback__ = None  # it holds the frames, and they what the student's code holds

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gradlab.explore.views import opened
-from gradlab.homework.questions import Question, is_open, question
+from gradlab.homework.questions import Question, is_open, plain, question
 
 READING, FILE = "GRADLAB_READING", "GRADLAB_GUESSES"  # variables of the environment
 NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter says which notebook a kernel is of
@@ -153,18 +153,17 @@ def state(guesses: Guesses, asked: Question) -> dict[str, Any]:
     chosen: list[str] = []
     if asked.choices and not problem.startswith("You wrote"):
         chosen = ["" if is_open(one) else str(one) for one in (said if asked.rows and isinstance(said, list) else [said])]
-    text = "" if asked.choices or is_open(said) else _typed(said)
-    noted = "" if problem or is_open(said) else f"Noted: {_noted(asked, said)}. Now run the next cell."
-    return {"chosen": chosen, "text": text, "problem": problem, "noted": noted}
-
-
-def _typed(said: Any) -> str:
-    """A guess as it is typed into a field."""
-    return ", ".join(map(str, said)) if isinstance(said, (list, tuple)) else str(said)
-
-
-def _noted(asked: Question, said: Any) -> str:
-    return f"all {len(asked.rows)} rows" if asked.rows else str(said)
+    text, noted = "", ""
+    if not is_open(said):
+        clear = said if asked.choices else plain(said)
+        text = "" if asked.choices else ", ".join(map(str, clear)) if isinstance(clear, list) else str(clear)
+        noted = f"all {len(asked.rows)} rows" if asked.rows else str(clear)
+    return {
+        "chosen": chosen,
+        "text": text,
+        "problem": problem,
+        "noted": f"Noted: {noted}. Now run the next cell." if noted and not problem else "",
+    }
 
 
 def _user() -> str:

@@ -18,6 +18,7 @@ from gradlab.homework.verdicts import as_array, marked
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 COUNTED = ("no number", "one number", "two numbers", "three numbers", "four numbers")
+NOTHING = 1e-5  # numbers up to here are the rounding of a zero
 LONGEST = 80  # characters of a guess that are repeated to its reader
 
 
@@ -72,12 +73,7 @@ class Question:
 
     def typed(self, text: str) -> Any:
         """A guess from a field: numbers if it is some, else a word; `...` for an empty one."""
-        text = text.strip()
-        said = read(text)
-        if said is None or not np.isfinite(said).all():
-            return text or ...
-        numbers = [int(one) if one == int(one) else float(one) for one in said]
-        return numbers[0] if len(numbers) == 1 else numbers
+        return plain(text.strip()) or ...
 
     def wanted(self) -> str:
         """What an answer is."""
@@ -164,6 +160,15 @@ def read(guess: Any) -> np.ndarray | None:
     return None if array is None else array.astype(np.float64)
 
 
+def plain(guess: Any) -> Any:
+    """A guess as a number or a list of numbers, if it is some; else as text."""
+    said = read(guess)
+    if said is None or not np.isfinite(said).all():
+        return str(guess)
+    numbers = [int(one) if one == int(one) else float(one) for one in said.reshape(-1)]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
 def in_rows(guess: Any, rows: tuple[str, ...]) -> list[Any] | None:
     """A guess for each row, if it has as many: a list, text with commas, or {row: word}."""
     if isinstance(guess, dict):
@@ -185,7 +190,7 @@ def is_same_word(said: Any, actual: Any) -> bool:
     first, second = read(said), read(actual)
     if first is None or second is None or first.size != second.size:
         return False
-    return bool(np.allclose(first.reshape(-1), second.reshape(-1), rtol=0, atol=1e-3))
+    return bool(np.allclose(first.reshape(-1), second.reshape(-1), rtol=1e-3, atol=1e-12))  # 1e-8 is another choice than 1e-4
 
 
 def miscounted(guess: Any, said: np.ndarray | None, wanted: int, reply: str = "") -> str:
@@ -212,7 +217,13 @@ def shown(value: Any) -> str:
     array = None if isinstance(value, (str, bool)) else as_array(value)
     if array is None:
         return str(value)[:LONGEST]
-    return np.array2string(array, separator=", ", precision=4, suppress_small=True).replace("\n", " ")
+    largest = float(np.abs(array).max(initial=0))
+    if NOTHING < largest < 1e-3:
+        text = np.array2string(array, separator=", ", formatter={"float_kind": lambda one: f"{one:.3g}"})
+    else:
+        array = np.where(np.abs(array) < 5e-5, np.zeros_like(array), array)  # what is rounded to 0 has no sign
+        text = np.array2string(array, separator=", ", precision=4, suppress_small=True)
+    return re.sub(r"\s+(?=[],])|(?<=\[)\s+", "", " ".join(text.split()))  # without the blanks that align columns
 
 
 def _example(count: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradlab.explore.views import opened
 from gradlab.homework import predictions
-from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, miscounted, read, shown
+from gradlab.homework.questions import NOTHING, Misfit, in_rows, is_open, is_same_word, miscounted, plain, read, shown
 from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
 
 ASK = "Say first what you expect, in the cell above; then run this one."
@@ -69,7 +69,8 @@ def reveal(
     Parameters
     ----------
     guess, actual : Tensor, array_like, str or bool
-        Numbers agree to 1e-3 of the largest; words regardless of case. Text that consists of numbers is numbers.
+        Numbers agree to 1e-3 of the largest (to 1e-2, where that is below 0.1); words regardless of case. Text that consists
+        of numbers is numbers.
     of : callable, optional
         What is made of the guess (an array) before it is compared, where more than one guess is right: weights are judged by v
         @ J.
@@ -121,11 +122,9 @@ def _compared(
         return Revealed(None, miscounted(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
     made = said if of is None else as_array(of(said.reshape(-1)))
     assert made is not None
-    right = made.size == known.size and bool(
-        np.allclose(made.reshape(-1), known.reshape(-1), rtol=0, atol=1e-3 * max(1.0, float(np.abs(known).max(initial=0))))
-    )
+    right = _close(made, known)
     if of is None:
-        return _told(right, said, actual, "You said", _reply("", said, replies))
+        return _told(right, plain(guess), actual, "You said", _reply("", said, replies))
     if right:
         return Revealed(True, f"It gives `{shown(actual)}`.")
     return _told(False, made, actual, "Yours gives", _reply("", said, replies))
@@ -178,7 +177,7 @@ def _reply_to_all(replies: Mapping[Any, Any], said: list[Any]) -> str:
 def _answer(actual: Any, of: Callable[[np.ndarray], Any] | None, rows: tuple[str, ...] | None) -> Revealed:
     """What is so, for someone who only reads."""
     if rows is None:
-        return Revealed(None, f"{'It is' if of is None else 'To come out with'} `{shown(actual)}`.")
+        return Revealed(None, f"{'It is' if of is None else 'What was to come out is'} `{shown(actual)}`.")
     facts = zip(rows, in_rows(actual, rows) or (), strict=False)
     return Revealed(None, "It is:", tuple(f"`{row}`: `{shown(fact)}`" for row, fact in facts))
 
@@ -199,5 +198,11 @@ def _reply(word: str, said: np.ndarray | None, replies: Mapping[Any, Any] | None
     return ""
 
 
-def _close(said: np.ndarray, numbers: np.ndarray) -> bool:
-    return said.size == numbers.size and bool(np.allclose(said.reshape(-1), numbers.reshape(-1), rtol=0, atol=1e-3))
+def _close(said: np.ndarray, known: np.ndarray) -> bool:
+    """Whether numbers agree to three digits of the largest, or to two and to 1e-3 where it is small; what is below 1e-5 is taken
+    for the rounding of a zero."""
+    if said.size != known.size:
+        return False
+    largest = float(np.abs(known).max(initial=0))
+    within = max(1e-3 * largest, min(1e-3, 1e-2 * largest)) if largest > NOTHING else 1e-3
+    return bool(np.allclose(said.reshape(-1), known.reshape(-1), rtol=0, atol=within))

@@ -2,17 +2,20 @@
 
 Points come from nbgrader's database where there is one (so what a teacher has changed by hand counts), and the words from the
 notebooks that it has graded; else every notebook in the folder is graded now. What lies beside a submission may be the
-student's, so checks there do not count: those that came with gradlab do, or those of a folder that the teacher names.
+student's, so checks there do not count: those that came with gradlab do, or those of a folder that the teacher names. Guesses
+in lessons, where students write them down (see `homework.predictions`), are summed up from each *.jsonl in the folder.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gradlab.homework.exercises import CHECKS
 from gradlab.homework.grading import run
@@ -31,6 +34,7 @@ class Homework:
     points: Points = field(default_factory=dict)
     titles: dict[int, tuple[str, float]] = field(default_factory=dict)  # of the exercises: title, worth
     said: dict[int, Counter[str]] = field(default_factory=dict)  # sentences, each once a student
+    seconds: dict[str, float] = field(default_factory=dict)  # that grading took, by student
     problems: list[str] = field(default_factory=list)
 
     def add(self, student: str, number: int, title: str, points: float, worth: float, sentences: Iterable[str]) -> None:
@@ -44,10 +48,11 @@ class Homework:
             return "\n".join([f"{self.name}: no submissions that could be read", *self.problems])
         numbers = sorted(self.titles)
         width = max(7, *(min(len(name), WIDEST) for name in self.points))
-        lines = [self.name, "", f"{'student':{width}}" + "".join(f"{number:>8}" for number in numbers) + f"{'all':>8}"]
+        lines = [self.name, "", f"{'student':{width}}" + "".join(f"{number:>8}" for number in numbers) + f"{'all':>8}{'s':>6}"]
         for student, points in sorted(self.points.items()):
             cells = "".join(f"{points[n]:>8g}" if n in points else f"{'-':>8}" for n in numbers)
-            lines.append(f"{student[:WIDEST]:{width}}{cells}{sum(points.values()):>8g}")
+            took = f"{self.seconds[student]:.0f}" if student in self.seconds else "-"
+            lines.append(f"{student[:WIDEST]:{width}}{cells}{sum(points.values()):>8g}{took:>6}")
         mean = [sum(one.get(n, 0) for one in self.points.values()) / len(self.points) for n in numbers]
         lines.append(f"{'mean':{width}}" + "".join(f"{one:>8.3g}" for one in mean) + f"{sum(mean):>8.3g}")
         worth = [self.titles[n][1] for n in numbers]
@@ -84,11 +89,12 @@ def summed_up(folder: Path, homework: Path, checks: Path | None = None) -> str:
         )
     if checks is not None and not (checks / CHECKS).is_file() and not any(checks.glob(f"*/{CHECKS}")):
         raise LookupError(f"there is no {CHECKS} in {checks}, nor in a folder of a homework there.")
-    made = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
+    made: list[object] = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
+    made += of_guesses(folder)
     if not made:
         raise LookupError(
             f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
-            "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb)."
+            "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb), nor guesses (*.jsonl)."
         )
     return "\n\n".join(map(str, made))
 
@@ -104,7 +110,10 @@ def of_gradebook(folder: Path) -> Iterator[Homework]:
                 student = submission.student.id
                 for notebook in submission.notebooks:
                     path = folder / "autograded" / student / assignment.name / f"{notebook.name}.ipynb"
-                    verdicts = dict(_verdicts(path)) if path.is_file() else {}
+                    cells, took = _graded(path) if path.is_file() else ([], None)
+                    verdicts = dict(_verdicts(cells))
+                    if took is not None:
+                        made.seconds[student] = took
                     for grade in notebook.grades:
                         if (said := verdicts.get(grade.cell.name)) is not None:
                             number, title, sentences = said
@@ -115,9 +124,15 @@ def of_gradebook(folder: Path) -> Iterator[Homework]:
                 yield made
 
 
-def _verdicts(path: Path) -> Iterator[tuple[str, tuple[int, str, list[str]]]]:
-    """The verdicts in a graded notebook: the cell's name; number, title and sentences."""
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+def _graded(path: Path) -> tuple[list[dict[str, Any]], float | None]:
+    """The cells of a graded notebook, and the seconds that it took."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return notebook["cells"], notebook["metadata"].get("gradlab", {}).get("seconds")
+
+
+def _verdicts(cells: list[dict[str, Any]]) -> Iterator[tuple[str, tuple[int, str, list[str]]]]:
+    """The verdicts in these: the cell's name; number, title and sentences."""
+    for cell in cells:
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/plain", ""))
             found = headline(text)
@@ -151,11 +166,13 @@ def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> I
         if checks is None or ".ipynb_checkpoints" in path.parts:
             continue
         made, student = found.setdefault(path.stem, Homework(path.stem)), path.relative_to(folder).parts[0]
+        began = time.monotonic()
         try:
             verdicts = run(path, checks=checks)
         except (ValueError, OSError) as error:
             made.problems.append(f"{student}: {error}")
             continue
+        made.seconds[student] = time.monotonic() - began
         beside = path.parent / CHECKS
         if checks != path.parent and beside.is_file() and beside.read_bytes() != (checks / CHECKS).read_bytes():
             passed_over.setdefault(path.stem, []).append(student)
@@ -169,3 +186,37 @@ def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> I
             f"{'; checks of your own count with --checks FOLDER' if named is None else ''}."
         )
     yield from found.values()
+
+
+@dataclass
+class Guessed:
+    """What a class guessed in one lesson."""
+
+    name: str
+    first: dict[str, dict[str, tuple[str, bool]]] = field(default_factory=dict)  # by question and student: guess, right
+
+    def __str__(self) -> str:
+        width = max(8, *map(len, self.first))
+        lines = [f"{self.name}: guesses", "", f"{'question':{width}}{'guessed':>9}{'right':>7}   the commonest wrong one"]
+        for question, by_student in self.first.items():
+            wrong = Counter(said for said, right in by_student.values() if not right)
+            common = "".join(f"{count} × {said}" for said, count in wrong.most_common(1))
+            right = sum(right for _, right in by_student.values())
+            lines.append(f"{question:{width}}{len(by_student):>9}{right:>7}   {common}".rstrip())
+        return "\n".join(lines)
+
+
+def of_guesses(folder: Path) -> Iterator[Guessed]:
+    """The guesses that lie in a folder, by lesson. The first of each student counts: what comes later has seen the answer."""
+    found: dict[str, Guessed] = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                told = json.loads(line)
+                name, question, student = (str(told[key]) for key in ("notebook", "question", "student"))
+                said, right = str(told["guess"]), bool(told["right"])
+            except (ValueError, KeyError, TypeError):  # another file, or a line that was torn
+                continue
+            made = found.setdefault(name, Guessed(name or "a notebook without a name"))
+            made.first.setdefault(question, {}).setdefault(student, (said, right))
+    yield from (found[name] for name in sorted(found))

@@ -12,7 +12,7 @@ from IPython import get_ipython
 from IPython.display import display
 from IPython.utils.capture import capture_output
 
-from gradlab.homework.predictions import Guesses
+from gradlab.homework.predictions import Guesses, state
 from gradlab.homework.questions import Question
 from gradlab.homework.reveals import FOLDED, Followed
 
@@ -21,16 +21,16 @@ PICTURES = ("image/png", "image/jpeg")
 
 def put(asked: Question, *, guesses: Guesses, reading: bool) -> None:
     """Ask: live in a notebook, else by saying what to type."""
-    if getattr(get_ipython(), "kernel", None) is None:
-        print(asked.said())  # noqa: T201  (there is nothing but text)
-        return
-    if reading:
+    if reading and get_ipython() is not None:
         display(asked.folded(), raw=True)
         return
     try:
+        if getattr(get_ipython(), "kernel", None) is None:
+            raise ImportError("no notebook")
         from gradlab.notebook.question_widget import QuestionWidget
     except ImportError:
-        print(asked.said())  # noqa: T201
+        now = state(guesses, asked)
+        print("\n".join(filter(None, (asked.said(), now["problem"], now["noted"]))))  # noqa: T201  (there is nothing but text)
         return
     widget = QuestionWidget(asked, guesses)
     guesses.seen_by(asked.key, widget)
@@ -62,6 +62,8 @@ def _as_html(data: dict[str, Any]) -> str:
     """A captured output within a page."""
     if "text/html" in data:
         return str(data["text/html"])
+    if "text/latex" in data:
+        return f"<div>{escape(str(data['text/latex']))}</div>"  # typeset where it is displayed
     for kind in PICTURES:
         if kind in data:
             return f'<img alt="{escape(str(data.get("text/plain", "")))}" src="data:{kind};base64,{data[kind]}">'

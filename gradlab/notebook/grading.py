@@ -18,6 +18,7 @@ import io
 import re
 import shutil
 import tempfile
+import time
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ class Grade(Execute):
             return super().preprocess(nb, resources)
         code = [cell for cell in nb.cells if cell.cell_type == "code"]
         own = [cell for cell in code if not _is_graded(cell)]
+        began = time.monotonic()
         verdicts, outputs = graded([cell.source for cell in own], folder, folder, self.seed, self.altogether)
+        nb.metadata["gradlab"] = {"seconds": round(time.monotonic() - began, 1)}  # for the summary of a class
         for cell, made in zip(own, outputs, strict=True):
             cell.execution_count, cell.outputs = None, [_output(one) for one in made]
         by_number = {verdict.number: verdict for verdict in verdicts}

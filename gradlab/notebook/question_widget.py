@@ -68,14 +68,17 @@ class QuestionWidget(LiveView):
         """What was pressed or typed becomes the guess, whole or in part."""
         asked = self._asked
         if asked.choices:
-            chosen = message.get("chosen")
-            if not isinstance(chosen, list) or len(chosen) != max(1, len(asked.rows)) or not set(chosen) <= {"", *asked.choices}:
+            chosen, offered = message.get("chosen"), ["", *asked.choices]
+            if (
+                not isinstance(chosen, list)
+                or len(chosen) != max(1, len(asked.rows))
+                or any(one not in offered for one in chosen)
+            ):
                 raise ValueError(f"there are no such choices: {chosen!r:.80}")
             said = [one or ... for one in chosen]
             setattr(self._guesses, asked.key, (said if any(chosen) else ...) if asked.rows else said[0])
             return
-        said = asked.typed(str(message.get("text", "")))
-        setattr(self._guesses, asked.key, said)
+        setattr(self._guesses, asked.key, asked.typed(str(message.get("text", ""))))
 
     def _said(self) -> str:
         return self._asked.said()

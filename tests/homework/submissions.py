@@ -16,9 +16,9 @@ NAME = "hw3_jacobian"
 SOURCE = cli.notebooks() / "homework" / NAME
 
 
-def source() -> dict[str, Any]:
-    """The notebook with solutions."""
-    return json.loads((SOURCE / f"{NAME}.ipynb").read_text())
+def source(name: str = NAME) -> dict[str, Any]:
+    """The notebook of a homework, with solutions."""
+    return json.loads((SOURCE.parent / name / f"{name}.ipynb").read_text(encoding="utf-8"))
 
 
 def submission(answers: dict[str, str], restored: dict[str, str] | None = None) -> dict[str, Any]:

@@ -91,7 +91,8 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
     for who in ("right", "half", "empty"):
         points = INTENDED[who][2]
-        assert [float(one) for one in rows[who]] == [*points, sum(points)]
+        *scored, seconds = map(float, rows[who])
+        assert scored == [*points, sum(points)] and 0 <= seconds < 60
     assert rows["of"] == ["30", "20", "20", "15", "15", "0", "100"]
     assert rows["mean"][0] == "20" and rows["mean"][-1] == f"{(100 + 52.5) / 3:.3g}"
     assert "2. The Jacobian by columns\n    2 × `jacobian_by_columns`: not written yet" in text
@@ -127,6 +128,28 @@ def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, caps
     assert "there is no checks.py in" in capsys.readouterr().err
     assert cli.main(["course", str(folder), "--checks", str(own)]) == 1
     assert "--checks goes with --summary" in capsys.readouterr().err
+
+
+def test_guesses_are_summed_up_by_what_was_said_first(tmp_path, capsys):
+    lines = [
+        ("ada", "two_rows", "[1, 2]", False),
+        ("ada", "two_rows", "[3, 5]", True),  # after the answer
+        ("bob", "two_rows", "[3, 5]", True),
+        ("eve", "two_rows", "[1, 2]", False),
+        ("eve", "path", "Mül", False),
+    ]
+    keys = ("student", "question", "guess", "right")
+    told = [json.dumps({**dict(zip(keys, line, strict=True)), "notebook": "05_jacobian"}) for line in lines]
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "guesses.jsonl").write_text("\n".join([*told[:3], '{"torn', "[]", "3"]), encoding="utf-8")
+    (tmp_path / "more.jsonl").write_text("\n".join(told[3:]), encoding="utf-8")
+    assert cli.main(["course", str(tmp_path), "--summary"]) == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[0] == "05_jacobian: guesses"
+    assert [line.split() for line in text.splitlines()[3:]] == [
+        ["two_rows", "3", "1", "2", "×", "[1,", "2]"],
+        ["path", "1", "0", "1", "×", "Mül"],
+    ]
 
 
 def test_nothing_to_sum_up_is_said(tmp_path, capsys):

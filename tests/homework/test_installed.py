@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from homework.submissions import INTENDED, NAME, source, written
+from homework.submissions import INTENDED, NAME, SOURCE, source, written
 from homework.test_nbgrader import SCORES
 
 from gradlab import cli
@@ -86,9 +86,16 @@ def test_there_is_no_solution_in_the_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist() if name.endswith((".ipynb", ".py", ".md"))}
     notebooks = {name: text for name, text in texts.items() if name.startswith("gradlab/notebooks/homework/")}
-    assert {name.rpartition("/")[2] for name in notebooks} == {f"{NAME}.ipynb", "checks.py"}
-    made = notebooks[f"gradlab/notebooks/homework/{NAME}/{NAME}.ipynb"]
-    assert json.loads(made) == json.loads(json.dumps(student_version(source())))
+    names = [path.parent.name for path in SOURCE.parent.glob("*/checks.py")]
+    assert NAME in names
+    assert {name.removeprefix("gradlab/notebooks/homework/") for name in notebooks} == {
+        f"{name}/{file}" for name in names for file in (f"{name}.ipynb", "checks.py")
+    }
+    for name in names:
+        made = notebooks[f"gradlab/notebooks/homework/{name}/{name}.ipynb"]
+        assert json.loads(made) == json.loads(json.dumps(student_version(source(name))))
+    lessons = {path.name for path in (SOURCE.parents[1] / "lessons").glob("*.ipynb")}
+    assert {name.rpartition("/")[2] for name in texts if name.startswith("gradlab/notebooks/lessons/")} == lessons
     for name, text in texts.items():
         if name.endswith(".ipynb"):
             assert "BEGIN SOLUTION" not in text and "HIDDEN" not in text
@@ -105,7 +112,9 @@ def test_the_course_is_copied_and_checked(python, tmp_path):
         f"print([one.points for one in run(Path({str(folder)!r}) / '{NAME}.ipynb')])"
     )
     assert run(tmp_path, python, "-c", code).stdout == "[0, 0, 0, 0, 0, 0]\n"
-    assert run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout.count("kept yours") == 3
+    assert run(tmp_path, python, "-m", "gradlab", "course", "mine").stdout.count("kept yours") == len(
+        [*SOURCE.parents[1].glob("lessons/*.ipynb"), *SOURCE.parent.glob("*/*.ipynb"), *SOURCE.parent.glob("*/checks.py")]
+    )
 
 
 def test_a_teacher_is_told_where_the_solutions_are(python, tmp_path):

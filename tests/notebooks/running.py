@@ -20,14 +20,14 @@ def read(name: str) -> Any:
     return nbformat.read(cli.notebooks() / name, as_version=4)
 
 
-def run_twice(name: str) -> tuple[list[list[Any]], float]:
+def run_twice(name: str, times: int = 2) -> tuple[list[list[Any]], float]:
     """The code cells of the two runs, and how many seconds the first took."""
     notebook = read(name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     client = nbclient.NotebookClient(notebook, timeout=120, store_widget_state=False, coalesce_streams=True)
     runs, began, seconds = [], time.monotonic(), []
     with client.setup_kernel():
-        for _ in range(2):
+        for _ in range(times):
             for cell in code:
                 client.execute_cell(cell, notebook.cells.index(cell))
             runs.append([cell.copy() for cell in code])

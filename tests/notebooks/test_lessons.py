@@ -160,3 +160,17 @@ def test_a_guess_belongs_to_its_question(lesson, reader):
         reader.types(f"guess.{key} = ...")
     reader.types(f"guess.{keys[0]} = {lesson.QUESTIONS[keys[1]].right}")
     assert OPEN in reader(lesson.QUESTIONS[keys[1]].reveals)
+
+
+def test_it_can_be_run_to_be_read(lesson, monkeypatch):
+    """Without a reader's guesses: questions and answers are folded text, and nothing is live that asks."""
+    monkeypatch.setenv("GRADLAB_READING", "1")
+    run = run_twice(lesson.LESSON, times=1)[0][0]
+    for key, case in lesson.QUESTIONS.items():
+        shown = cell(run, case.reveals).outputs
+        assert OPEN not in text(cell(run, case.reveals)), key
+        folded = [one for one in shown if one.get("data", {}).get("text/html", "").startswith("<details><summary>What comes out")]
+        assert len(folded) == 1 and "<details open" not in folded[0].data["text/html"], key
+        assert not any("You said" in text(one) or "As you said" in text(one) for one in run), key
+        (question,) = cell(run, case.asks).outputs
+        assert question.data["text/html"].startswith("<details"), key

@@ -9,6 +9,7 @@ import { Kernel } from "../kit/kernel.js";
 /** @typedef {{ key: string, numbers: number | null, choices: string[], rows: string[], wanted: string, typing: string }} About */
 /** @typedef {{ chosen: string[], text: string, problem: string, noted: string }} State */
 
+/** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /**
@@ -36,7 +37,7 @@ function render({ model, el }) {
       fail("");
       root.removeAttribute("data-silent");
     },
-    heard(answer, buffers, mine) {
+    heard(answer, _, mine) {
       fail(answer.error ?? "");
       if (mine && answer.ask === "look") say(answer.problem || "Press Enter to note it.");
       else if (mine) show();
@@ -127,7 +128,7 @@ function choices({ choices, rows }, kernel) {
 
   /** @param {KeyboardEvent} event */
   function move(event) {
-    const by = ARROWS[/** @type {keyof ARROWS} */ (event.key)];
+    const by = ARROWS[event.key];
     if (!by || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const row = table.findIndex((buttons) => buttons.some((node) => node === event.target)),
       column = table[row]?.findIndex((node) => node === event.target);
@@ -160,7 +161,12 @@ function field({ numbers, wanted }, kernel, say) {
     kernel.ask("said", { text: last });
   }
   return {
-    root: html("div", { class: "gl-field" }, input, html("button", { type: "button", [SUPPRESS]: "true", onclick: tell }, "note it")),
+    root: html(
+      "div",
+      { class: "gl-field" },
+      input,
+      html("button", { type: "button", [SUPPRESS]: "true", onclick: tell }, "note it"),
+    ),
     /** @param {State} state */
     show(state) {
       if (!state.text && state.problem) return; // what is wrong with it stays to be mended

@@ -1,0 +1,191 @@
+"""The Python half of the live view of a lesson's question, without a front end; and how answers are displayed."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import gradlab as gl
+from gradlab.homework import ask, predictions, reveal
+from gradlab.homework.questions import question
+from gradlab.notebook import asking
+
+pytest.importorskip("anywidget")
+
+from gradlab.notebook.question_widget import QuestionWidget
+
+
+@pytest.fixture
+def guesses(monkeypatch):
+    """Guesses of its own, for `ask` and `reveal`."""
+    made = type(predictions.guess)()
+    monkeypatch.setattr(predictions, "guess", made)
+    return made
+
+
+@pytest.fixture
+def widget(guesses):
+    made = []
+
+    def make(key, numbers=None, choices=None, rows=None):
+        asked = question(key, numbers, choices, rows)
+        guesses.asked(asked)
+        one = QuestionWidget(asked, guesses)
+        guesses.seen_by(key, one)
+        one.said = []
+        one.send = lambda content, buffers=(): one.said.append(content)
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def tell(widget, what, **more):
+    """The answer to one message."""
+    name = f"t:{len(widget.said)}"
+    widget._handle_custom_msg({"ask": what, "id": name, **more}, [])
+    answer = widget.said[-1]
+    assert answer["answer"] == name and answer["ask"] == what
+    json.dumps(answer, allow_nan=False)
+    return answer
+
+
+def test_a_pressed_choice_is_the_guess(widget, guesses):
+    w = widget("path", choices=("Mul", "Pow"))
+    assert w.state == {"chosen": [""], "text": "", "problem": "", "noted": ""}
+    assert "error" not in tell(w, "said", chosen=["Pow"])
+    assert guesses.path == "Pow" and w.state["chosen"] == ["Pow"]
+    assert w.state["noted"] == "Noted: Pow. Now run the next cell."
+    tell(w, "said", chosen=[""])  # pressed again, it is taken back
+    assert guesses.path is ... and w.state["noted"] == ""
+    for bad in (["Sub"], ["Mul", "Pow"], "Mul", [["Mul"]], None):
+        assert "there are no such choices" in tell(w, "said", chosen=bad)["error"]
+    assert guesses.path is ...
+
+
+def test_a_table_is_noted_when_it_is_whole(widget, guesses):
+    w = widget("who", choices=("True", "False"), rows=("x", "y"))
+    tell(w, "said", chosen=["", "False"])
+    assert w.state["problem"] == "1 of 2 rows are left." and w.state["chosen"] == ["", "False"] and w.state["noted"] == ""
+    assert "Say first what you expect of `x`" in str(reveal(guesses.who, ["True", "True"], rows=("x", "y")))
+    tell(w, "said", chosen=["True", "False"])
+    assert guesses.who == ["True", "False"] and w.state["noted"] == "Noted: all 2 rows. Now run the next cell."
+    tell(w, "said", chosen=["", ""])
+    assert guesses.who is ... and w.state["problem"] == ""
+    guesses.who = ["true"]
+    assert w.state["problem"].startswith("You wrote `['true']`") and w.state["chosen"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "guess", "problem"),
+    [
+        ("3, 5", [3, 5], ""),
+        ("[3 5.5]", [3, 5.5], ""),
+        ("(-3; .5e1)", [-3, 5], ""),
+        ("3", 3, "You wrote one number. The question is for two numbers"),
+        ("1 2 3", [1, 2, 3], "You wrote three numbers. The question is for two numbers"),
+        ("row 1", "row 1", "You wrote `row 1`. The question is for two numbers"),
+        ("1e999 1", "1e999 1", "two numbers"),
+    ],
+)
+def test_a_field_says_at_once_when_the_count_is_wrong(widget, guesses, text, guess, problem):
+    w = widget("k", numbers=2)
+    assert problem in tell(w, "look", text=text)["problem"] and guesses.k is ...
+    tell(w, "said", text=text)
+    assert guesses.k == guess
+    assert problem in w.state["problem"] and bool(w.state["problem"]) == bool(problem)
+    assert w.state["noted"] == ("" if problem else f"Noted: {guess}. Now run the next cell.")
+    tell(w, "said", text="  ")
+    assert guesses.k is ... and w.state["text"] == ""
+
+
+def test_a_field_without_a_count_takes_a_word_or_a_number(widget, guesses):
+    w = widget("name")
+    for text, guess in (("PowBackward0", "PowBackward0"), ("3", 3), ("None", "None"), ("1.50", 1.5)):
+        tell(w, "said", text=text)
+        assert guesses.name == guess and w.state["noted"].startswith("Noted: ")
+
+
+def test_a_guess_that_is_typed_shows_too(widget, guesses):
+    w = widget("k", numbers=2)
+    for said in ((3, 5), [3.0, 5], "3 5", gl.tensor([3.0, 5.0]), np.array([[3, 5]])):
+        guesses.k = said
+        assert w.state["text"] == "3, 5" and w.state["noted"] == "Noted: [3, 5]. Now run the next cell."
+        json.dumps(w.state)
+    guesses.k = "what"
+    assert w.state["problem"].startswith("You wrote `what`")
+    guesses.k = ...
+    assert w.state == {"chosen": [], "text": "", "problem": "", "noted": ""}
+
+
+def test_a_question_that_is_asked_again_keeps_its_guess_and_closes_the_view_before(widget, guesses):
+    first = widget("k", numbers=2)
+    tell(first, "said", text="3, 5")
+    second = widget("k", numbers=2)
+    assert first.comm is None and second.state["text"] == "3, 5"
+    guesses.k = [1, 2]
+    assert second.state["text"] == "1, 2" and first.state["text"] == "3, 5"
+    third = widget("k", numbers=3)
+    assert guesses.k is ... and third.state["text"] == ""
+
+
+def test_what_is_no_question_is_answered(widget):
+    w = widget("k", numbers=2)
+    assert "unknown question 'else'" in tell(w, "else")["error"]
+    assert "error" not in tell(w, "gone")
+    w._handle_custom_msg("nonsense", [])
+    assert "unknown question" in w.said[-1]["error"]
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """What `asking` displays."""
+    shown = []
+    monkeypatch.setattr(asking, "display", lambda what, **how: shown.append(what))
+    return shown
+
+
+class Kernel:
+    """An IPython that has a notebook."""
+
+    kernel = object()
+
+
+def test_without_widgets_a_notebook_says_what_to_type(guesses, displayed, monkeypatch, capsys):
+    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    monkeypatch.setitem(sys.modules, "gradlab.notebook.question_widget", None)
+    ask("k", numbers=2)
+    assert "write `guess.k = ...`" in capsys.readouterr().out and displayed == []
+
+
+def test_in_a_notebook_it_is_live(guesses, displayed, monkeypatch):
+    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    assert ask("k", numbers=2) is None
+    (w,) = displayed
+    assert isinstance(w, QuestionWidget)
+    w.close()
+
+
+def test_a_notebook_that_is_run_to_be_read_has_folded_text(guesses, displayed, monkeypatch):
+    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    monkeypatch.setattr(predictions.settings, "reading", True)
+    ask("path", choices=("Mul", "Pow"), rows=("x", "<y>"))
+    (bundle,) = displayed
+    assert bundle["text/html"].startswith('<details class="gradlab-ask"><summary>Your guess</summary>')
+    assert "<code>Mul</code> or <code>Pow</code>" in bundle["text/html"] and "&lt;y&gt;" in bundle["text/html"]
+
+
+def test_what_follows_is_displayed_below_the_verdict(guesses, displayed):
+    x = gl.tensor(2.0, requires_grad=True)
+    shown = reveal(4, 4, then=lambda: gl.graph(x * x))
+    shown._ipython_display_()
+    verdict, picture = displayed
+    assert verdict["text/plain"] == "As you said: `4`." and picture is shown.then
+    displayed.clear()
+    shown._ipython_display_()
+    assert len(displayed) == 2, "shown again, nothing is lost"
