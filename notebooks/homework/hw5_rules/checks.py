@@ -475,5 +475,6 @@ def found(student: Student, points: float, what: str, answer, values: np.ndarray
             hint = "that is another eigenvalue: largest is meant by size, and the start must have a share of its eigenvector."
         else:
             settled = "go on until uᵀHu no longer changes."
-            hint = settled if np.isfinite(number) else "bring u to length one in each turn."
+            small = np.abs(number) <= 1.001 * abs(expected)  # as uᵀHu is, where u has length one
+            hint = settled if small else "bring u to length one in each turn."
     return numbers(student, points, what, number if number is not None else answer.value, np.asarray(expected), 1e-6, hint)
