@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     course.add_argument(
         "--summary",
         action="store_true",
-        help="sum up DIR, a graded course or a folder of submissions: students by exercises, commonest verdicts",
+        help="sum up DIR, a course or a folder of submissions: students by exercises, seconds, commonest verdicts; guesses",
     )
     course.add_argument(
         "--checks",

@@ -6,10 +6,12 @@ nbgrader by way of `gradlab.notebook.grading`, run them in a process of their ow
 for students is made from the one with solutions by `student_version`.
 """
 
+from gradlab.homework.comparison import compare
 from gradlab.homework.differences import central_differences
 from gradlab.homework.exercises import Homework, case, check, load
 from gradlab.homework.grading import run
 from gradlab.homework.predictions import ask, guess
+from gradlab.homework.probes import Twice
 from gradlab.homework.reveals import reveal
 from gradlab.homework.student import Student
 from gradlab.homework.verdicts import Verdict
@@ -18,11 +20,13 @@ from gradlab.homework.versions import student_version
 __all__ = [
     "Homework",
     "Student",
+    "Twice",
     "Verdict",
     "ask",
     "case",
     "central_differences",
     "check",
+    "compare",
     "guess",
     "load",
     "reveal",

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.autograd.functions import grad
 from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.homework import ways
+from gradlab.homework import references, ways
 from gradlab.homework.limits import TimeUp, limited
 from gradlab.homework.off_limits import Watch
 from gradlab.homework.probes import Ask, Asked
@@ -131,7 +132,20 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     return made.reshape((y.array.size, at.array.size))
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {"rows": lambda f, x: _whole(f, x, True), "columns": lambda f, x: _whole(f, x, False)}
+def _product_with_the_hessian(f: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tensor:
+    with enable_grad():
+        at = constant(np.array(x.detach().array)).requires_grad_()
+        (slope,) = grad(f(at), at, create_graph=True)
+        return grad(slope, at, u.detach())[0]
+
+
+REFERENCES: dict[str, Callable[..., Any]] = {
+    "rows": lambda f, x: _whole(f, x, True),
+    "columns": lambda f, x: _whole(f, x, False),
+    "hvp": _product_with_the_hessian,
+    "unbroadcast": references.unbroadcast,
+    "order": references.order,
+}
 
 
 # ------------------------------------------------------------------------------------------------------- what comes back
@@ -194,7 +208,8 @@ def _raised(error: BaseException, function: Any) -> Outcome:
         text = ""
     try:
         if isinstance(error, NotImplementedError):
-            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function)}
+            inner = traceback.extract_tb(error.__traceback__)[-1].name
+            return {"end": "unwritten", "words": text[:MOST_TEXT], "stands": _where_it_stands(error, function), "in": inner}
         return {"end": "raised", "words": f"{type(error).__name__}: {text}"[:MOST_TEXT], "line": _where(error, function)}
     finally:
         error.__traceback__ = None  # it holds the frames, and they what the student's code holds
@@ -202,7 +217,7 @@ def _raised(error: BaseException, function: Any) -> Outcome:
 
 def _where(error: BaseException, function: Any) -> str:
     """The last line of the student's own code that the exception passed through."""
-    code = getattr(function, "__code__", None)
+    code = getattr(getattr(function, "forward", function), "__code__", None)  # a class is known by its methods
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__) if code is not None and frame.filename == code.co_filename
     ]

@@ -120,13 +120,14 @@ def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | P
     return load(folder).check(number, namespace, seed)
 
 
-def case(exercise: int, call: int = 1, folder: str | Path = ".") -> tuple[Any, ...]:
+def case(exercise: int, call: int = 1, folder: str | Path = ".") -> Any:
     """What `%check` gave to your function: "Try it: f, x = case(1, 2)" is the second call of exercise 1.
 
     Returns
     -------
     tuple
-        The functions and tensors, to be looked at and tried. (Work that is graded is tried on others: the verdict there says
-        "Try one like it".)
+        The functions and tensors, to be looked at and tried; where it is one thing, that thing. (Work that is graded is tried
+        on others: the verdict there says "Try one like it".)
     """
-    return load(folder).case(exercise, call)
+    given = load(folder).case(exercise, call)
+    return given[0] if len(given) == 1 else given

@@ -2,7 +2,7 @@
 
     this process                                     the submission's process (`gradlab.notebook.submission`)
     seeds, functions, expected values, counts   →    runs the notebook's cells; calls its functions when asked
-    judges what comes back                      ←    plain data: numbers and text; "what is f(x)? vᵀJ? Ju?"
+    judges what comes back                      ←    plain data: numbers and text; "what is f(x)? vᵀJ? Ju? Hu?"
 
 The submission's process knows of a function only what it asks (see `homework.probes`), and every question is counted here.
 What it sends is data, checked (`homework.wire`): there is nothing it could send that would be a verdict. It has a session of
@@ -35,7 +35,7 @@ from typing import Any, BinaryIO
 from gradlab.homework import wire
 from gradlab.homework.exercises import CHECKS, load
 from gradlab.homework.limits import Purse
-from gradlab.homework.probes import Probe
+from gradlab.homework.probes import QUESTIONS, Probe
 from gradlab.homework.student import SECONDS
 from gradlab.homework.verdicts import Verdict
 
@@ -228,7 +228,7 @@ def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
     """The answer to a question about a function, or why there is none."""
     try:
         number, what, arrays = asked
-        if not (isinstance(number, int) and 0 <= number < len(probes) and what in ("value", "pull", "push")):
+        if not (isinstance(number, int) and 0 <= number < len(probes) and what in QUESTIONS):
             raise ValueError("there is no such function")
         return {"answer": probes[number].answer(what, list(arrays))}
     except Exception as error:  # noqa: BLE001  (it asked for something impossible: it is told)

@@ -2,7 +2,7 @@
 
 A name says nothing: a student's own `jacobian` is welcome, and the library's may be reached by `getattr`, under another name
 or by `eval`. So while a student's function runs, each call of Python's is looked at (`sys.setprofile`): does it run the code
-of one of the library's functions that are off limits?
+of one of the library's functions that are off limits? "torch.*" is a whole library: whatever code of it runs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 LIBRARY, CALLER = "gradlab", "gradlab.homework.calling"
+WHOLE = ".*"  # ends the name of a library of which nothing may run
+AROUND = {
+    CALLER,
+    *(f"gradlab.homework.{name}" for name in ("limits", "off_limits", "programs", "verdicts")),
+}  # what runs a student's
+WAYS = "gradlab.homework.ways."
 
 
 def found(path: str) -> Any:
@@ -43,6 +49,8 @@ def found(path: str) -> Any:
 def codes_of(path: str) -> dict[CodeType, str]:
     """The code of a function of the library, with that of the functions inside it, or of all functions of a module; and for
     each the path to say."""
+    if path.endswith(WHOLE) and path.removesuffix(WHOLE).isidentifier():
+        return {}
     thing, said = found(path), path.replace(LIBRARY, "gl", 1)
     if not isinstance(thing, ModuleType):
         return dict.fromkeys(_nested(inspect.unwrap(thing).__code__), said)
@@ -70,6 +78,7 @@ class Watch:
     def __init__(self, paths: Iterable[str]) -> None:
         self.used: tuple[str, int, str] | None = None
         self._codes: dict[CodeType, str] = {}
+        self._libraries = {path.removesuffix(WHOLE) for path in paths if path.endswith(WHOLE)}
         self._resting = 0
         for path in paths:
             self._codes |= codes_of(path)
@@ -77,7 +86,7 @@ class Watch:
     @contextmanager
     def watching(self) -> Iterator[Watch]:
         """Look at every call in the block, and in the threads that it starts."""
-        if not self._codes:
+        if not self._codes and not self._libraries:
             yield self
             return
         before, of_threads = sys.getprofile(), threading.getprofile()
@@ -102,17 +111,22 @@ class Watch:
         return allowed
 
     def _event(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in self._codes and not self._resting and self.used is None:
-            line, text = _users_line(frame)
-            self.used = self._codes[frame.f_code], line, text
+        if event != "call" or self._resting or self.used is not None:
+            return
+        if frame.f_code in self._codes:
+            self.used = self._codes[frame.f_code], *_users_line(frame, self._libraries)
+        elif self._libraries:
+            name = str(frame.f_globals.get("__name__", ""))
+            if name.partition(".")[0] in self._libraries and name not in AROUND and not name.startswith(WAYS):
+                self.used = f"{name}.{frame.f_code.co_name}", *_users_line(frame, self._libraries)
 
 
-def _users_line(frame: FrameType | None) -> tuple[int, str]:
+def _users_line(frame: FrameType | None, libraries: set[str]) -> tuple[int, str]:
     """The line outside of the library that led here, if it is not the check's that called the function itself."""
     while (
         frame is not None
         and frame.f_globals.get("__name__") != CALLER
-        and str(frame.f_globals.get("__name__", "")).partition(".")[0] == LIBRARY
+        and str(frame.f_globals.get("__name__", "")).partition(".")[0] in {LIBRARY, *libraries}
     ):
         frame = frame.f_back
     if frame is None or frame.f_globals.get("__name__") == CALLER:

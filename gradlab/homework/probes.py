@@ -2,7 +2,8 @@
 
 A `Probe` stays with the check. What the student's code is given, `asked(…)`, is a function of one tensor that knows nothing of
 the Jacobian: its value, a product vᵀJ and a product Ju are each asked for, and noted there. So a sweep that is counted has run
-through f, and a Jacobian that came without one came by difference quotients: f was asked for at points beside x. In a notebook
+through f, and a Jacobian that came without one came by difference quotients: f was asked for at points beside x. Of a scalar
+function that the check marks (`Twice`) the products with its Hessian are asked for in the same way: v Hu and uᵀHw. In a notebook
 asking is a call; where submissions are graded it goes through a pipe to another process (see `homework.grading`), and so
 nothing that a submission does can change a count.
 """
@@ -22,9 +23,20 @@ from gradlab.core.table import PRIMITIVES
 from gradlab.core.tensor import Tensor, constant
 from gradlab.func.transforms import jvp
 
-Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]  # (which function, "value" | "pull" | "push", arrays)
+QUESTIONS = ("value", "pull", "push", "bend", "curve")
+Ask = Callable[[int, str, list[np.ndarray]], np.ndarray]  # (which function, one of the QUESTIONS, arrays)
 MOST_POINTS = 1000  # that are remembered; who asks for more is not deriving
 MOST_VECTORS = 1000  # of one question: answering must not take long
+
+
+class Twice:
+    """A scalar function of a check's that a student's code may differentiate twice. The check calls it like the function."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.function = function
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.function(x)
 
 
 class Probe:
@@ -38,11 +50,13 @@ class Probe:
         Different points beside `at` that it was called at (rounding to float32 is not another point).
     pulls, pushes : list of int
         The reverse sweeps through it and the forward ones: for each, how many vectors it carried.
+    bends : list of int
+        The sweeps of second order: for each, how many products with the Hessian it made.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], at: np.ndarray | None = None) -> None:
         self.function, self.at = function, at
-        self.calls, self.pulls, self.pushes = 0, list[int](), list[int]()
+        self.calls, self.pulls, self.pushes, self.bends = 0, list[int](), list[int](), list[int]()
         self._others: set[bytes] = set()
 
     @property
@@ -52,10 +66,11 @@ class Probe:
     @property
     def sweeps(self) -> int:
         """All vectors that went through it, either way: what the work costs."""
-        return sum(self.pulls) + sum(self.pushes)
+        return sum(self.pulls) + sum(self.pushes) + sum(self.bends)
 
     def answer(self, what: str, arrays: list[np.ndarray]) -> np.ndarray:
-        """What is asked: f(x); vᵀJ at x, for one v or a stack of them; Ju likewise.
+        """What is asked: f(x); vᵀJ at x, for one v or a stack of them; Ju likewise; of a scalar function that is `Twice`, also
+        v Hu for numbers v and vectors u ("bend") and uᵀHw ("curve").
 
         Raises
         ------
@@ -73,6 +88,8 @@ class Probe:
         if what == "value":
             self.calls += 1
             return np.asarray(self.function(constant(x)).array)
+        if what in ("bend", "curve"):
+            return self._second(what, x, *arrays[1:])
         vectors = arrays[1]
         at = constant(x).requires_grad_()
         y = self.function(at)
@@ -89,6 +106,31 @@ class Probe:
         else:
             made = np.stack([np.asarray(jvp(self.function, (constant(x),), (constant(u),))[1].array) for u in each])
         return np.asarray(made).reshape(lead + made.shape[1:])
+
+    def _second(self, what: str, x: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        if not isinstance(self.function, Twice):
+            raise RuntimeError("a check's f has first derivatives only: its backward cannot be differentiated by x.")
+        at = constant(x).requires_grad_()
+        y = self.function(at)
+        stacks = (first, second) if what == "curve" else (second,)
+        if y.array.shape or any(one.shape[max(one.ndim - x.ndim, 0) :] != x.shape for one in stacks):
+            raise ValueError(f"a number y and vectors of shape {x.shape} are wanted")
+        of_first = first.shape if what == "bend" else first.shape[: first.ndim - x.ndim]
+        lead = np.broadcast_shapes(of_first, second.shape[: second.ndim - x.ndim])
+        if prod(lead) > MOST_VECTORS:
+            raise ValueError(f"{prod(lead)} vectors at once; {MOST_VECTORS} are the most")
+        self.bends.append(prod(lead))
+        each = second.reshape((-1, *x.shape)).astype(y.array.dtype)
+        (slope,) = grad(y, at, create_graph=True)
+        if slope.requires_grad:
+            made = np.asarray(grad(slope, at, constant(each), is_grads_batched=True, allow_unused=True)[0].array)
+        else:
+            made = np.zeros_like(each)
+        products = made.reshape(second.shape)
+        if what == "bend":
+            return np.asarray(first.reshape(first.shape + (1,) * x.ndim) * products)
+        axes = tuple(range(-x.ndim, 0))
+        return np.asarray((first * products).sum(axes))
 
     def _note(self, x: np.ndarray) -> None:
         """Remember a point beside `at`, whatever its shape: the functions of checks flatten what they are given."""
@@ -150,11 +192,30 @@ def _both(of_g: str, of_t: str) -> tuple[Any, Any]:
     return (lambda g, x, lead, probe: _product(of_g, g, x, probe)), (lambda t, x, lead, probe: _product(of_t, t, x, probe))
 
 
-def _refuse(vector: Any) -> Any:
-    raise RuntimeError("a check's f has first derivatives only: its backward cannot be differentiated by x.")
+def _second(what: str, first: Any, second: Any, x: Any, probe: Asked, over: int = 0, lead: Any = ()) -> Any:
+    """v Hu or uᵀHw, of arrays or of Tensors that are recorded, summed over as many axes behind `lead`."""
+    if isinstance(first, Tensor) or isinstance(second, Tensor):
+        made = (bend if what == "bend" else curve).record(first, second, x, probe=probe)
+    else:
+        made = probe.asked(what, x, first, second)
+    return made.sum(tuple(range(len(lead), len(lead) + over))) if over else made
 
 
-NO_SECOND = (lambda g, x: _refuse(g)), (lambda t, x: _refuse(t))
+def _refused_to(vector: Any) -> Any:
+    raise RuntimeError("a check's f has two derivatives at most: a product with its Hessian cannot be differentiated.")
+
+
+NO_THIRD = (lambda g, x: _refused_to(g)), (lambda t, x: _refused_to(t))
+OF_PULL = (  # v has an axis for each that it is stacked by: f is scalar where it has second derivatives
+    lambda g, v, x, lead, probe: _second("bend", v, g, x, probe, v.ndim, lead),
+    lambda t, v, x, lead, probe: _second("bend", v, t, x, probe),
+)
+OF_PUSH = (
+    lambda g, u, x, lead, probe: _second("bend", g, u, x, probe, u.ndim - x.ndim, lead),
+    lambda t, u, x, lead, probe: _second("curve", u, t, x, probe),
+)
 value = _hidden("f", lambda x, *, probe: probe.asked("value", x), "FBackward", x=_both("pull", "push"))
-pull = _hidden("f_pull", lambda v, x, *, probe: probe.asked("pull", x, v), v=_both("push", "pull"), x=NO_SECOND)
-push = _hidden("f_push", lambda u, x, *, probe: probe.asked("push", x, u), u=_both("pull", "push"), x=NO_SECOND)
+pull = _hidden("f_pull", lambda v, x, *, probe: probe.asked("pull", x, v), v=_both("push", "pull"), x=OF_PULL)
+push = _hidden("f_push", lambda u, x, *, probe: probe.asked("push", x, u), u=_both("pull", "push"), x=OF_PUSH)
+bend = _hidden("f_bend", lambda v, u, x, *, probe: probe.asked("bend", x, v, u), v=NO_THIRD, u=NO_THIRD, x=NO_THIRD)
+curve = _hidden("f_curve", lambda u, w, x, *, probe: probe.asked("curve", x, u, w), u=NO_THIRD, w=NO_THIRD, x=NO_THIRD)

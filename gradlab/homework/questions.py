@@ -18,6 +18,7 @@ from gradlab.homework.verdicts import as_array, marked
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 COUNTED = ("no number", "one number", "two numbers", "three numbers", "four numbers")
+NOTHING = 1e-5  # numbers up to here are the rounding of a zero
 LONGEST = 80  # characters of a guess that are repeated to its reader
 
 
@@ -216,7 +217,13 @@ def shown(value: Any) -> str:
     array = None if isinstance(value, (str, bool)) else as_array(value)
     if array is None:
         return str(value)[:LONGEST]
-    return np.array2string(array, separator=", ", precision=4, suppress_small=True).replace("\n", " ")
+    largest = float(np.abs(array).max(initial=0))
+    if NOTHING < largest < 1e-3:
+        text = np.array2string(array, separator=", ", formatter={"float_kind": lambda one: f"{one:.3g}"})
+    else:
+        array = np.where(np.abs(array) < 5e-5, np.zeros_like(array), array)  # what is rounded to 0 has no sign
+        text = np.array2string(array, separator=", ", precision=4, suppress_small=True)
+    return re.sub(r"\s+(?=[],])|(?<=\[)\s+", "", " ".join(text.split()))  # without the blanks that align columns
 
 
 def _example(count: int) -> str:

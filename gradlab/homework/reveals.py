@@ -12,11 +12,10 @@ import numpy as np
 
 from gradlab.explore.views import opened
 from gradlab.homework import predictions
-from gradlab.homework.questions import Misfit, in_rows, is_open, is_same_word, miscounted, plain, read, shown
+from gradlab.homework.questions import NOTHING, Misfit, in_rows, is_open, is_same_word, miscounted, plain, read, shown
 from gradlab.homework.verdicts import BAD, GOOD, as_array, marked
 
 ASK = "Say first what you expect, in the cell above; then run this one."
-NOTHING = 1e-5  # numbers up to here are zero
 FOLDED = "What comes out"  # the summary of a folded answer
 
 

@@ -7,7 +7,7 @@ the call. An exception in the student's code ends the exercise with a finding th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,9 +17,11 @@ from gradlab.core.tensor import Tensor
 from gradlab.homework import ways
 from gradlab.homework.calling import REFERENCES, perform, unplain
 from gradlab.homework.diagnosis import diagnosis
+from gradlab.homework.likeness import Likeness, on_tensors
 from gradlab.homework.limits import Purse
 from gradlab.homework.off_limits import codes_of
 from gradlab.homework.probes import Probe
+from gradlab.homework.programs import Program
 from gradlab.homework.verdicts import Finding, Verdict, compared
 
 SECONDS = 10  # for an exercise
@@ -93,17 +95,35 @@ class Student:
         self._case = ""  # of the last call
 
     # ------------------------------------------------------------------------------------------------------ saying
-    def check(self, points: float, what: str, good: Any, otherwise: str, hint: str = "", words: str = "right") -> bool:
-        """Note whether something holds; `otherwise` and `hint` are said if it does not."""
-        self._note(Finding(what, bool(good), words if good else otherwise, hint, points, self._case))
+    def check(
+        self,
+        points: float,
+        what: str,
+        good: Any,
+        otherwise: str,
+        hint: str = "",
+        words: str = "right",
+        case: str | None = None,
+    ) -> bool:
+        """Note whether something holds; `otherwise` and `hint` are said if it does not. The case is that of the last call,
+        unless another is named."""
+        self._note(Finding(what, bool(good), words if good else otherwise, hint, points, self._case if case is None else case))
         return bool(good)
 
     def close(
-        self, points: float, what: str, got: Any, expected: Any, tolerance: float = 1e-5, hint: str = "", but: str = ""
+        self,
+        points: float,
+        what: str,
+        got: Any,
+        expected: Any,
+        tolerance: float = 1e-5,
+        hint: str = "",
+        but: str = "",
+        says: Callable[[Any, np.ndarray, np.ndarray | None], str] = diagnosis,
     ) -> bool:
         """Note whether `got` (an `Answer`, a tensor or an array) is `expected`, to within `tolerance` of the largest entry.
-        What the numbers say about a mistake goes before `hint`; `but` says why right numbers do not count. Returns whether
-        they are right."""
+        What the numbers say about a mistake (`says`, of a Jacobian unless another is given) goes before `hint`; `but` says why
+        right numbers do not count. Returns whether they are right."""
         expected, value, case = np.asarray(expected), None, self._case
         if isinstance(got, Answer):
             got, value, case = got.value, got.at, got.case
@@ -111,7 +131,7 @@ class Student:
         if good and but:
             self._note(Finding(what, False, f"the numbers are right, but {but}", hint, points, case))
         else:
-            self._note(Finding(what, good, words, "" if good else diagnosis(got, expected, value) or hint, points, case))
+            self._note(Finding(what, good, words, "" if good else says(got, expected, value) or hint, points, case))
         return good
 
     def stop(self, what: str, words: str, hint: str = "", case: str = "") -> Stopped:
@@ -137,6 +157,8 @@ class Student:
         forbidden: tuple[str, ...] = (),
         given: Mapping[str, str] | None = None,
         way: str = "",
+        late: str = "is there a loop that never ends?",
+        names: Sequence[str] = (),
     ) -> Callable[..., Answer]:
         """A function of the notebook, to be called with functions and tensors of the check's own.
 
@@ -151,6 +173,10 @@ class Student:
         way : str, optional
             A module of `homework.ways`, which says how it is used where calling it on the arguments is not enough. These may
             then be plain data as well.
+        late : str
+            What to look at next where it does not end in time.
+        names : sequence of str, optional
+            What a verdict calls the arguments where it names the case. By default f, x, V, …; or as the way says.
         """
         given = dict(given or {})
         for path in forbidden:
@@ -159,7 +185,38 @@ class Student:
             raise ValueError(f"given={given!r}: there are {sorted(REFERENCES)}, not {sorted(unknown)}.")
         if way:
             ways.named(way)
-        return lambda *args: self._call(name, args, forbidden, given, way)
+        return lambda *args: self._call(name, args, forbidden, given, way, late, names)
+
+    def like_gradlab(
+        self,
+        program: str,
+        inputs: Mapping[str, Any],
+        calls: Sequence[tuple[str, Any]] = (),
+        name: str = "Value",
+        forbidden: tuple[str, ...] = ("gradlab.*", "torch.*"),
+        given: Mapping[str, str] | None = None,
+        late: str = "is there a loop that never ends?",
+    ) -> Likeness:
+        """A program (see `homework.programs`) run on values of the student's and on tensors, and `backward` called on both.
+
+        Parameters
+        ----------
+        program : str
+            Its lines.
+        inputs : mapping of str to array
+            Of all of them the gradients are wanted.
+        calls : sequence of (name, gradient)
+            The calls of `backward`, in order; a gradient of None is none. By default one, on the last line's value.
+        name : str
+            Of the student's class.
+        forbidden, given, late
+            As for `function`.
+        """
+        calls = list(calls) or [(Program(program).names[-1], None)]
+        ours = on_tensors(program, inputs, calls)
+        run = self.function(name, forbidden=forbidden, given=given, way="engine", late=late)
+        answer = run("run", program, dict(inputs), [list(call) for call in calls])
+        return Likeness(program, ours, answer.value if isinstance(answer.value, dict) else {})
 
     def value(self, name: str) -> Any:
         """A variable of the notebook: numbers, text, tensors, lists and dicts of these."""
@@ -176,17 +233,29 @@ class Student:
         except (ValueError, KeyError, RecursionError):
             raise self.stop(f"`{name}`", "what came back cannot be read") from None
 
-    def _call(self, name: str, args: tuple[Any, ...], forbidden: tuple[str, ...], given: dict[str, str], way: str) -> Answer:
+    def _call(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        forbidden: tuple[str, ...],
+        given: dict[str, str],
+        way: str,
+        late: str,
+        called: Sequence[str] = (),
+    ) -> Answer:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        at = np.array(tensors[0].detach().array) if tensors else None
+        function = next((i for i, arg in enumerate(args) if callable(arg)), 0)
+        behind = [arg for arg in args[function:] if isinstance(arg, Tensor)] or tensors
+        at = np.array(behind[0].detach().array) if behind else None
         probes = [Probe(arg, at) for arg in args if callable(arg)]
         numbers = iter(range(len(probes)))
         sent = [{"f": next(numbers)} if callable(arg) else _sent(arg) for arg in args]
         self._calls += 1
         shown = ways.shown(way, args) if way else args
-        self._case = f"{', '.join(_names(shown))} = case({self.verdict.number}, {self._calls})"
+        names = list(called) or (list(shown) if isinstance(shown, dict) else _names(shown))
+        self._case = f"{', '.join(names)} = case({self.verdict.number}, {self._calls})"
         if isinstance(self.work, Nowhere):
-            self.work.given.append(shown)
+            self.work.given.append(tuple(shown.values()) if isinstance(shown, dict) else shown)
         seconds = self._purse.seconds()
         request = {"name": name, "args": sent, "way": way, "forbidden": list(forbidden), "given": given, "seconds": seconds}
         with self._purse.spending():
@@ -197,11 +266,11 @@ class Student:
             told = outcome.get("changed")
             changed = ", ".join(str(one)[:40] for one in told) if isinstance(told, list) else ""
             first = probes[0] if probes else Probe(lambda x: x)
-            y = first.function(tensors[0].detach()) if probes and tensors else None
+            y = first.function(behind[0].detach()) if probes and behind else None
             return Answer(value, first, changed, np.array(y.array) if isinstance(y, Tensor) else np.empty(0), self._case)
-        raise self._ended(name, str(end), outcome, seconds)
+        raise self._ended(name, str(end), outcome, seconds, late)
 
-    def _ended(self, name: str, end: str, outcome: dict[str, Any], seconds: float) -> Stopped:
+    def _ended(self, name: str, end: str, outcome: dict[str, Any], seconds: float, late: str = "") -> Stopped:
         """Why there is no value, noted."""
         what, words = f"`{name}`", str(outcome.get("words", ""))
         short = words if len(words) <= 300 else words[:300] + " …"
@@ -224,7 +293,7 @@ class Student:
                 "the task says what to build it from.",
             )
         if end == "time":
-            return self.stop(what, f"did not end within {seconds:.0f} s", "is there a loop that never ends?", self._case)
+            return self.stop(what, f"did not end within {seconds:.0f} s", late, self._case)
         if end == "unwritten":
             if outcome.get("stands") in ("above", "below"):
                 return self.stop(
@@ -232,7 +301,9 @@ class Student:
                     f"the line `raise NotImplementedError()` still stands {outcome['stands']} your code",
                     "take that line out, and run the cell again.",
                 )
-            return self.stop(what, f"raised NotImplementedError: {short}" if words else "not written yet")
+            inner = str(outcome.get("in", ""))[:80]
+            unwritten = f"`{inner}` is not written yet" if inner.isidentifier() and inner != name else "not written yet"
+            return self.stop(what, f"raised NotImplementedError: {short}" if words else unwritten)
         if end == "raised":
             return self.stop(what, f"raised {short}", str(outcome.get("line", ""))[:300], self._case)
         if end == "gone":
@@ -251,6 +322,14 @@ def _sent(x: Any) -> dict[str, Any]:
 
 
 def _names(args: tuple[Any, ...]) -> list[str]:
-    """What a case's parts are called: the first function f, the first tensor x, the next V."""
-    functions, tensors, others = iter("fgh"), iter("xVuw"), iter("abcd")
-    return [next(tensors) if isinstance(arg, Tensor) else next(functions) if callable(arg) else next(others) for arg in args]
+    """What a case's parts are called: the first function f, the first tensor behind it x, the next V; a tensor before it J."""
+    functions, tensors, matrices, others = iter("fgh"), iter("xVuw"), iter("JKLM"), iter("abcd")
+    function = next((i for i, arg in enumerate(args) if callable(arg)), 0)
+    return [
+        next(tensors if i >= function else matrices)
+        if isinstance(arg, Tensor)
+        else next(functions)
+        if callable(arg)
+        else next(others)
+        for i, arg in enumerate(args)
+    ]

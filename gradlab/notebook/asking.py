@@ -62,6 +62,8 @@ def _as_html(data: dict[str, Any]) -> str:
     """A captured output within a page."""
     if "text/html" in data:
         return str(data["text/html"])
+    if "text/latex" in data:
+        return f"<div>{escape(str(data['text/latex']))}</div>"  # typeset where it is displayed
     for kind in PICTURES:
         if kind in data:
             return f'<img alt="{escape(str(data.get("text/plain", "")))}" src="data:{kind};base64,{data[kind]}">'

@@ -75,7 +75,7 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     page.screenshot(tmp_path / f"{theme}.png")
 
     page.run_cell(7)
-    expect(field.get_by_role("status")).to_have_text("Noted: (7, 8). Now run the next cell.")
+    expect(field.get_by_role("status")).to_have_text("Noted: [7, 8]. Now run the next cell.")
     expect(entry).to_have_value("7, 8")
     for k in (1, 3, 5):
         page.run_cell(k)
@@ -83,5 +83,5 @@ def test_it_is_answered_by_clicks_and_by_keys(open_notebook, tmp_path, theme):
     expect(page.output(5).locator(".gl-question").get_by_role("textbox")).to_have_value("7, 8")
     expect(page.output(3).locator("[aria-pressed=true]")).to_have_count(3)
     saved = page.save()["cells"][5]["outputs"]
-    assert "Noted: (7, 8)" in "".join(saved[0]["data"]["text/html"]) and "<details" in "".join(saved[0]["data"]["text/html"])
+    assert "Noted: [7, 8]" in "".join(saved[0]["data"]["text/html"]) and "<details" in "".join(saved[0]["data"]["text/html"])
     assert page.requests_outside == [] and page.errors == []

@@ -756,4 +756,36 @@ def jacobian(f, x):
     ),
 ]
 
+ADJOINT = RIGHT["answer6"]
+PRODUCT = "abs(v @ Ju - (J @ v) @ u).item() < 1e-5"
+
+
+def same_as_own(own: str) -> str:
+    """The test by a Jacobian built on purpose."""
+    return f"def is_transposed(J, f, x):\n    own = {own}.T\n    return own.shape == J.shape and gl.allclose(own, J, atol=1e-5)"
+
+
+# fmt: off
+RIGHT_TOO += [
+    Typed("the test by vjp, on one side only", 6, ["""
+def is_transposed(J, f, x):
+    y, pull = gl.func.vjp(f, x)
+    v = gl.rand(len(y), dtype=x.dtype)
+    return J.shape == (len(x), len(y)) and gl.allclose(pull(v)[0], J @ v)
+"""], 0),
+    Typed("a tensor of one truth", 6, [_changed(ADJOINT, PRODUCT, "((J @ v).dot(u) - v @ Ju).abs() < 1e-5")], 0),
+]
+WRONG += [
+    Typed("never transposed", 6, ["def is_transposed(J, f, x):\n    return False"], 0, "uᵀ(Jᵀv) is vᵀ(Ju)"),
+    Typed("shape alone", 6, ["def is_transposed(J, f, x):\n    return len(J) == len(x)"], 0, "this is not what it is"),
+    Typed("the test the other way round", 6, [_changed(ADJOINT, "(J @ v) @ u", "(v @ J) @ u",
+                                                       "(len(x), len(y))", "(len(y), len(x))")], 0, "this is not what it is"),
+    Typed("a vector of zeros", 6, [_changed(ADJOINT, "gl.randn(len(x)", "gl.zeros(len(x)")], 0, "this is not what it is"),
+    Typed("a number for a truth", 6, [_changed(ADJOINT, ".item() < 1e-5", ".item()")], 0, "True or False was expected"),
+    Typed("the whole Jacobian", 6, [same_as_own("gl.jacobian(f, x)[...]")], 0, "it uses `gl.jacobian`"),
+    Typed("the whole Jacobian, by own rows", 6, [ROWS, same_as_own("jacobian_by_rows(f, x)")], 0, "rows swept backward"),
+    Typed("differences for the test", 6, [CENTRAL, same_as_own("differences(f, x)")], 0, "these are difference quotients"),
+]
+# fmt: on
+
 ANSWERS = [*TABLE, *RIGHT_TOO, *WRONG]

@@ -121,7 +121,7 @@ FORGES = """
 import gradlab.homework, gradlab.homework.verdicts, json, sys
 
 print('gradlab-verdicts:' + json.dumps([{"number": n, "title": "t", "worth": w, "findings": [
-    {"what": "all", "good": True, "words": "exact", "points": w}]} for n, w in enumerate((30, 20, 20, 15, 15), 1)]))
+    {"what": "all", "good": True, "words": "exact", "points": w}]} for n, w in enumerate((30, 20, 20, 15, 15, 0), 1)]))
 gradlab.homework.Verdict.points = property(lambda self: self.worth)
 gradlab.homework.Homework.check = lambda *a, **k: 30
 sys.modules["__main__"].perform = lambda *a: {"end": "value", "value": {"number": 30}, "changed": [], "points": 30}
@@ -139,12 +139,12 @@ BROKEN = {**RIGHT, "answer1": BROKEN_ROWS, "answer3": EXITS}
 # Points by exercise. Half: all of 1; of 3 the numbers, not the single sweep; of 4 both matrices, and the sweeps where rows are
 # few. What is right beside an endless loop, a cell that cannot be read or a process that ends itself is worth what it is worth.
 INTENDED = {
-    "right": (RIGHT, {}, (30, 20, 20, 15, 15)),
-    "half": (HALF, {}, (30, 0, 12, 10.5, 0)),
-    "empty": (EMPTY, {}, (0, 0, 0, 0, 0)),
-    "cheating": (CHEATING, CHEATED_CELLS, (0, 0, 0, 0, 0)),
-    "endless": (ENDLESS, {}, (0, 0, 20, 15, 15)),
-    "broken": (BROKEN, {}, (0, 20, 0, 15, 15)),
+    "right": (RIGHT, {}, (30, 20, 20, 15, 15, 0)),
+    "half": (HALF, {}, (30, 0, 12, 10.5, 0, 0)),
+    "empty": (EMPTY, {}, (0, 0, 0, 0, 0, 0)),
+    "cheating": (CHEATING, CHEATED_CELLS, (0, 0, 0, 0, 0, 0)),
+    "endless": (ENDLESS, {}, (0, 0, 20, 15, 15, 0)),
+    "broken": (BROKEN, {}, (0, 20, 0, 15, 15, 0)),
 }
 
 

@@ -214,8 +214,8 @@ def test_what_is_expected_is_right_without_the_library():
 
 
 def test_an_unknown_exercise_is_refused():
-    with pytest.raises(ValueError, match="has the exercises 1, 2, 3, 4, 5; 6 is none of them"):
-        load(SOURCE).check(6, {})
+    with pytest.raises(ValueError, match="has the exercises 1, 2, 3, 4, 5, 6; 7 is none of them"):
+        load(SOURCE).check(7, {})
 
 
 def test_a_folder_without_checks_is_refused(tmp_path):

@@ -21,7 +21,7 @@ def test_students_get_no_solutions_and_keep_their_work(tmp_path, capsys):
     assert "SOLUTION" not in text
     assert "HIDDEN" not in text
     assert "seed=" not in text
-    assert text.count("raise NotImplementedError()") == 7  # six functions, and the sentence that says to take it out
+    assert text.count("raise NotImplementedError()") == 8  # seven functions, and the sentence that says to take it out
     assert (tmp_path / "homework" / NAME / "checks.py").is_file()
     assert (tmp_path / "lessons" / "05_jacobian.ipynb").is_file()
     path.write_text("mine")
@@ -93,7 +93,7 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
         points = INTENDED[who][2]
         *scored, seconds = map(float, rows[who])
         assert scored == [*points, sum(points)] and 0 <= seconds < 60
-    assert rows["of"] == ["30", "20", "20", "15", "15", "100"]
+    assert rows["of"] == ["30", "20", "20", "15", "15", "0", "100"]
     assert rows["mean"][0] == "20" and rows["mean"][-1] == f"{(100 + 52.5) / 3:.3g}"
     assert "2. The Jacobian by columns\n    2 × `jacobian_by_columns`: not written yet" in text
     assert "torn: hw3_jacobian.ipynb is not a notebook" in text

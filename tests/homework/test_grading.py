@@ -131,7 +131,7 @@ probes.Probe.elsewhere = property(lambda self: 0)
 @pytest.mark.parametrize("name", [FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in FORGERIES if name != FIRST)])
 def test_a_forgery_earns_nothing(tmp_path, name):
     began = time.monotonic()
-    assert points([FORGERIES[name]], tmp_path) == (0, 0, 0, 0, 0)
+    assert points([FORGERIES[name]], tmp_path) == (0, 0, 0, 0, 0, 0)
     assert time.monotonic() - began < 30
 
 
@@ -178,7 +178,7 @@ def test_points_beside_x_are_counted_whoever_asks():
 
 
 def test_a_right_answer_beside_a_forgery_is_worth_what_it_is(tmp_path):
-    assert points([FORGERIES["rewrites the checks beside it"], *RIGHT.values()], tmp_path) == (30, 20, 20, 15, 15)
+    assert points([FORGERIES["rewrites the checks beside it"], *RIGHT.values()], tmp_path) == (30, 20, 20, 15, 15, 0)
 
 
 TURNS_THE_WATCH_OFF = """
@@ -245,14 +245,14 @@ def test_endless_loops_everywhere_cost_no_more(tmp_path):
     began = time.monotonic()
     verdicts = run(written_as(tmp_path, submission(EVERY_ONE_ENDLESS)), seed=4, checks=SOURCE)
     assert time.monotonic() - began < ALTOGETHER + 4
-    assert [verdict.points for verdict in verdicts] == [0] * 5
+    assert [verdict.points for verdict in verdicts] == [0] * 6
 
 
 def test_memory_is_bounded(tmp_path):
     hungry = "def jacobian_by_rows(f, x):\n    return [bytearray(10 ** 8) for _ in range(100)]\n"
     verdicts, _ = graded([START, hungry, *list(RIGHT.values())[1:]], tmp_path, SOURCE, 0)
     assert "raised MemoryError" in str(verdicts[0])
-    assert [verdict.points for verdict in verdicts[1:]] == [20, 20, 15, 15]
+    assert [verdict.points for verdict in verdicts[1:]] == [20, 20, 15, 15, 0]
 
 
 def test_nothing_is_left_running(tmp_path):

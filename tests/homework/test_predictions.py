@@ -98,6 +98,12 @@ def test_a_wrong_guess_is_answered():
     assert str(reveal((0, 1, 0), [1, 2], replies=replies)).startswith("You wrote three numbers: those are the weights.")
 
 
+def test_numbers_are_repeated_without_blanks_that_align_them():
+    assert str(reveal("1.2 2.3004", gl.tensor([1.2, 2.3004]))) == "As you said: `[1.2, 2.3004]`."
+    assert str(reveal([-1, 20], [[-1, 20]])) == "As you said: `[[-1, 20]]`."
+    assert str(reveal([1, 2, 3, 4], [[1.5, -2.25], [3.0, 4.0]])) == "You said `[1, 2, 3, 4]`; it is `[[1.5, -2.25], [3., 4.]]`."
+
+
 def test_many_answers_may_be_right():
     J = gl.tensor([[2.0, 3.0], [1.0, 2.0], [0.0, 4.0]])
     for weights in ((1, 1, 0.5), (0, 3, 0.25), "1, 1, .5", gl.tensor([1.0, 1.0, 0.5])):
@@ -207,6 +213,16 @@ def test_a_question_says_what_to_type_where_there_is_no_notebook(mine, capsys):
     ask("who", choices=("True", "False"), rows=("x", "x * 2"))
     out = capsys.readouterr().out
     assert "guess.who = [..., ...]" in out and "`True` or `False` for each of 2 rows" in out and "\n    x * 2" in out
+
+
+@pytest.mark.parametrize("given", [{"numbers": 2}, {}, {"choices": ("a", "b")}, {"choices": ("a", "b"), "rows": ("x", "y")}])
+def test_what_it_says_to_type_can_be_typed(mine, capsys, given):
+    ask("k", **given)
+    code = capsys.readouterr().out.split("`")[1]
+    exec(code, {"guess": mine})
+    assert mine.k in (..., [..., ...]) and reveal(mine.k, ["a", "b"], rows=given.get("rows")).right is None
+    exec(code.replace("...", "'a'"), {"guess": mine})
+    assert mine.k in ("a", ["a", "a"])
 
 
 def test_choices_are_read_regardless_of_case_and_others_are_named(mine):
@@ -353,3 +369,10 @@ def test_homework_does_not_load_the_notebook():
 def test_small_numbers_among_choices_are_told_apart(said, right):
     asked = question("eps", None, ("1e-4", "1e-8"), ("float64",))
     assert reveal(asked.taken(said), ["1e-8"], rows=asked.rows).right is right
+
+
+def test_a_rounded_nothing_has_no_sign():
+    assert "`[0., 0.]`" in str(reveal([1, 1], [-1e-9, 0.0]))
+    assert "`[-10., 0.]`" in str(reveal([1, 1], [-10.0, -1e-9]))
+    assert "`-0.5`" in str(reveal(3, -0.5))
+    assert "it is `-0.000123`" in str(reveal(3, -0.00012345)), "what is small is no nothing"

@@ -1,5 +1,7 @@
 """`%check` in a real IPython shell: the verdict as text and HTML, and what is said when there is nothing to check."""
 
+import json
+
 import pytest
 
 from gradlab import cli
@@ -21,7 +23,7 @@ def test_it_shows_a_verdict_where_the_notebook_lies(shell, monkeypatch):
         ("%check", "takes the number of an exercise, as in %check 1"),
         ("%check x", "got 'x'"),
         ("%check 1 2", "got '1 2'"),
-        ("%check 9", "has the exercises 1, 2, 3, 4, 5; 9 is none of them"),
+        ("%check 9", "has the exercises 1, 2, 3, 4, 5, 6; 9 is none of them"),
     ],
 )
 def test_a_wrong_line_is_refused_in_a_sentence(shell, monkeypatch, line, words):
@@ -34,3 +36,17 @@ def test_a_wrong_line_is_refused_in_a_sentence(shell, monkeypatch, line, words):
 def test_a_folder_without_checks_is_said(shell, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert "there is no checks.py" in str(shell.run("%check 1").error)
+
+
+@pytest.mark.parametrize("name", ["hw1_read_the_graph", "hw2_own_autograd"])
+def test_the_solutions_are_right_where_the_notebook_lies(shell, monkeypatch, name):
+    folder = cli.notebooks() / "homework" / name
+    monkeypatch.chdir(folder)
+    for cell in json.loads((folder / f"{name}.ipynb").read_text())["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "code" and not text.startswith("%check"):
+            shell.ok(text)
+        elif cell["cell_type"] == "code":
+            (bundle,) = shell.ok(text.partition("\n")[0]).outputs
+            points = cell["metadata"]["nbgrader"]["points"]
+            assert f": {points} of {points} points" in bundle["text/plain"]

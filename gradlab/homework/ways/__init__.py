@@ -3,7 +3,8 @@ runs where the student's code is.
 
 `made` is the function or the class of the student's; the arguments are those of the check, plain data (a program to be built,
 numbers, text) as well as tensors and functions. What `use` returns goes back to the check as plain data. A way that gives the
-student something else than its arguments says in `shown(*args)` what that is, for `case`.
+student something else than its arguments says in `shown(*args)` what that is, for `case`: a tuple, or a dict by the names that
+the verdict gives to it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ def named(way: str) -> Callable[..., Any]:
     return _module(way).use  # type: ignore[no-any-return]
 
 
-def shown(way: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a student's function is given for these arguments."""
+def shown(way: str, args: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
+    """What a student's function is given for these arguments; by name, where the way names it."""
     make = getattr(_module(way), "shown", None)
-    return args if make is None else tuple(make(*args))
+    if make is None:
+        return args
+    made = make(*args)
+    return dict(made) if isinstance(made, dict) else tuple(made)
 
 
 def _module(way: str) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 import gradlab as gl
 from gradlab.homework import Homework, Student, central_differences
+from gradlab.homework.verdicts import described
 
 homework = Homework("Homework 3, the Jacobian row by row")
 
@@ -246,6 +247,36 @@ def forgetting(student: Student) -> None:
         "call `backward` twice without retain_graph, and catch the RuntimeError.",
         "word for word",
     )
+
+
+@homework.exercise(6, "Is it transposed?", points=0)
+def adjoint_test(student: Student) -> None:
+    is_transposed = student.function("is_transposed", forbidden=WHOLE)
+    few, more = sizes(student)
+    square, x = smooth(student, more, more), point(student, more)
+    wide, y = smooth(student, few, more), point(student, more)
+    J, K = central_differences(square, x), central_differences(wide, y)
+    slip = J.T.copy()
+    slip[student.random.integers(more), student.random.integers(more)] += 1
+    for what, f, at, matrix, expected in (
+        ("a transposed one, square", square, x, J.T, True),
+        ("a right one, square", square, x, J, False),
+        ("a transposed one with a slip in one entry", square, x, slip, False),
+        (f"a transposed one of {few} by {more}", wide, y, K.T, True),
+        (f"a right one, {few} by {more}", wide, y, K, False),
+    ):
+        answer = is_transposed(gl.tensor(np.ascontiguousarray(matrix)), f, at)
+        said = answer.value
+        if isinstance(said, (gl.Tensor, np.ndarray)) and np.asarray(said).dtype == bool and np.asarray(said).size == 1:
+            said = bool(np.asarray(said).reshape(()))
+        hint = "with the transpose in hand, uᵀ(Jᵀv) is vᵀ(Ju), whatever u and v are; with anything else it is not."
+        words = "this is not what it is" if isinstance(said, bool) else f"True or False was expected, not {described(said)}"
+        student.check(0, what, said is expected, words, hint)
+        if said is expected and answer.uses.elsewhere:
+            student.check(0, "from a product", False, "these are difference quotients")
+        elif answer.uses.sweeps > 2:
+            student.check(0, "at most 2 sweeps", False, done(answer.uses), "one u is enough, if it is random.")
+    left_as_it_was(student, answer)
 
 
 def second_call(f, x) -> str:

@@ -55,7 +55,17 @@ function render({ model, el }) {
     problem.hidden = !text;
   }
 
-  const parts = about.choices.length ? choices(about, kernel) : field(about, kernel, say);
+  /**
+   * Have a guess noted. It must not wait for an earlier answer: the cell that reveals may be run at once, and would overtake it.
+   * @param {object} guess
+   */
+  function tell(guess) {
+    const busy = root.hasAttribute("data-busy");
+    kernel.ask("said", guess);
+    if (busy) model.send({ ask: "said", id: "", ...guess });
+  }
+
+  const parts = about.choices.length ? choices(about, tell) : field(about, kernel, tell, say);
   const root = html(
     "div",
     { class: "gl-view gl-question", role: "group", "aria-label": "your guess" },
@@ -82,9 +92,9 @@ function render({ model, el }) {
 /**
  * One of several words, or one for each row.
  * @param {About} about
- * @param {Kernel} kernel
+ * @param {(guess: object) => void} tell
  */
-function choices({ choices, rows }, kernel) {
+function choices({ choices, rows }, tell) {
   const labels = rows.length ? rows : [""];
   /** @type {string[]} */
   let chosen = labels.map(() => "");
@@ -97,7 +107,7 @@ function choices({ choices, rows }, kernel) {
           onclick() {
             chosen = chosen.map((one, at) => (at !== row ? one : one === word ? "" : word));
             press();
-            kernel.ask("said", { chosen });
+            tell({ chosen });
           },
         },
         word,
@@ -142,30 +152,31 @@ function choices({ choices, rows }, kernel) {
  * A field for numbers or a word.
  * @param {About} about
  * @param {Kernel} kernel
+ * @param {(guess: object) => void} tell
  * @param {(text: string) => void} say
  */
-function field({ numbers, wanted }, kernel, say) {
+function field({ numbers, wanted }, kernel, tell, say) {
   let last = "";
   const input = html("input", {
     ...{ type: "text", [SUPPRESS]: "true", "aria-label": wanted, autocomplete: "off", spellcheck: "false" },
     placeholder: numbers === null ? "a word or a number" : Array.from({ length: numbers }, (_, k) => 5 + k).join(", "),
     oninput: () => (input.value.trim() ? kernel.ask("look", { text: input.value }) : say("")),
-    onchange: tell,
+    onchange: note,
     onkeydown(/** @type {KeyboardEvent} */ event) {
-      if (event.key === "Enter" && !event.shiftKey) tell();
+      if (event.key === "Enter" && !event.shiftKey) note();
     },
   });
-  function tell() {
+  function note() {
     if (input.value.trim() === last) return;
     last = input.value.trim();
-    kernel.ask("said", { text: last });
+    tell({ text: last });
   }
   return {
     root: html(
       "div",
       { class: "gl-field" },
       input,
-      html("button", { type: "button", [SUPPRESS]: "true", onclick: tell }, "note it"),
+      html("button", { type: "button", [SUPPRESS]: "true", onclick: note }, "note it"),
     ),
     /** @param {State} state */
     show(state) {

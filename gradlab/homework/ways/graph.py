@@ -1,0 +1,63 @@
+"""A function of a graph: it is given the last tensor of one that is built here from a recipe, and what comes back is said in
+the recipe's own terms.
+
+A recipe is a list of steps, each [operation, …]: ["leaf", numbers, requires_grad], ["times", i, number, how often], [name of a
+method, i] or [name of a method, i, j], where i and j are earlier steps. A tensor that comes back and is the recipe's own is
+known by identity, and is {"step": its number}; another one comes back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gradlab.core.tensor import Tensor, constant
+
+Recipe = list[list[Any]]
+METHODS = frozenset(("add", "sub", "mul", "exp", "sin", "cos", "tanh", "detach", "sum"))
+
+
+def use(made: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
+    """What the function says of the recipe's last tensor; {"deep": True} if it went deeper than Python's stack."""
+    tensors = build(recipe)
+    try:
+        value = made(tensors[-1])
+        if isinstance(value, (set, frozenset)):
+            value = list(value)
+    except RecursionError:
+        return {"deep": True}
+    step = {id(tensor): k for k, tensor in enumerate(tensors)}
+    if isinstance(value, (list, tuple)):
+        return {"value": [{"step": step[id(one)]} if id(one) in step else one for one in value]}
+    return {"value": {"step": step[id(value)]} if id(value) in step else value}
+
+
+def shown(recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
+    """The last tensor, as y, and those that have names."""
+    tensors = build(recipe)
+    return {"y": tensors[-1]} | {name: tensors[k] for name, k in names.items()}
+
+
+def build(recipe: Recipe) -> list[Tensor]:
+    """The tensor of each step.
+
+    Raises
+    ------
+    ValueError
+        If a step is none.
+    """
+    made: list[Tensor] = []
+    for operation, *args in recipe:
+        if operation == "leaf":
+            tensor = constant(args[0])
+            made.append(tensor.requires_grad_() if args[1] else tensor)
+        elif operation == "times":
+            tensor, number, often = made[args[0]], args[1], args[2]
+            for _ in range(often):
+                tensor = tensor * number
+            made.append(tensor)
+        elif operation in METHODS:
+            made.append(getattr(made[args[0]], operation)(*(made[k] for k in args[1:])))
+        else:
+            raise ValueError(f"{operation!r} is no step of a recipe.")
+    return made

@@ -1,0 +1,87 @@
+"""Lesson 1, tensors that remember."""
+
+from notebooks.cases import Case
+
+LESSON = "lessons/01_tensors.ipynb"
+MINUTES = 20
+WORDS = 900
+QUESTIONS = {
+    "who": Case(
+        asks="guess1",
+        reveals="reveal1",
+        right="['True', 'True', 'False', 'False', 'False', 'False', 'not a tensor', 'True']",
+        wrong="['True', 'True', 'False', 'False', 'False', 'False', 'not a tensor', 'False']",
+        absurd="'all of them'",
+        reply="they need not all do",
+        rules=("one of its parents", "One parent"),
+    ),
+    "ints": Case(
+        asks="guess2",
+        reveals="reveal2",
+        right="'An error'",
+        wrong="'a tensor of integers'",
+        absurd="7",
+        reply="an integer cannot move a little",
+        answer="floating point",
+        rules=("1.` for", "floating point", "An integer cannot"),
+    ),
+    "shared": Case(
+        asks="guess3",
+        reveals="reveal3",
+        right="[9, 2, 3]",
+        wrong="'1, 2, 3'",
+        absurd="gl.ones(7)",
+        reply="so it would be in a copy",
+        answer="9., 2., 3.",
+        rules=("own memory",),
+    ),
+    "rebuilt": Case(
+        asks="guess4",
+        reveals="reveal4",
+        right="'nothing'",
+        wrong="6",
+        absurd="'nothing at all'",
+        reply="does not know that it comes from",
+        rules=("new leaf",),
+    ),
+    "runs": Case(
+        asks="guess5",
+        reveals="reveal5",
+        right="[5, 15]",
+        wrong="[15, 15]",
+        absurd="'three times'",
+        reply="a new `p` each time",
+        answer="15",
+        rules=("adds to", "added up"),
+    ),
+    "has_grad": Case(
+        asks="question1",
+        reveals="answer1",
+        right="['no', 'yes', 'no', 'yes', 'yes']",
+        wrong="['no', 'yes', 'yes', 'yes', 'yes']",
+        absurd="'yes'",
+        reply="is what `detach()` gave",
+    ),
+    "raises": Case(
+        asks="question2",
+        reveals="answer2",
+        right="'c.long().requires_grad_()'",
+        wrong="'c.exp().tolist()'",
+        absurd="[1, 2, 3]",
+        reply="a list is made of numbers",
+    ),
+    "reruns": Case(
+        asks="question3",
+        reveals="answer3",
+        right="1",
+        wrong="4",
+        absurd="float('nan')",
+        reply="cell M made a new `m`",
+    ),
+}
+SHOWS = {
+    "without": "element 0 of tensors does not require grad and does not have a grad_fn",
+    "members": "x.grad 2.0, y.grad None",
+    "refused": "Use tensor.detach().numpy() instead.\n[0.5 1.5]",
+    "torn": "cut by .detach(), line 5",
+}
