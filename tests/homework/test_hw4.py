@@ -132,8 +132,9 @@ def test_what_the_tasks_say_of_a_loss_is_so():
 def test_a_case_can_be_pasted():
     space = cells("import numpy as np", *SOLUTIONS.values())
     space["case"] = lambda *which: case(*which, folder=FOLDER)
-    exec("a, b = case(3, 1)\nloss, weights = train_3(a, b)", space)
-    assert space["b"] == 1 and len(space["weights"]) == 4
+    exec("seed, steps = case(3, 1)\nloss, weights = train_3(seed, steps)", space)
+    assert space["steps"] == 1 and len(space["weights"]) == 4
+    assert "Try it: seed, steps = case(3, 1)" in told(verdict("3 as it is"))
 
 
 # ----------------------------------------------------------------------------------------------------------- the notebook

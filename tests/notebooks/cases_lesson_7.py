@@ -32,7 +32,7 @@ QUESTIONS = {
 SHOWS = {
     "loop": "3.31 at first, 5e-10 at the end",
     "reveal1": "lr=1.0 ends at 4e+25",
-    "reveal2": "28 of 59. At the end: 3.3",
+    "reveal2": "3.3 at the end",
     "reveal4": "loss 3.25, and the variance of t is 3.25\n`mse_loss` warns: True",
     "reveal5": "loss 3.3 at first, 0.",
     "doctor": "h.detach()",

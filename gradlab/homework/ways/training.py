@@ -32,10 +32,10 @@ def use(made: Callable[..., Any], original: str, kept: list[str], runs: list[lis
     return {"runs": told, "lines": lines, "gone": gone}
 
 
-def shown(original: str, kept: list[str], runs: list[list[int]]) -> tuple[int, int]:
+def shown(original: str, kept: list[str], runs: list[list[int]]) -> dict[str, int]:
     """The seed and the steps of the first run."""
     seed, steps = runs[0]
-    return seed, steps
+    return {"seed": seed, "steps": steps}
 
 
 def edits(original: str, made: Callable[..., Any], kept: list[str]) -> tuple[int | None, list[str] | None]:

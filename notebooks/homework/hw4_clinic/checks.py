@@ -386,7 +386,7 @@ def examined(student: Student, number: int) -> None:
     wrong = unlike(patient, seeds[0], runs, expected)
     what = "the first steps, against differences"
     if wrong:
-        hint = "it is as it was handed out." if answer["lines"] == 0 else ""
+        hint = "the report of one step in a `%%grad` cell: the function is as it was handed out." if answer["lines"] == 0 else ""
         student.check(2, what, False, wrong, hint)
         for rest in ("the loss at the end, at three seeds", "a late step costs what an early one does"):
             student.check(2, rest, False, "it counts once the first steps are right")
