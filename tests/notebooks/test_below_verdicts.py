@@ -14,7 +14,7 @@ from notebooks.running import nbclient, read
 from gradlab.homework.replies import lesson_6, lesson_8
 
 
-@pytest.fixture(scope="module", params=["lesson_6", "lesson_8"])
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in ("lesson_6", "lesson_8")])
 def answered(request):
     """The lesson's name, and its code cells by id, run with the right guesses."""
     lesson = lessons()[request.param]
