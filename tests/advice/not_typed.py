@@ -13,6 +13,7 @@ FILES = "it is about files"
 LOOP = "it is about a whole loop: tests/explore/test_watch.py and test_watch_findings.py have it"
 CLUSTER = "it is about workers: tests/explore/test_jacobian_executors.py"
 LIVE = "it needs PyTorch: tests/explore/test_check_against_torch.py"
+ENGINE = "of a student's own engine: tests/homework/answers_hw2.py"
 NOTEBOOK = "it is about a homework's notebook, or a cell"
 
 NOT_TYPED = {
@@ -79,7 +80,7 @@ NOT_TYPED = {
     "it uses `{}`{}, which this exercise is there to replace": NOTEBOOK,
     ": take its first element, `[0]`": NOTEBOOK,
     ": put them together with `gl.stack`": NOTEBOOK,
-    "`{}.grad` has what the last call gave, and not what was there before": "of a student's own engine: tests/homework/answers_hw2.py",
+    "`{}.grad` has what the last call gave, and not what was there before": ENGINE,
     "none of the arguments of {} requires grad": NOTEBOOK,
     "Look for a step that the graph does not see": WORDS,
     "Run a cell and show its gradients": HELP,

@@ -281,6 +281,9 @@ RIGHT_TOO = [
         ),
         20,
     ),
+    Typed("a count of NumPy's", 2, changed("answer2", "return sum(", "import numpy as np\n    return np.int64(1) * sum("), 15),
+    Typed("a count that is a tensor", 2, changed("answer2", "return sum(", "return gl.tensor(1) * sum("), 15),
+    Typed("a generator of leaves", 3, changed("answer3", "return [node", "yield from [node"), 15),
     Typed("a tensor for an answer", 1, changed("answer1", "[2.0, 2.0, 2.0]", "gl.tensor([2, 2, 2])"), 20),
     Typed("by levels, with forbidden words for names", 2, instead(answer2=BY_NAMES), 15),
     Typed(

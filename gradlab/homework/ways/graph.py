@@ -8,7 +8,7 @@ known by identity, and is {"step": its number}; another one comes back as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 from gradlab.core.tensor import Tensor, constant
@@ -22,7 +22,7 @@ def use(made: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, int])
     tensors = build(recipe)
     try:
         value = made(tensors[-1])
-        if isinstance(value, (set, frozenset)):
+        if isinstance(value, (Iterator, Set)):
             value = list(value)
     except RecursionError:
         return {"deep": True}

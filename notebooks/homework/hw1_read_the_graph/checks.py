@@ -156,11 +156,13 @@ def counts(recipe: list) -> dict:
 def miscounted(got: object, recipe: list, what: str) -> str:
     """What a wrong number of nodes comes from."""
     its = counts(recipe)
-    if type(got) is bool or not isinstance(got, (int, float)) or (isinstance(got, float) and got != int(got)):
+    array = as_array(got)
+    if array is None or array.ndim or array != np.round(array):
         return f"a number was expected; what came is {'None' if got is None else described(got)}"
+    got = int(array)
     if got == its["right"]:
         return ""
-    said = f"{got:g} for {what} of {its['right']}"
+    said = f"{got} for {what} of {its['right']}"
     if got == its["leaves"]:
         return f"{said}: one too many for each leaf. AccumulateGrad is no operation"
     if got == its["both"] != its["paths"]:
