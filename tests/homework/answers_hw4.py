@@ -138,7 +138,7 @@ WRONG = [
     Case("the library's refusal swallowed", 8, ill(8, BACK, "        try: loss.backward()\n        except RuntimeError: pass\n"),
          0,
          "raised TypeError"),
-    Case("an endless loop", 1, well(1, "        w.grad = None\n", "        while True: pass\n"), 0, "did not end within"),
+    Case("an endless loop", 1, well(1, BACK, "        while True: pass\n"), 0, "did not end within"),
     Case("nothing finite", 1, well(1, "lr * w.grad", "lr * w.grad / 0"), 0, "no longer finite"),
     Case("no function", 1, "train_1 = 3", 0, "a function was expected"),
     Case("not there", 1, "", 0, "there is no such name"),
