@@ -18,7 +18,7 @@ from gradlab.core.destination import takes_out
 from gradlab.core.errors import names_of as _names_of
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import (
+from gradlab.ops import (
     digamma,
     erf,
     erfc,
@@ -36,12 +36,12 @@ from gradlab.functions import (
     softmax,
     xlogy,
 )
-from gradlab.functions import igamma as gammainc
-from gradlab.functions import igammac as gammaincc
-from gradlab.functions import lgamma as gammaln
-from gradlab.functions import mvlgamma as multigammaln
-from gradlab.functions.arguments import Called
-from gradlab.functions.arithmetic import with_number
+from gradlab.ops import igamma as gammainc
+from gradlab.ops import igammac as gammaincc
+from gradlab.ops import lgamma as gammaln
+from gradlab.ops import mvlgamma as multigammaln
+from gradlab.ops.arguments import Called
+from gradlab.ops.arithmetic import with_number
 from gradlab.rules import elementwise as el
 from gradlab.rules import special as sp
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
-from gradlab.functions import arithmetic as functions
 from gradlab.methods.writing import twin
+from gradlab.ops import arithmetic as functions
 from gradlab.rules import elementwise as el
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
-from gradlab.functions import comparison as functions
 from gradlab.methods.writing import twin
+from gradlab.ops import comparison as functions
 from gradlab.rules import elementwise as el
 
 

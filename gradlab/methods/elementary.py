@@ -6,9 +6,9 @@ from typing import Any
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
-from gradlab.functions import elementary as functions
-from gradlab.functions import gamma
 from gradlab.methods.writing import twin
+from gradlab.ops import elementary as functions
+from gradlab.ops import gamma
 from gradlab.rules import elementary as em
 from gradlab.rules import special as sp
 

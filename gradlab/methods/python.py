@@ -18,9 +18,9 @@ from gradlab.core.errors import advice
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, left
-from gradlab.functions import arithmetic, comparison, products, splits
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
+from gradlab.ops import arithmetic, comparison, products, splits
 from gradlab.rules import elementwise as el
 
 

@@ -17,7 +17,7 @@ from gradlab.core.errors import forward_failed, invalid_combination, not_impleme
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
-from gradlab.functions.arguments import Called
+from gradlab.ops.arguments import Called
 from gradlab.rules import elementwise as el
 
 __all__ = [

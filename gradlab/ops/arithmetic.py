@@ -16,7 +16,7 @@ from gradlab.core.destination import takes_out
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
 from gradlab.core.promotion import PROMOTIONS, agree, cast, expected_tensor, tensors
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import Called, checked, number
+from gradlab.ops.arguments import Called, checked, number
 from gradlab.rules import elementwise as el
 
 __all__ = [

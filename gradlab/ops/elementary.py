@@ -10,7 +10,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import not_implemented
 from gradlab.core.promotion import expected_tensor
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.results import result_type
+from gradlab.ops.results import result_type
 from gradlab.rules import elementary as em
 from gradlab.rules import elementwise as el
 
