@@ -33,6 +33,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.creation import *
 from gradlab.interop import *
 from gradlab.linalg.toplevel import *
+from gradlab.methods.declared import *
 from gradlab.methods.tensor import Methods as _Methods
 from gradlab.methods.twins import *
 from gradlab.nn.functional.activations import (
@@ -40,7 +41,6 @@ from gradlab.nn.functional.activations import (
     celu_,
     hardshrink,
     prelu,
-    relu_,
     rrelu,
     rrelu_,
     selu,

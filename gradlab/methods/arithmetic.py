@@ -21,44 +21,26 @@ class Arithmetic:
     add, sub, mul, div, pow = functions.add, functions.sub, functions.mul, functions.div, functions.pow
     subtract, multiply, divide, true_divide = functions.sub, functions.mul, functions.div, functions.true_divide
     floor_divide, remainder, fmod = functions.floor_divide, functions.remainder, functions.fmod
-    abs, neg, reciprocal, square, relu = (functions.abs, functions.neg, functions.reciprocal, functions.square, functions.relu)
-    absolute, negative, positive = functions.abs, functions.neg, functions.positive
-    float_power, ldexp, hypot, atan2, arctan2, xlogy = (
-        functions.float_power,
-        functions.ldexp,
-        functions.hypot,
-        functions.atan2,
-        functions.atan2,
-        functions.xlogy,
-    )
-    addcmul, addcdiv, lerp, logaddexp, logaddexp2 = (
-        functions.addcmul,
-        functions.addcdiv,
-        functions.lerp,
-        functions.logaddexp,
-        functions.logaddexp2,
-    )
-    maximum, minimum, fmax, fmin = functions.maximum, functions.minimum, functions.fmax, functions.fmin
+    square, positive, float_power, xlogy = functions.square, functions.positive, functions.float_power, functions.xlogy
+    addcmul, addcdiv, lerp = functions.addcmul, functions.addcdiv, functions.lerp
     clamp, clip, clamp_min, clamp_max = functions.clamp, functions.clamp, functions.clamp_min, functions.clamp_max
-    copysign, nextafter, heaviside, gcd, lcm = (
-        functions.copysign,
-        functions.nextafter,
-        functions.heaviside,
-        functions.gcd,
-        functions.lcm,
-    )
+    copysign, heaviside, gcd, lcm = functions.copysign, functions.heaviside, functions.gcd, functions.lcm
 
-    mul_, neg_, abs_, reciprocal_, relu_ = map(twin, (el.mul, el.neg, el.absolute, el.reciprocal, el.relu))
-    multiply_, negative_, absolute_ = mul_, neg_, abs_
+    mul_ = multiply_ = twin(el.mul)
     square_, floor_divide_, remainder_, fmod_ = map(
         twin, (functions.square, functions.floor_divide, functions.remainder, functions.fmod)
     )
-    true_divide_, ldexp_, hypot_, atan2_, xlogy_ = map(
-        twin, (functions.true_divide, functions.ldexp, functions.hypot, functions.atan2, functions.xlogy)
-    )
-    arctan2_ = atan2_
-    lerp_, copysign_, nextafter_, heaviside_, gcd_, lcm_ = map(
-        twin, (functions.lerp, functions.copysign, functions.nextafter, functions.heaviside, functions.gcd, functions.lcm)
+    true_divide_, xlogy_, lerp_, copysign_, heaviside_, gcd_, lcm_ = map(
+        twin,
+        (
+            functions.true_divide,
+            functions.xlogy,
+            functions.lerp,
+            functions.copysign,
+            functions.heaviside,
+            functions.gcd,
+            functions.lcm,
+        ),
     )
     clamp_, clamp_min_, clamp_max_ = map(twin, (functions.clamp, functions.clamp_min, functions.clamp_max))
     clip_ = clamp_

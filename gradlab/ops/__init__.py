@@ -9,6 +9,7 @@ from gradlab.ops.comparison import *
 from gradlab.ops.contraction import *
 from gradlab.ops.counting import *
 from gradlab.ops.cumulative import *
+from gradlab.ops.declared import *
 from gradlab.ops.diagonals import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *

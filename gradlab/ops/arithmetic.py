@@ -20,13 +20,9 @@ from gradlab.ops.arguments import Called, checked, number
 from gradlab.rules import elementwise as el
 
 __all__ = [
-    "abs",
-    "absolute",
     "add",
     "addcdiv",
     "addcmul",
-    "arctan2",
-    "atan2",
     "clamp",
     "clamp_max",
     "clamp_min",
@@ -36,28 +32,15 @@ __all__ = [
     "divide",
     "float_power",
     "floor_divide",
-    "fmax",
-    "fmin",
     "fmod",
     "gcd",
     "heaviside",
-    "hypot",
     "lcm",
-    "ldexp",
     "lerp",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
     "mul",
     "multiply",
-    "neg",
-    "negative",
-    "nextafter",
     "positive",
     "pow",
-    "reciprocal",
-    "relu",
     "remainder",
     "rsub",
     "square",
@@ -66,12 +49,6 @@ __all__ = [
     "true_divide",
     "xlogy",
 ]
-
-relu, reciprocal, abs, neg = (op.record for op in (el.relu, el.reciprocal, el.absolute, el.neg))
-maximum, minimum, fmax, fmin = (op.record for op in (el.maximum, el.minimum, el.fmax, el.fmin))
-atan2, hypot, ldexp, logaddexp, logaddexp2, nextafter = (
-    op.record for op in (el.atan2, el.hypot, el.ldexp, el.logaddexp, el.logaddexp2, el.nextafter)
-)
 
 NUMBERS = bool, int, float, np.generic
 OPERANDS = Tensor, *NUMBERS
@@ -444,7 +421,7 @@ def _of_integers(ufunc: Any, name: str, doc: str) -> Callable[..., Tensor]:
 gcd = _of_integers(np.gcd, "gcd", "The greatest common divisor of each pair of integers.")
 lcm = _of_integers(np.lcm, "lcm", "The least common multiple of each pair of integers.")
 
-absolute, subtract, multiply, divide, negative, clip, arctan2 = abs, sub, mul, div, neg, clamp, atan2
+subtract, multiply, divide, clip = sub, mul, div, clamp
 
 
 def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:

@@ -1,4 +1,5 @@
-"""The functions of one number: exponentials, trigonometry, rounding. Most are recording functions as they stand."""
+"""The functions of one number that take more than the number, and what there is about complex ones. (Those that are recording
+functions as they stand are declared in `gradlab.rules.elementary`.)"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.errors import not_implemented
+from gradlab.core.operator import composed
 from gradlab.core.promotion import expected_tensor
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.results import result_type
@@ -15,78 +17,84 @@ from gradlab.rules import elementary as em
 from gradlab.rules import elementwise as el
 
 __all__ = [
-    "acos",
-    "acosh",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "ceil",
     "conj",
     "conj_physical",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "exp",
-    "exp2",
-    "expm1",
-    "fix",
-    "floor",
-    "frac",
     "frexp",
     "imag",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
     "logit",
     "nan_to_num",
-    "rad2deg",
     "real",
     "resolve_conj",
     "resolve_neg",
     "round",
-    "rsqrt",
-    "sgn",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
     "view_as_complex",
     "view_as_real",
 ]
 
-exp, exp2, expm1, log, log2, log10, log1p = (op.record for op in (em.exp, em.exp2, em.expm1, em.log, em.log2, em.log10, em.log1p))
-sqrt, rsqrt, sigmoid, sinc, deg2rad, rad2deg = (
-    op.record for op in (em.sqrt, em.rsqrt, em.sigmoid, em.sinc, em.deg2rad, em.rad2deg)
-)
-sin, cos, tan, asin, acos, atan = (op.record for op in (em.sin, em.cos, em.tan, em.asin, em.acos, em.atan))
-sinh, cosh, tanh, asinh, acosh, atanh = (op.record for op in (em.sinh, em.cosh, em.tanh, em.asinh, em.acosh, em.atanh))
-floor, ceil, trunc, frac, sign, sgn, angle = (
-    op.record for op in (em.floor, em.ceil, em.trunc, em.frac, em.sign, em.sgn, em.angle)
-)
-arcsin, arccos, arctan, arcsinh, arccosh, arctanh, fix = asin, acos, atan, asinh, acosh, atanh, trunc
 
-
+@composed(inplace="function", special="logit")
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """log(input / (1 - input)), the inverse of the sigmoid; with `eps`, of input clamped to [eps, 1 - eps]."""
+    """log(input / (1 - input)), the inverse of the sigmoid.
+
+    Parameters
+    ----------
+    {input}
+    eps : float, optional
+        If given, `input` is clamped to [eps, 1 - eps] first, and the derivative outside of it is 0.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, floating point.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.logit(gl.tensor([0.25, 0.5, 1.0]), eps=0.01)
+    tensor([-1.0986,  0.0000,  4.5951])
+    """
     return em.logit.record(input, eps=None if eps is None or eps < 0 else eps, out=out)
 
 
+@composed(inplace="function", special="round")
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Tensor:
-    """The nearest integer, of two the even one; or, of floating point, the nearest number with so many decimals."""
+    """The nearest integer, of two the even one; or, of floating point, the nearest number with so many decimals.
+
+    Its derivative is 0.
+
+    Parameters
+    ----------
+    {input}
+    decimals : int, optional
+        How many decimals are kept. A negative number rounds to tens, hundreds and so on.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    NotImplementedError
+        If `input` holds bools, or integers and `decimals` is given.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.round(gl.tensor([0.5, 1.5, 2.7]))
+    tensor([0., 2., 3.])
+    >>> gl.round(gl.tensor([0.123, 4.567]), decimals=1)
+    tensor([0.1000, 4.6000])
+    """
     if decimals is None:
         return em.round_.record(input, out=out)
     if isinstance(input, Tensor) and input.array.dtype.kind != "f":
@@ -94,6 +102,7 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     return em.round_decimals.record(input, decimals=decimals, out=out)
 
 
+@composed(inplace="function")
 def nan_to_num(
     input: Tensor,
     nan: float | None = None,
@@ -102,7 +111,35 @@ def nan_to_num(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """input with numbers in place of NaN (0) and of the infinities (the dtype's largest and lowest numbers)."""
+    """input with numbers in place of NaN and of the infinities.
+
+    The derivative is 1 where the element is finite, and 0 where it was replaced.
+
+    Parameters
+    ----------
+    {input}
+    nan : float, optional
+        What stands for NaN: 0 if it is not given.
+    posinf, neginf : float, optional
+        What stands for the infinities: the dtype's largest and lowest numbers if they are not given.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nan_to_num(gl.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
+    tensor([1., 0., 9.])
+    """
     if not isinstance(input, Tensor):
         raise expected_tensor(em.nan_to_num, input)
     if input.array.dtype.kind != "f":
@@ -120,8 +157,34 @@ def nan_to_num(
 FREXP = result_type("frexp", "mantissa", "exponent")
 
 
+@composed()
 def frexp(input: Tensor) -> Any:
-    """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1); exponent int32."""
+    """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1).
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    mantissa : Tensor
+        The shape and the dtype of `input`.
+    exponent : Tensor
+        The shape of `input`, int32. No gradient passes through it.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.frexp(gl.tensor([3.0, 8.0])).mantissa
+    tensor([0.7500, 0.5000])
+    """
     if not isinstance(input, Tensor):
         raise expected_tensor(el.frexp, input)
     if input.array.dtype.kind != "f":
@@ -132,8 +195,25 @@ def frexp(input: Tensor) -> Any:
 
 
 # ------------------------------------------------------------------------------------- what is about complex numbers
+@composed(method=False)
 def real(input: Tensor) -> Tensor:
-    """The tensor itself: its numbers are real."""
+    """The tensor itself: its numbers are real.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    Tensor
+        `input`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.real(gl.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
     return input
 
 
