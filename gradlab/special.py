@@ -18,7 +18,7 @@ from gradlab.core.destination import takes_out
 from gradlab.core.errors import names_of as _names_of
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops import declared_special, log_softmax, softmax, xlogy
+from gradlab.ops import declared_special, log_softmax, softmax
 from gradlab.ops.arguments import Called
 from gradlab.ops.arithmetic import with_number
 from gradlab.ops.declared import erfc
@@ -55,7 +55,6 @@ __all__ = [
     "softmax",
     "spherical_bessel_j0",
     "xlog1py",
-    "xlogy",
     "zeta",
 ]
 __all__ += declared_special.__all__
@@ -63,16 +62,22 @@ __all__ += declared_special.__all__
 xlog1py = with_number(
     "special_xlog1py",
     "input · log1p(other), and 0 where `input` is 0.",
+    "[0., 2.]; [0., 3.] -> [0.0000, 2.7726]",
     el.xlog1py,
     el.xlog1py.named("SpecialXlog1PyBackward2"),
     el.xlog1py.named("SpecialXlog1PyBackward1"),
+    method=False,
+    top=False,
 )
 zeta = with_number(
     "special_zeta",
     "Hurwitz's zeta function of exponent `input` and shift `other`.",
+    "[2., 4.]; [1., 1.] -> [1.6449, 1.0823]",
     sp.zeta,
     sp.zeta.named("SpecialZetaBackward2"),
     sp.zeta.named("SpecialZetaBackward1"),
+    method=False,
+    top=False,
 )
 _HALF = el.mul.named("MulBackward1")
 

@@ -31,6 +31,9 @@ T = TypeVar("T")
 PARAMETERS = {
     "input": "input : Tensor\n    The tensor, of any shape.",
     "other": "other : Tensor\n    The second operand, of a shape that broadcasts with that of `input`.",
+    "either": "input : Tensor or number\n    The first operand. One of the two is a tensor.",
+    "number": "other : Tensor or number\n    The second operand; a tensor of a shape that broadcasts with that of `input`.",
+    "exponent": "exponent : Tensor or number\n    The exponent; a tensor of a shape that broadcasts with that of `input`.",
     "out": (
         "out : Tensor, optional\n    Where the result is written, and what is returned. It is refused while a gradient of the "
         "result is wanted."
@@ -142,8 +145,8 @@ class Operator:
             section("Returns", "Tensor\n    This tensor, with its new elements."),
             section(
                 "Raises",
-                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or if\n"
-                "    the result has another shape.",
+                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
+                "    if the result has another shape.",
             ),
             section("Examples", f">>> import gradlab as gl\n>>> x = gl.tensor({first})\n>>> {call}\ntensor({result})"),
         ]

@@ -12,7 +12,7 @@ from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator
 from gradlab.core.tensor import Tensor
 from gradlab.methods.writing import twin
-from gradlab.ops import declared, elementary, gamma  # noqa: F401  (they declare)
+from gradlab.ops import arithmetic, clamping, declared, elementary, gamma, integers, interpolation, powers  # noqa: F401  (they declare)
 
 
 class Declared:

@@ -18,6 +18,10 @@ __all__ = [
     "atan_",
     "atanh_",
     "ceil_",
+    "clamp_",
+    "clamp_max_",
+    "clamp_min_",
+    "clip_",
     "cos_",
     "cosh_",
     "deg2rad_",
@@ -29,7 +33,9 @@ __all__ = [
     "fix_",
     "floor_",
     "frac_",
+    "gcd_",
     "i0_",
+    "lcm_",
     "ldexp_",
     "log10_",
     "log1p_",
@@ -49,9 +55,11 @@ __all__ = [
     "sinc_",
     "sinh_",
     "sqrt_",
+    "square_",
     "tan_",
     "tanh_",
     "trunc_",
+    "xlogy_",
 ]
 
 def neg_(input: Tensor) -> Tensor:
@@ -69,6 +77,19 @@ def ldexp_(input: Tensor, other: Tensor) -> Tensor:
 
 def relu_(input: Tensor) -> Tensor:
     """`relu`, written into the memory of `input`."""
+
+def xlogy_(input: Tensor, other: Any) -> Tensor:
+    """`xlogy`, written into the memory of `input`."""
+
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clamp`, written into the memory of `input`."""
+clip_ = clamp_
+
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """`clamp_min`, written into the memory of `input`."""
+
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """`clamp_max`, written into the memory of `input`."""
 
 def exp_(input: Tensor) -> Tensor:
     """`exp`, written into the memory of `input`."""
@@ -182,6 +203,15 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
 def nan_to_num_(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """`nan_to_num`, written into the memory of `input`."""
 
+def gcd_(input: Tensor, other: Tensor) -> Tensor:
+    """`gcd`, written into the memory of `input`."""
+
+def lcm_(input: Tensor, other: Tensor) -> Tensor:
+    """`lcm`, written into the memory of `input`."""
+
+def square_(input: Tensor) -> Tensor:
+    """`square`, written into the memory of `input`."""
+
 class Declared:
     def neg(self, *, out: Tensor | None = None) -> Tensor:
         """Each element with the other sign."""
@@ -254,6 +284,86 @@ class Declared:
 
     def nextafter_(self, other: Tensor) -> Tensor:
         """`nextafter`, written into this tensor's memory."""
+
+    def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """input + alpha · other, element by element."""
+
+    def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """input - alpha · other, element by element."""
+    subtract = sub
+
+    def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input · other, element by element."""
+    multiply = mul
+
+    def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+        """input / other, element by element, of integers as floats; or a quotient that is rounded."""
+    divide = div
+
+    def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """⌊input / other⌋, element by element, of integers an integer."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """`floor_divide`, written into this tensor's memory."""
+
+    def remainder(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input - other · ⌊input / other⌋: it has the sign of `other`, as Python's %."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """`remainder`, written into this tensor's memory."""
+
+    def fmod(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input - other · trunc(input / other): it has the sign of `input`, as C's fmod."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """`fmod`, written into this tensor's memory."""
+
+    def copysign(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The magnitude of `input` with the sign of `other`."""
+
+    def copysign_(self, other: Any) -> Tensor:
+        """`copysign`, written into this tensor's memory."""
+
+    def xlogy(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input · log(other), and 0 where `input` is 0."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """`xlogy`, written into this tensor's memory."""
+
+    def true_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input / other, element by element, of integers as floats."""
+
+    def true_divide_(self, other: Any) -> Tensor:
+        """`true_divide`, written into this tensor's memory."""
+
+    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+        """input with what is below `min` raised to it and what is above `max` lowered to it."""
+    clip = clamp
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """`clamp`, written into this tensor's memory."""
+    clip_ = clamp_
+
+    def clamp_min(self, min: Any, *, out: Tensor | None = None) -> Tensor:
+        """input with what is below `min` raised to it."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """`clamp_min`, written into this tensor's memory."""
+
+    def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
+        """input with what is above `max` lowered to it."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """`clamp_max`, written into this tensor's memory."""
+
+    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """0 where the element is negative, 1 where it is positive, `values` where it is 0. It has no derivative."""
+
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """`heaviside`, written into this tensor's memory."""
+
+    def positive(self) -> Tensor:
+        """The tensor itself."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
@@ -532,3 +642,39 @@ class Declared:
 
     def mvlgamma_(self, p: int) -> Tensor:
         """`mvlgamma`, written into this tensor's memory."""
+
+    def gcd(self, other: Tensor) -> Tensor:
+        """The greatest common divisor of each pair of integers."""
+
+    def gcd_(self, other: Tensor) -> Tensor:
+        """`gcd`, written into this tensor's memory."""
+
+    def lcm(self, other: Tensor) -> Tensor:
+        """The least common multiple of each pair of integers."""
+
+    def lcm_(self, other: Tensor) -> Tensor:
+        """`lcm`, written into this tensor's memory."""
+
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+        """input + value · tensor1 · tensor2, element by element."""
+
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+        """input + value · tensor1 / tensor2, element by element."""
+
+    def lerp(self, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
+        """input + weight · (end - input): the way from `input` to `end`."""
+
+    def lerp_(self, end: Tensor, weight: Any) -> Tensor:
+        """`lerp`, written into this tensor's memory."""
+
+    def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+        """input to the power of exponent, either of them a tensor or a number."""
+
+    def square(self, *, out: Tensor | None = None) -> Tensor:
+        """The square of each element."""
+
+    def square_(self) -> Tensor:
+        """`square`, written into this tensor's memory."""
+
+    def float_power(self, exponent: Any) -> Tensor:
+        """input to the power of exponent, in float64."""

@@ -5,6 +5,7 @@ methods of `Tensor` (see `gradlab.methods`).
 """
 
 from gradlab.ops.arithmetic import *
+from gradlab.ops.clamping import *
 from gradlab.ops.comparison import *
 from gradlab.ops.contraction import *
 from gradlab.ops.counting import *
@@ -14,8 +15,11 @@ from gradlab.ops.diagonals import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
 from gradlab.ops.gamma import *
+from gradlab.ops.integers import *
+from gradlab.ops.interpolation import *
 from gradlab.ops.joins import *
 from gradlab.ops.picking import *
+from gradlab.ops.powers import *
 from gradlab.ops.products import *
 from gradlab.ops.rearrangement import *
 from gradlab.ops.reductions import *

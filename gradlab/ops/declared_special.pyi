@@ -1,4 +1,5 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from gradlab.ops.arithmetic import xlogy as xlogy
 from gradlab.ops.declared import digamma as digamma
 from gradlab.ops.declared import digamma as psi
 from gradlab.ops.declared import entr as entr
@@ -51,4 +52,5 @@ __all__ = [
     "psi",
     "round",
     "sinc",
+    "xlogy",
 ]
