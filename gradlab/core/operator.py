@@ -13,6 +13,8 @@ The first says of a primitive that its recording function is public: its docstri
     method      whether `Tensor` has it as a method, with its aliases
     inplace     its in-place twin: "function" if torch has `gradlab.exp_(x)` beside `x.exp_()`, "method" if only that, "" if none;
                 or those of the twins' names that torch has as functions
+    history     whether the result can have one; if not, the twin's answers replace the numbers, and no gradient passes
+    shares      the operator whose in-place twin is this one's too
     top         whether it is a name of `gradlab` itself
     special     its names in `gradlab.special`
 
@@ -70,10 +72,12 @@ class Operator:
         inplace: str = "",
         top: bool = True,
         special: str = "",
+        history: bool = True,
+        shares: str = "",
     ) -> None:
         self.name, self.target, self.summary, self.example = name, target, summary, example
         self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
-        self.special = special.split()
+        self.special, self.history, self.shares = special.split(), history, shares
         self.is_primitive = hasattr(target, "record")
         OPERATORS[name] = self
 
@@ -176,6 +180,20 @@ OPERATORS: dict[str, Operator] = {}
 
 def section(title: str, *entries: str) -> str:
     return "\n".join([title, "-" * len(title), *entries])
+
+
+def documented(summary: str, parameters: str, returns: str, raises: list[str], example: str) -> str:
+    """A docstring for a function that a factory makes. `parameters` names shared descriptions; `example` is a call of `gl` and
+    what it returns: "exp(x) -> tensor(…)"."""
+    call, _, result = example.partition(" -> ")
+    sections = [
+        summary,
+        section("Parameters", *(PARAMETERS[name] for name in parameters.split())),
+        section("Returns", f"Tensor\n    {returns}"),
+        section("Raises", *raises),
+        section("Examples", f">>> import gradlab as gl\n>>> gl.{call}\n{result}"),
+    ]
+    return "\n\n".join(sections) + "\n"
 
 
 def operator(target: T, summary: str, example: str, *, name: str = "", **places: Any) -> T:

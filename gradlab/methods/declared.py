@@ -11,8 +11,8 @@ from typing import Any
 from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator
 from gradlab.core.tensor import Tensor
-from gradlab.methods.writing import twin
-from gradlab.ops import arithmetic, clamping, declared, elementary, gamma, integers, interpolation, powers  # noqa: F401  (they declare)
+from gradlab.methods.writing import answer, twin
+from gradlab.ops import arithmetic, clamping, comparison, declared, elementary, gamma, integers, interpolation, powers  # noqa: F401  (they declare)
 
 
 class Declared:
@@ -31,13 +31,14 @@ def twin_of(operator: Operator) -> Callable[..., Any]:
         def method(self: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
             return inplace.in_place(target, self, other)
     else:
-        method = twin(target)
+        method = (twin if operator.history else answer)(target)
     method.__name__ = method.__qualname__ = f"{operator.name}_"
     method.__doc__ = operator.documentation_of_twin()
     return method
 
 
-_TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace}
+_TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace and not operator.shares}
+_TWINS |= {operator.name: _TWINS[operator.shares] for operator in OPERATORS.values() if operator.shares}
 __all__ = [name for operator in OPERATORS.values() for name in operator.twin_functions]
 
 for _operator in OPERATORS.values():

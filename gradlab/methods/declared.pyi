@@ -365,6 +365,162 @@ class Declared:
     def positive(self) -> Tensor:
         """The tensor itself."""
 
+    def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input = other, element by element."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """`eq`, written into this tensor's memory."""
+
+    def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≠ other, element by element."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """`ne`, written into this tensor's memory."""
+
+    def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input < other, element by element."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """`lt`, written into this tensor's memory."""
+
+    def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≤ other, element by element."""
+
+    def le_(self, other: Any) -> Tensor:
+        """`le`, written into this tensor's memory."""
+
+    def gt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input > other, element by element."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """`gt`, written into this tensor's memory."""
+
+    def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≥ other, element by element."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """`ge`, written into this tensor's memory."""
+
+    def not_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≠ other, element by element."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """`not_equal`, written into this tensor's memory."""
+
+    def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input < other, element by element."""
+
+    def less_(self, other: Any) -> Tensor:
+        """`less`, written into this tensor's memory."""
+
+    def less_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≤ other, element by element."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """`less_equal`, written into this tensor's memory."""
+
+    def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input > other, element by element."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """`greater`, written into this tensor's memory."""
+
+    def greater_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≥ other, element by element."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """`greater_equal`, written into this tensor's memory."""
+
+    def logical_and(self, other: Tensor) -> Tensor:
+        """Whether both elements hold. Numbers other than 0 count as True."""
+
+    def logical_and_(self, other: Tensor) -> Tensor:
+        """`logical_and`, written into this tensor's memory."""
+
+    def logical_or(self, other: Tensor) -> Tensor:
+        """Whether at least one of the elements holds. Numbers other than 0 count as True."""
+
+    def logical_or_(self, other: Tensor) -> Tensor:
+        """`logical_or`, written into this tensor's memory."""
+
+    def logical_xor(self, other: Tensor) -> Tensor:
+        """Whether exactly one of the elements holds. Numbers other than 0 count as True."""
+
+    def logical_xor_(self, other: Tensor) -> Tensor:
+        """`logical_xor`, written into this tensor's memory."""
+
+    def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input & other on bools or on the bits of integers."""
+
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """`bitwise_and`, written into this tensor's memory."""
+
+    def bitwise_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input | other on bools or on the bits of integers."""
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """`bitwise_or`, written into this tensor's memory."""
+
+    def bitwise_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input ^ other on bools or on the bits of integers."""
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """`bitwise_xor`, written into this tensor's memory."""
+
+    def bitwise_left_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The bits of integers moved to the left: input · 2^other."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """`bitwise_left_shift`, written into this tensor's memory."""
+
+    def bitwise_right_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The bits of integers moved to the right: ⌊input / 2^other⌋."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """`bitwise_right_shift`, written into this tensor's memory."""
+
+    def isnan(self) -> Tensor:
+        """True where the element is NaN."""
+
+    def isfinite(self) -> Tensor:
+        """True where the element is neither infinite nor NaN."""
+
+    def isinf(self) -> Tensor:
+        """True where the element is infinite."""
+
+    def isreal(self) -> Tensor:
+        """True everywhere: there are no complex tensors."""
+
+    def isposinf(self) -> Tensor:
+        """True where the element is +∞."""
+
+    def isneginf(self) -> Tensor:
+        """True where the element is -∞."""
+
+    def signbit(self) -> Tensor:
+        """True where the element's sign is minus; -0. has one."""
+
+    def logical_not(self) -> Tensor:
+        """True where the element is zero or False."""
+
+    def logical_not_(self) -> Tensor:
+        """`logical_not`, written into this tensor's memory."""
+
+    def bitwise_not(self) -> Tensor:
+        """~input: every bit of the integers, every bool, turned round."""
+
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not`, written into this tensor's memory."""
+
+    def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves."""
+
+    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+        """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
+
+    def equal(self, other: Tensor) -> Any:
+        """Whether both have the same shape and elements."""
+
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
 

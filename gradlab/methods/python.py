@@ -18,7 +18,6 @@ from gradlab.core.errors import advice
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, left
-from gradlab.methods.comparison import Comparison
 from gradlab.methods.declared import Declared
 from gradlab.ops import arithmetic, clamping, comparison, powers, products, splits
 from gradlab.rules import elementwise as el
@@ -45,8 +44,8 @@ class Python:
     __and__, __or__, __xor__ = comparison.bits_and, comparison.bits_or, comparison.bits_xor
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __lshift__, __rshift__ = comparison.shifted_left, comparison.shifted_right
-    __iand__, __ior__, __ixor__ = Comparison.bitwise_and_, Comparison.bitwise_or_, Comparison.bitwise_xor_
-    __ilshift__, __irshift__ = Comparison.bitwise_left_shift_, Comparison.bitwise_right_shift_
+    __iand__, __ior__, __ixor__ = Declared.bitwise_and_, Declared.bitwise_or_, Declared.bitwise_xor_
+    __ilshift__, __irshift__ = Declared.bitwise_left_shift_, Declared.bitwise_right_shift_
     __ifloordiv__, __imod__ = Declared.floor_divide_, Declared.remainder_
     __getitem__, __setitem__ = indexing.get, indexing.set
 

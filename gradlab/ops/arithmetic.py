@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.errors import invalid_combination
-from gradlab.core.operator import PARAMETERS, Operator, composed, section
+from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.promotion import PROMOTIONS, expected_tensor
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import Called, checked, number
@@ -304,19 +304,12 @@ def with_number(
     function.__name__ = function.__qualname__ = public
     given, _, result = example.partition(" -> ")
     operands = ", ".join(f"gl.tensor({one})" if one[0] == "[" else one for one in given.split("; "))
-    function.__doc__ = "\n\n".join(
-        (
-            doc,
-            section(
-                "Parameters", PARAMETERS["input" if of_number is None else "either"], PARAMETERS["number"], PARAMETERS["out"]
-            ),
-            section("Returns", "Tensor\n    The shape that the operands broadcast to, of their common dtype."),
-            section("Raises", "TypeError\n    If no operand is a tensor.", "RuntimeError\n    If the shapes do not broadcast."),
-            section(
-                "Examples",
-                f">>> import gradlab as gl\n>>> gl.{'' if public == name else 'special.'}{public}({operands})\ntensor({result})",
-            ),
-        )
+    function.__doc__ = documented(
+        doc,
+        f"{'input' if of_number is None else 'either'} number out",
+        "The shape that the operands broadcast to, of their common dtype.",
+        ["TypeError\n    If no operand is a tensor.", "RuntimeError\n    If the shapes do not broadcast."],
+        f"{'' if public == name else 'special.'}{public}({operands}) -> tensor({result})",
     )
     Operator(public, function, **places)
     return function

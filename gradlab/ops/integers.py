@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.errors import forward_failed, not_implemented
-from gradlab.core.operator import PARAMETERS, Operator, section
+from gradlab.core.operator import Operator, documented
 from gradlab.core.promotion import tensors
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import Called
@@ -32,16 +32,12 @@ def _of_integers(name: str, doc: str, result: str) -> Callable[..., Tensor]:
             raise forward_failed(called, error, (a.array, b.array))  # noqa: B904  (it decides whether the cause is shown)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "\n\n".join(
-        (
-            doc,
-            section("Parameters", PARAMETERS["input"], PARAMETERS["other"], PARAMETERS["out"]),
-            section("Returns", "Tensor\n    The shape that the operands broadcast to, of their common dtype. It has no history."),
-            section("Raises", "TypeError\n    If an operand is no tensor.", "NotImplementedError\n    If they hold no integers."),
-            section(
-                "Examples", f">>> import gradlab as gl\n>>> gl.{name}(gl.tensor([12, 18]), gl.tensor([8, 27]))\ntensor({result})"
-            ),
-        )
+    function.__doc__ = documented(
+        doc,
+        "input other out",
+        "The shape that the operands broadcast to, of their common dtype. It has no history.",
+        ["TypeError\n    If an operand is no tensor.", "NotImplementedError\n    If they hold no integers."],
+        f"{name}(gl.tensor([12, 18]), gl.tensor([8, 27])) -> tensor({result})",
     )
     Operator(name, function, inplace="function")
     return function
