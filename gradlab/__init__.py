@@ -31,9 +31,9 @@ from gradlab.core.modes import enable_grad, is_grad_enabled, is_inference_mode_e
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
 from gradlab.creation import *
-from gradlab.functions import *
 from gradlab.interop import *
 from gradlab.linalg.toplevel import *
+from gradlab.methods.declared import *
 from gradlab.methods.tensor import Methods as _Methods
 from gradlab.methods.twins import *
 from gradlab.nn.functional.activations import (
@@ -41,7 +41,6 @@ from gradlab.nn.functional.activations import (
     celu_,
     hardshrink,
     prelu,
-    relu_,
     rrelu,
     rrelu_,
     selu,
@@ -61,6 +60,7 @@ from gradlab.nn.functional.pooling import (
     max_pool3d,
 )
 from gradlab.nn.functional.resampling import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.ops import *
 from gradlab.random import *
 from gradlab.rules import traced as _traced
 from gradlab.settings import *

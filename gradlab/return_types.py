@@ -1,8 +1,8 @@
-"""The types of results with named parts, as `gradlab.return_types.max`; declared in `gradlab.functions`."""
+"""The types of results with named parts, as `gradlab.return_types.max`; declared in `gradlab.ops`."""
 
 from __future__ import annotations
 
-from gradlab.functions.results import TYPES, Result
+from gradlab.ops.results import TYPES, Result
 
 
 def __getattr__(name: str) -> type[Result]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.functions import products
+from gradlab.ops import products
 
 SINGULAR = {
     "rank 2": [[1.0, 2, 3], [2, 4, 6], [1, 1, 1]],

@@ -115,7 +115,7 @@ class UserRules:
         if not lead:
             made = once(node, targets, parts, like, traced)
             return [c if c is None or traced else c.array for c in made]
-        from gradlab.functions.joins import stack
+        from gradlab.ops.joins import stack
 
         xp, count, k = namespace_of[type(like)], prod(lead), len(lead)
         if not count:

@@ -16,7 +16,7 @@ import numpy as np
 from gradlab.backend.streams import States, go_on_from, states
 from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten, spread
-from gradlab.functions.joins import stack
+from gradlab.ops.joins import stack
 
 __all__ = ["vmap"]
 

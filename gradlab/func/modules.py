@@ -9,9 +9,9 @@ from functools import wraps
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.functions.joins import stack
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.normalization import BatchNorm
+from gradlab.ops.joins import stack
 
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "replace_all_batch_norm_modules_", "stack_module_state"]
 

@@ -12,7 +12,7 @@ from gradlab.backend.namespaces import host
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
-from gradlab.functions.products import tensors
+from gradlab.ops.products import tensors
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import LinAlgError
 

@@ -9,13 +9,13 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import reductions
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.products import tensors
-from gradlab.functions.shapes import cast, squeeze, unsqueeze
 from gradlab.linalg.factors import svdvals
 from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
 from gradlab.linalg.solving import inv, inv_ex
+from gradlab.ops import reductions
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.products import tensors
+from gradlab.ops.shapes import cast, squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import completed

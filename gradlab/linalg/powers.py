@@ -11,12 +11,12 @@ import numpy as np
 from gradlab.core.destination import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.functions import diagonals, products, reductions
-from gradlab.functions import shapes as layout
-from gradlab.functions.arguments import fits_in_memory, one_dim
-from gradlab.functions.joins import cat
 from gradlab.linalg.matrices import matrices, refused
 from gradlab.linalg.solving import inverted
+from gradlab.ops import diagonals, products, reductions
+from gradlab.ops import shapes as layout
+from gradlab.ops.arguments import fits_in_memory, one_dim
+from gradlab.ops.joins import cat
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
 

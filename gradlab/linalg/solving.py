@@ -10,8 +10,6 @@ import numpy as np
 from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.products import exchanged, tensors
-from gradlab.functions.results import Result, result_type
 from gradlab.linalg.matrices import (
     LinAlgError,
     first_failure,
@@ -24,6 +22,8 @@ from gradlab.linalg.matrices import (
     singular,
     zero_pivot,
 )
+from gradlab.ops.products import exchanged, tensors
+from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations, shapes
 from gradlab.rules import linalg as rules

@@ -7,17 +7,17 @@ from typing import Any, NoReturn
 from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (as in torch, `dtype` is a parameter)
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import over_dims
-from gradlab.functions.joins import cat
-from gradlab.functions.products import exchanged, identity_like, tensors, warn_once
-from gradlab.functions.reductions import vector_norm
-from gradlab.functions.results import Result, result_type
 from gradlab.linalg.factors import INVERTED, SOLVED, lu_factor_ex, orthogonal, positive_root, singular, through_cholesky
 from gradlab.linalg.factors import lu_solve as solve_from_factors
 from gradlab.linalg.matrices import matrices
 from gradlab.linalg.norms import matrix_norm
 from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import determinant, inv, pinv, sign_and_logarithm
+from gradlab.ops.arguments import over_dims
+from gradlab.ops.joins import cat
+from gradlab.ops.products import exchanged, identity_like, tensors, warn_once
+from gradlab.ops.reductions import vector_norm
+from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
 from gradlab.rules import indexing, shapes

@@ -1,4 +1,4 @@
-"""Arithmetic, element by element, and choosing between numbers."""
+"""The in-place twins of arithmetic that are more than their function. (The others follow from declarations.)"""
 
 from __future__ import annotations
 
@@ -8,60 +8,18 @@ import numpy as np
 
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor
-from gradlab.functions import arithmetic as functions
 from gradlab.methods.writing import twin
+from gradlab.ops import arithmetic as functions
+from gradlab.ops import interpolation, powers
 from gradlab.rules import elementwise as el
 
 
 class Arithmetic:
-    """Sums, products, quotients, powers, bounds; each with its in-place twin where torch has one."""
+    """Sums, products, quotients, powers."""
 
     array: Any
 
-    add, sub, mul, div, pow = functions.add, functions.sub, functions.mul, functions.div, functions.pow
-    subtract, multiply, divide, true_divide = functions.sub, functions.mul, functions.div, functions.true_divide
-    floor_divide, remainder, fmod = functions.floor_divide, functions.remainder, functions.fmod
-    abs, neg, reciprocal, square, relu = (functions.abs, functions.neg, functions.reciprocal, functions.square, functions.relu)
-    absolute, negative, positive = functions.abs, functions.neg, functions.positive
-    float_power, ldexp, hypot, atan2, arctan2, xlogy = (
-        functions.float_power,
-        functions.ldexp,
-        functions.hypot,
-        functions.atan2,
-        functions.atan2,
-        functions.xlogy,
-    )
-    addcmul, addcdiv, lerp, logaddexp, logaddexp2 = (
-        functions.addcmul,
-        functions.addcdiv,
-        functions.lerp,
-        functions.logaddexp,
-        functions.logaddexp2,
-    )
-    maximum, minimum, fmax, fmin = functions.maximum, functions.minimum, functions.fmax, functions.fmin
-    clamp, clip, clamp_min, clamp_max = functions.clamp, functions.clamp, functions.clamp_min, functions.clamp_max
-    copysign, nextafter, heaviside, gcd, lcm = (
-        functions.copysign,
-        functions.nextafter,
-        functions.heaviside,
-        functions.gcd,
-        functions.lcm,
-    )
-
-    mul_, neg_, abs_, reciprocal_, relu_ = map(twin, (el.mul, el.neg, el.absolute, el.reciprocal, el.relu))
-    multiply_, negative_, absolute_ = mul_, neg_, abs_
-    square_, floor_divide_, remainder_, fmod_ = map(
-        twin, (functions.square, functions.floor_divide, functions.remainder, functions.fmod)
-    )
-    true_divide_, ldexp_, hypot_, atan2_, xlogy_ = map(
-        twin, (functions.true_divide, functions.ldexp, functions.hypot, functions.atan2, functions.xlogy)
-    )
-    arctan2_ = atan2_
-    lerp_, copysign_, nextafter_, heaviside_, gcd_, lcm_ = map(
-        twin, (functions.lerp, functions.copysign, functions.nextafter, functions.heaviside, functions.gcd, functions.lcm)
-    )
-    clamp_, clamp_min_, clamp_max_ = map(twin, (functions.clamp, functions.clamp_min, functions.clamp_max))
-    clip_ = clamp_
+    mul_ = multiply_ = twin(el.mul)
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """self + alpha · other, in place."""
@@ -93,7 +51,7 @@ class Arithmetic:
         """self ** exponent, in place."""
         if type(exponent) in (int, float) and self.array.dtype.kind == "f":
             return inplace.in_place(el.pow_scalar, self, exponent=exponent)
-        return inplace.composed_in_place(functions.pow, self, exponent)
+        return inplace.composed_in_place(powers.pow, self, exponent)
 
     def float_power_(self, exponent: Any) -> Tensor:
         """self ** exponent, in place, of a float64 tensor."""
@@ -106,7 +64,7 @@ class Arithmetic:
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 · tensor2, in place."""
-        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=functions.scale(value, self, tensor1, tensor2))
+        return inplace.in_place(el.addcmul, self, tensor1, tensor2, value=interpolation.scale(value, self, tensor1, tensor2))
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """self + value · tensor1 / tensor2, in place."""

@@ -14,7 +14,7 @@ from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.layout import arranged
 from gradlab.core.tensor import Tensor
 from gradlab.creation.legacy import as_legacy
-from gradlab.functions import shapes as functions
+from gradlab.ops import shapes as functions
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 

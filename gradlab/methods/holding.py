@@ -23,9 +23,9 @@ from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut, left
-from gradlab.functions import shapes as functions
-from gradlab.functions import types
-from gradlab.functions.arguments import one_dim
+from gradlab.ops import shapes as functions
+from gradlab.ops import types
+from gradlab.ops.arguments import one_dim
 
 
 class Fixed:

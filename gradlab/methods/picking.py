@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradlab.functions import picking as functions
-from gradlab.functions import slices
 from gradlab.methods.writing import twin
+from gradlab.ops import picking as functions
+from gradlab.ops import slices
 
 
 class Picking:

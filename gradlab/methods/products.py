@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gradlab.functions import contraction
-from gradlab.functions import products as functions
 from gradlab.linalg import toplevel
 from gradlab.methods.writing import twin
+from gradlab.ops import contraction
+from gradlab.ops import products as functions
 
 
 class Products:

@@ -18,9 +18,8 @@ from gradlab.core.errors import advice
 from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, left
-from gradlab.functions import arithmetic, comparison, products, splits
-from gradlab.methods.arithmetic import Arithmetic
-from gradlab.methods.comparison import Comparison
+from gradlab.methods.declared import Declared
+from gradlab.ops import arithmetic, clamping, comparison, powers, products, splits
 from gradlab.rules import elementwise as el
 
 
@@ -32,8 +31,8 @@ class Python:
 
     __add__, __mul__, __sub__ = el.add.record, el.mul.record, el.sub.record
     __truediv__, __matmul__, __neg__, __abs__ = el.div.record, products.operator, el.neg.record, el.absolute.record
-    __rsub__, __rtruediv__, __rpow__ = arithmetic.subtracted_from, arithmetic.divided_into, arithmetic.power_of
-    __floordiv__, __pos__ = el.floor_divide.record, arithmetic.positive
+    __rsub__, __rtruediv__, __rpow__ = arithmetic.subtracted_from, arithmetic.divided_into, powers.power_of
+    __floordiv__, __pos__ = el.floor_divide.record, clamping.positive
     __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = (
         comparison.equals,
         comparison.differs,
@@ -45,9 +44,9 @@ class Python:
     __and__, __or__, __xor__ = comparison.bits_and, comparison.bits_or, comparison.bits_xor
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
     __lshift__, __rshift__ = comparison.shifted_left, comparison.shifted_right
-    __iand__, __ior__, __ixor__ = Comparison.bitwise_and_, Comparison.bitwise_or_, Comparison.bitwise_xor_
-    __ilshift__, __irshift__ = Comparison.bitwise_left_shift_, Comparison.bitwise_right_shift_
-    __ifloordiv__, __imod__ = Arithmetic.floor_divide_, Arithmetic.remainder_
+    __iand__, __ior__, __ixor__ = Declared.bitwise_and_, Declared.bitwise_or_, Declared.bitwise_xor_
+    __ilshift__, __irshift__ = Declared.bitwise_left_shift_, Declared.bitwise_right_shift_
+    __ifloordiv__, __imod__ = Declared.floor_divide_, Declared.remainder_
     __getitem__, __setitem__ = indexing.get, indexing.set
 
     def __radd__(self, other: Any) -> Any:
@@ -59,7 +58,7 @@ class Python:
     def __pow__(self, exponent: Any) -> Any:
         if type(exponent) in (int, float) and self.array.dtype.kind == "f":
             return el.pow_scalar.record(self, exponent=exponent)
-        return arithmetic.raised(self, exponent)
+        return powers.raised(self, exponent)
 
     def __mod__(self, other: Any) -> Any:
         return (el.remainder if isinstance(other, Tensor) else el.remainder_scalar).record(self, other)

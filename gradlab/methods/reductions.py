@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradlab.functions import reductions as functions
 from gradlab.linalg import toplevel
 from gradlab.methods.writing import twin
+from gradlab.ops import reductions as functions
 
 
 class Reductions:

@@ -13,8 +13,8 @@ from gradlab.core.ports import Reshaped
 from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
-from gradlab.functions import diagonals, rearrangement, reductions, shapes, splits
 from gradlab.methods.writing import twin
+from gradlab.ops import diagonals, rearrangement, reductions, shapes, splits
 
 
 class Shapes:

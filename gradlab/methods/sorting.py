@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gradlab.functions import counting, cumulative, sorting
 from gradlab.methods.writing import twin
+from gradlab.ops import counting, cumulative, sorting
 
 
 class Sorting:

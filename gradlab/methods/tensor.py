@@ -12,6 +12,7 @@ from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
 from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
+from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
 from gradlab.methods.holding import Holding
 from gradlab.methods.picking import Picking
@@ -28,6 +29,7 @@ class Methods(
     Activations,
     Arithmetic,
     Comparison,
+    Declared,
     Elementary,
     Reductions,
     Products,

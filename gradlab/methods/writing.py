@@ -48,6 +48,21 @@ def twin(operation: Any) -> Callable[..., Tensor]:
     return method
 
 
+def answer(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The in-place twin of a function whose result has no history: the answers replace the numbers, and no gradient passes."""
+    node = f"{function.__name__.title().replace('_', '')}Backward"
+    by_number, by_tensor = el.replace.named(f"{node}0"), el.replace.named(f"{node}1")
+
+    def method(self: Any, *other: Any) -> Tensor:
+        return inplace.in_place(
+            by_tensor if other and isinstance(other[0], Tensor) else by_number, self, value=function(self, *other).array
+        )
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__doc__ = f"`{function.__name__}`, written into this tensor's memory."
+    return method
+
+
 def filled_directly(x: Tensor, value: Any) -> bool:
     """Write a number to every element where no history is wanted. Whether it was done."""
     if mode.grad:

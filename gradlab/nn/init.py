@@ -13,9 +13,9 @@ from typing import Any
 from gradlab.core.modes import no_grad
 from gradlab.core.tensor import Tensor
 from gradlab.creation import filled
-from gradlab.functions.comparison import where
-from gradlab.functions.diagonals import diag
 from gradlab.linalg.factors import qr
+from gradlab.ops.comparison import where
+from gradlab.ops.diagonals import diag
 from gradlab.random import randperm
 
 __all__ = [

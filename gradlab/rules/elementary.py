@@ -11,6 +11,7 @@ from math import log as log_of
 
 import numpy as np
 
+from gradlab.core.operator import operator
 from gradlab.core.primitive import elementwise
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import LN2, kept, sign_of, zero_slope
@@ -19,20 +20,68 @@ LN10 = log_of(10)
 
 
 # --------------------------------------------------------------------------------------------- exponentials, logarithms
-exp = elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float")
-exp2 = elementwise("exp2", np.exp2, x=lambda out: out * LN2, tex="2^{{{x}}}", promote="float")
-expm1 = elementwise("expm1", np.expm1, x=lambda out: out + 1, tex="e^{{{x}}} - 1", promote="float")
-log = elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float")
-log2 = elementwise("log2", np.log2, x=lambda g, x: g / (x * LN2), tex=r"\log_2 {x}", promote="float")
-log10 = elementwise("log10", np.log10, x=lambda g, x: g / (x * LN10), tex=r"\log_{{10}} {x}", promote="float")
-log1p = elementwise("log1p", np.log1p, x=lambda g, x: g / (x + 1), tex=r"\log(1 + {x})", promote="float", node="Log1PBackward0")
-sqrt = elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float")
-rsqrt = elementwise(
-    "rsqrt",
-    lambda xp, x: 1 / xp.sqrt(x),
-    x=lambda out: -0.5 * (out * out * out),
-    tex=r"\frac{{1}}{{\sqrt{{{x}}}}}",
-    promote="float",
+exp = operator(
+    elementwise("exp", np.exp, x=lambda out: out, tex="e^{{{x}}}", promote="float"),
+    "The exponential of each element.",
+    "[0., 1., 2.] -> [1.0000, 2.7183, 7.3891]",
+    inplace="function",
+)
+exp2 = operator(
+    elementwise("exp2", np.exp2, x=lambda out: out * LN2, tex="2^{{{x}}}", promote="float"),
+    "2 to the power of each element.",
+    "[0., 1., 3.] -> [1., 2., 8.]",
+    inplace="function",
+    special="exp2",
+)
+expm1 = operator(
+    elementwise("expm1", np.expm1, x=lambda out: out + 1, tex="e^{{{x}}} - 1", promote="float"),
+    "The exponential of each element less 1, exact near 0.",
+    "[0., 1e-8, 1.] -> [0.0000e+00, 1.0000e-08, 1.7183e+00]",
+    inplace="function",
+    special="expm1",
+)
+log = operator(
+    elementwise("log", np.log, x=lambda g, x: g / x, tex=r"\log {x}", promote="float"),
+    "The natural logarithm of each element.",
+    "[1., 2., 10.] -> [0.0000, 0.6931, 2.3026]",
+    inplace="function",
+)
+log2 = operator(
+    elementwise("log2", np.log2, x=lambda g, x: g / (x * LN2), tex=r"\log_2 {x}", promote="float"),
+    "The logarithm to base 2 of each element.",
+    "[1., 2., 8.] -> [0., 1., 3.]",
+    inplace="function",
+)
+log10 = operator(
+    elementwise("log10", np.log10, x=lambda g, x: g / (x * LN10), tex=r"\log_{{10}} {x}", promote="float"),
+    "The logarithm to base 10 of each element.",
+    "[1., 10., 1000.] -> [0.0000, 1.0000, 3.0000]",
+    inplace="function",
+)
+log1p = operator(
+    elementwise("log1p", np.log1p, x=lambda g, x: g / (x + 1), tex=r"\log(1 + {x})", promote="float", node="Log1PBackward0"),
+    "The natural logarithm of 1 plus each element, exact near 0.",
+    "[0., 1e-8, 1.] -> [0.0000e+00, 1.0000e-08, 6.9315e-01]",
+    inplace="function",
+    special="log1p",
+)
+sqrt = operator(
+    elementwise("sqrt", np.sqrt, x=lambda g, out: g / (2 * out), tex=r"\sqrt{{{x}}}", promote="float"),
+    "The square root of each element.",
+    "[0., 4., 9.] -> [0., 2., 3.]",
+    inplace="function",
+)
+rsqrt = operator(
+    elementwise(
+        "rsqrt",
+        lambda xp, x: 1 / xp.sqrt(x),
+        x=lambda out: -0.5 * (out * out * out),
+        tex=r"\frac{{1}}{{\sqrt{{{x}}}}}",
+        promote="float",
+    ),
+    "The reciprocal of the square root of each element.",
+    "[1., 4., 16.] -> [1.0000, 0.5000, 0.2500]",
+    inplace="function",
 )
 
 
@@ -45,7 +94,13 @@ def stable_sigmoid(xp: Namespace, x: Array) -> Array:
     return xp.divide(1, e, out=e)
 
 
-sigmoid = elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float")
+sigmoid = operator(
+    elementwise("sigmoid", stable_sigmoid, x=lambda out: out * (1 - out), tex=r"\sigma({x})", promote="float"),
+    "The logistic function of each element.",
+    "[-1., 0., 1.] -> [0.2689, 0.5000, 0.7311]",
+    inplace="function",
+    special="expit",
+)
 
 
 def log_odds(xp: Namespace, x: Array, *, eps: float | None) -> Array:
@@ -70,27 +125,109 @@ logit = elementwise(
 )
 
 # --------------------------------------------------------------------------------------------------------- trigonometry
-sin = elementwise("sin", np.sin, x=lambda xp, x: xp.cos(x), tex=r"\sin {x}", promote="float")
-cos = elementwise("cos", np.cos, x=lambda xp, x: -xp.sin(x), tex=r"\cos {x}", promote="float")
-tan = elementwise("tan", np.tan, x=lambda out: 1 + out * out, tex=r"\tan {x}", promote="float")
-asin = elementwise("asin", np.arcsin, x=lambda xp, g, x: g / xp.sqrt(1 - x * x), tex=r"\arcsin {x}", promote="float")
-acos = elementwise("acos", np.arccos, x=lambda xp, g, x: -g / xp.sqrt(1 - x * x), tex=r"\arccos {x}", promote="float")
-atan = elementwise("atan", np.arctan, x=lambda g, x: g / (x * x + 1), tex=r"\arctan {x}", promote="float")
-sinh = elementwise("sinh", np.sinh, x=lambda xp, x: xp.cosh(x), tex=r"\sinh {x}", promote="float")
-cosh = elementwise("cosh", np.cosh, x=lambda xp, x: xp.sinh(x), tex=r"\cosh {x}", promote="float")
-tanh = elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\tanh {x}", promote="float")
-asinh = elementwise(
-    "asinh", np.arcsinh, x=lambda xp, g, x: g / xp.sqrt(x * x + 1), tex=r"\mathrm{{arsinh}}\,{x}", promote="float"
+sin = operator(
+    elementwise("sin", np.sin, x=lambda xp, x: xp.cos(x), tex=r"\sin {x}", promote="float"),
+    "The sine of each element, an angle in radians.",
+    "[0., 0.5, 1.] -> [0.0000, 0.4794, 0.8415]",
+    inplace="function",
 )
-acosh = elementwise(
-    "acosh", np.arccosh, x=lambda xp, g, x: g / xp.sqrt(x * x - 1), tex=r"\mathrm{{arcosh}}\,{x}", promote="float"
+cos = operator(
+    elementwise("cos", np.cos, x=lambda xp, x: -xp.sin(x), tex=r"\cos {x}", promote="float"),
+    "The cosine of each element, an angle in radians.",
+    "[0., 0.5, 1.] -> [1.0000, 0.8776, 0.5403]",
+    inplace="function",
 )
-atanh = elementwise("atanh", np.arctanh, x=lambda g, x: g / (1 - x * x), tex=r"\mathrm{{artanh}}\,{x}", promote="float")
-deg2rad = elementwise(
-    "deg2rad", np.deg2rad, x=lambda g: g * (pi / 180), tex=r"\tfrac{{\pi}}{{180}}\,{x}", promote="float", node="Deg2RadBackward0"
+tan = operator(
+    elementwise("tan", np.tan, x=lambda out: 1 + out * out, tex=r"\tan {x}", promote="float"),
+    "The tangent of each element, an angle in radians.",
+    "[0., 0.5, 1.] -> [0.0000, 0.5463, 1.5574]",
+    inplace="function",
 )
-rad2deg = elementwise(
-    "rad2deg", np.rad2deg, x=lambda g: g * (180 / pi), tex=r"\tfrac{{180}}{{\pi}}\,{x}", promote="float", node="Rad2DegBackward0"
+asin = operator(
+    elementwise("asin", np.arcsin, x=lambda xp, g, x: g / xp.sqrt(1 - x * x), tex=r"\arcsin {x}", promote="float"),
+    "The arcsine of each element, in radians; NaN outside of [-1, 1].",
+    "[-1., 0., 0.5] -> [-1.5708,  0.0000,  0.5236]",
+    aliases="arcsin",
+    inplace="function",
+)
+acos = operator(
+    elementwise("acos", np.arccos, x=lambda xp, g, x: -g / xp.sqrt(1 - x * x), tex=r"\arccos {x}", promote="float"),
+    "The arccosine of each element, in radians; NaN outside of [-1, 1].",
+    "[-1., 0., 0.5] -> [3.1416, 1.5708, 1.0472]",
+    aliases="arccos",
+    inplace="function",
+)
+atan = operator(
+    elementwise("atan", np.arctan, x=lambda g, x: g / (x * x + 1), tex=r"\arctan {x}", promote="float"),
+    "The arctangent of each element, in radians.",
+    "[-1., 0., 1.] -> [-0.7854,  0.0000,  0.7854]",
+    aliases="arctan",
+    inplace="function",
+)
+sinh = operator(
+    elementwise("sinh", np.sinh, x=lambda xp, x: xp.cosh(x), tex=r"\sinh {x}", promote="float"),
+    "The hyperbolic sine of each element.",
+    "[-1., 0., 1.] -> [-1.1752,  0.0000,  1.1752]",
+    inplace="function",
+)
+cosh = operator(
+    elementwise("cosh", np.cosh, x=lambda xp, x: xp.sinh(x), tex=r"\cosh {x}", promote="float"),
+    "The hyperbolic cosine of each element.",
+    "[-1., 0., 1.] -> [1.5431, 1.0000, 1.5431]",
+    inplace="function",
+)
+tanh = operator(
+    elementwise("tanh", np.tanh, x=lambda out: 1 - out * out, tex=r"\tanh {x}", promote="float"),
+    "The hyperbolic tangent of each element.",
+    "[-1., 0., 1.] -> [-0.7616,  0.0000,  0.7616]",
+    inplace="function",
+)
+asinh = operator(
+    elementwise("asinh", np.arcsinh, x=lambda xp, g, x: g / xp.sqrt(x * x + 1), tex=r"\mathrm{{arsinh}}\,{x}", promote="float"),
+    "The inverse hyperbolic sine of each element.",
+    "[-1., 0., 1.] -> [-0.8814,  0.0000,  0.8814]",
+    aliases="arcsinh",
+    inplace="function",
+)
+acosh = operator(
+    elementwise("acosh", np.arccosh, x=lambda xp, g, x: g / xp.sqrt(x * x - 1), tex=r"\mathrm{{arcosh}}\,{x}", promote="float"),
+    "The inverse hyperbolic cosine of each element; NaN below 1.",
+    "[1., 2., 3.] -> [0.0000, 1.3170, 1.7627]",
+    aliases="arccosh",
+    inplace="function",
+)
+atanh = operator(
+    elementwise("atanh", np.arctanh, x=lambda g, x: g / (1 - x * x), tex=r"\mathrm{{artanh}}\,{x}", promote="float"),
+    "The inverse hyperbolic tangent of each element; NaN outside of [-1, 1].",
+    "[-0.5, 0., 0.5] -> [-0.5493,  0.0000,  0.5493]",
+    aliases="arctanh",
+    inplace="function",
+)
+deg2rad = operator(
+    elementwise(
+        "deg2rad",
+        np.deg2rad,
+        x=lambda g: g * (pi / 180),
+        tex=r"\tfrac{{\pi}}{{180}}\,{x}",
+        promote="float",
+        node="Deg2RadBackward0",
+    ),
+    "Each element, an angle in degrees, in radians.",
+    "[0., 90., 180.] -> [0.0000, 1.5708, 3.1416]",
+    inplace="function",
+)
+rad2deg = operator(
+    elementwise(
+        "rad2deg",
+        np.rad2deg,
+        x=lambda g: g * (180 / pi),
+        tex=r"\tfrac{{180}}{{\pi}}\,{x}",
+        promote="float",
+        node="Rad2DegBackward0",
+    ),
+    "Each element, an angle in radians, in degrees.",
+    "[0., 1., 2.] -> [  0.0000,  57.2958, 114.5916]",
+    inplace="function",
 )
 
 
@@ -107,13 +244,19 @@ def cardinal_sine_slope(xp: Namespace, g: Array, x: Array) -> Array:
     return xp.where(square == 0, 0, g * ((angle * xp.cos(angle) - xp.sin(angle)) / square))
 
 
-sinc = elementwise(
-    "sinc",
-    cardinal_sine,
-    x=cardinal_sine_slope,
-    promote="float",
-    tex=r"\frac{{\sin \pi {x}}}{{\pi {x}}}",
-    formula=r"\bar{x} = \bar{y}\,\frac{\pi x \cos \pi x - \sin \pi x}{\pi x^2}",
+sinc = operator(
+    elementwise(
+        "sinc",
+        cardinal_sine,
+        x=cardinal_sine_slope,
+        promote="float",
+        tex=r"\frac{{\sin \pi {x}}}{{\pi {x}}}",
+        formula=r"\bar{x} = \bar{y}\,\frac{\pi x \cos \pi x - \sin \pi x}{\pi x^2}",
+    ),
+    "The normalised cardinal sine of each element: 1 at 0.",
+    "[0., 0.5, 1.5] -> [ 1.0000,  0.6366, -0.2122]",
+    inplace="function",
+    special="sinc",
 )
 
 
@@ -123,10 +266,26 @@ def rounded(name: str) -> Callable[[Namespace, Array], Array]:
     return lambda xp, x: getattr(xp, name)(x) if x.dtype.kind == "f" else x.copy()
 
 
-floor = elementwise("floor", rounded("floor"), x=zero_slope, tex=r"\lfloor {x} \rfloor", promote="number")
-ceil = elementwise("ceil", rounded("ceil"), x=zero_slope, tex=r"\lceil {x} \rceil", promote="number")
+floor = operator(
+    elementwise("floor", rounded("floor"), x=zero_slope, tex=r"\lfloor {x} \rfloor", promote="number"),
+    "The largest integer that is not above each element. Its derivative is 0.",
+    "[-1.5, 0.5, 2.] -> [-2.,  0.,  2.]",
+    inplace="function",
+)
+ceil = operator(
+    elementwise("ceil", rounded("ceil"), x=zero_slope, tex=r"\lceil {x} \rceil", promote="number"),
+    "The smallest integer that is not below each element. Its derivative is 0.",
+    "[-1.5, 0.5, 2.] -> [-1.,  1.,  2.]",
+    inplace="function",
+)
 round_ = elementwise("round", rounded("rint"), x=zero_slope, tex=r"\mathrm{{round}}\,{x}", promote="number")
-trunc = elementwise("trunc", rounded("trunc"), x=zero_slope, tex=r"\mathrm{{trunc}}\,{x}", promote="number")
+trunc = operator(
+    elementwise("trunc", rounded("trunc"), x=zero_slope, tex=r"\mathrm{{trunc}}\,{x}", promote="number"),
+    "Each element rounded towards 0. Its derivative is 0.",
+    "[-1.5, 0.5, 2.] -> [-1.,  0.,  2.]",
+    aliases="fix",
+    inplace="function",
+)
 round_decimals = elementwise(
     "round_decimals",
     lambda xp, x, *, decimals: xp.round(x, decimals),
@@ -136,22 +295,40 @@ round_decimals = elementwise(
     formula=r"\bar{x} = 0",
     promote="real tensors",
 )
-frac = elementwise(
-    "frac", lambda xp, x: x - xp.trunc(x), x=lambda g: g, tex=r"{x} - \mathrm{{trunc}}\,{x}", promote="real tensors"
+frac = operator(
+    elementwise("frac", lambda xp, x: x - xp.trunc(x), x=lambda g: g, tex=r"{x} - \mathrm{{trunc}}\,{x}", promote="real tensors"),
+    "The part of each element behind the point, with its sign.",
+    "[-1.5, 0.25, 2.] -> [-0.5000,  0.2500,  0.0000]",
+    inplace="function",
 )
-sign = elementwise(
-    "sign",
-    lambda xp, x: x.copy() if x.dtype.kind == "b" else sign_of(xp, x).astype(x.dtype),
-    x=zero_slope,
-    tex=r"\mathrm{{sgn}}\,{x}",
+sign = operator(
+    elementwise(
+        "sign",
+        lambda xp, x: x.copy() if x.dtype.kind == "b" else sign_of(xp, x).astype(x.dtype),
+        x=zero_slope,
+        tex=r"\mathrm{{sgn}}\,{x}",
+    ),
+    "The sign of each element: -1, 0 or 1. Its derivative is 0.",
+    "[-1.5, 0., 2.] -> [-1.,  0.,  1.]",
+    inplace="method",
 )
-sgn = sign.named("SgnBackward0")
-angle = elementwise(
-    "angle",
-    lambda xp, x: xp.where(x != x, x, xp.where(x < 0, pi, 0).astype(x.dtype)),
-    x=zero_slope,
-    tex=r"\arg {x}",
-    promote="float",
+sgn = operator(
+    sign.named("SgnBackward0"),
+    "The sign of each element: -1, 0 or 1. Its derivative is 0.",
+    "[-1.5, 0., 2.] -> [-1.,  0.,  1.]",
+    name="sgn",
+    inplace="method",
+)
+angle = operator(
+    elementwise(
+        "angle",
+        lambda xp, x: xp.where(x != x, x, xp.where(x < 0, pi, 0).astype(x.dtype)),
+        x=zero_slope,
+        tex=r"\arg {x}",
+        promote="float",
+    ),
+    "The angle of each element in the complex plane: π where it is negative, else 0.",
+    "[-1.5, 0., 2.] -> [3.1416, 0.0000, 0.0000]",
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradlab.backend.bounds import within
 from gradlab.core.errors import not_implemented
+from gradlab.core.operator import operator
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.core.table import PRIMITIVES, used
 from gradlab.core.tensor import Tensor
@@ -87,9 +88,26 @@ mul = elementwise("mul", np.multiply, a=lambda b: b, b=lambda a: a, tex=r"{a}\,{
 div = elementwise(
     "div", np.divide, a=lambda g, b: g / b, b=lambda g, a, b: g * (a / b / -b), tex=r"\frac{{{a}}}{{{b}}}", promote="float"
 )
-neg = elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}")
-absolute = elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number")
-reciprocal = elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float")
+neg = operator(
+    elementwise("neg", np.negative, x=lambda g: -g, tex="-{x}"),
+    "Each element with the other sign.",
+    "[-1., 0., 2.] -> [ 1., -0., -2.]",
+    aliases="negative",
+    inplace="function",
+)
+absolute = operator(
+    elementwise("abs", np.absolute, x=sign_of, tex=r"\left|{x}\right|", promote="number"),
+    "The absolute value of each element. Its derivative at 0 is 0.",
+    "[-1., 0., 2.] -> [1., 0., 2.]",
+    aliases="absolute",
+    inplace="abs_",
+)
+reciprocal = operator(
+    elementwise("reciprocal", lambda x: 1 / x, x=lambda out: -out * out, tex=r"\frac{{1}}{{{x}}}", promote="float"),
+    "1 divided by each element.",
+    "[1., 2., 4.] -> [1.0000, 0.5000, 0.2500]",
+    inplace="function",
+)
 addcmul = elementwise(
     "addcmul",
     lambda x, tensor1, tensor2, *, value: x + (tensor1 if value == 1 else value * tensor1) * tensor2,
@@ -291,8 +309,18 @@ rpow_scalar = elementwise(
     formula=r"\bar{x} = \bar{y}\,y\,\log b",
     promote="single",
 )
-ldexp = elementwise(
-    "ldexp", lambda a, b: a * 2.0**b, a=lambda b: 2.0**b, b=lambda out: out * LN2, promote="float tensors", tex=r"{a}\,2^{{{b}}}"
+ldexp = operator(
+    elementwise(
+        "ldexp",
+        lambda a, b: a * 2.0**b,
+        a=lambda b: 2.0**b,
+        b=lambda out: out * LN2,
+        promote="float tensors",
+        tex=r"{a}\,2^{{{b}}}",
+    ),
+    "`input` times 2 to the power of `other`.",
+    "[1., 3.]; [2, -1] -> [4.0000, 1.5000]",
+    inplace="function",
 )
 frexp: Primitive = elementwise(
     "frexp",
@@ -301,16 +329,32 @@ frexp: Primitive = elementwise(
     x=lambda g, exponent: frexp(g, exponent=exponent),
     formula=r"\bar{x} = \bar{y} / 2^k",
 )
-hypot = elementwise(
-    "hypot", np.hypot, a=lambda a, out: a / out, b=lambda b, out: b / out, promote="real tensors", tex=r"\sqrt{{{a}^2 + {b}^2}}"
+hypot = operator(
+    elementwise(
+        "hypot",
+        np.hypot,
+        a=lambda a, out: a / out,
+        b=lambda b, out: b / out,
+        promote="real tensors",
+        tex=r"\sqrt{{{a}^2 + {b}^2}}",
+    ),
+    "The hypotenuse of a right triangle with the legs `input` and `other`.",
+    "[3., 5.]; [4., 12.] -> [ 5., 13.]",
+    inplace="method",
 )
-atan2 = elementwise(
-    "atan2",
-    np.arctan2,
-    a=lambda xp, g, a, b: angle_slope(xp, g, b, a * a + b * b),
-    promote="float tensors",
-    b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b),
-    tex=r"\mathrm{{atan2}}({a}, {b})",
+atan2 = operator(
+    elementwise(
+        "atan2",
+        np.arctan2,
+        a=lambda xp, g, a, b: angle_slope(xp, g, b, a * a + b * b),
+        promote="float tensors",
+        b=lambda xp, g, a, b: angle_slope(xp, -g, a, a * a + b * b),
+        tex=r"\mathrm{{atan2}}({a}, {b})",
+    ),
+    "The angle, in radians, from the positive x-axis to the point (`other`, `input`).",
+    "[1., -1.]; [1., 0.] -> [ 0.7854, -1.5708]",
+    aliases="arctan2",
+    inplace="method",
 )
 
 
@@ -319,21 +363,29 @@ def angle_slope(xp: Namespace, g: Array, leg: Array, square: Array) -> Array:
     return xp.where(square == 0, 0, g * (leg / square))
 
 
-logaddexp = elementwise(
-    "logaddexp",
-    np.logaddexp,
-    a=lambda xp, g, a, b: g / (1 + xp.exp(b - a)),
-    b=lambda xp, g, a, b: g / (1 + xp.exp(a - b)),
-    promote="real tensors",
-    tex=r"\log(e^{{{a}}} + e^{{{b}}})",
+logaddexp = operator(
+    elementwise(
+        "logaddexp",
+        np.logaddexp,
+        a=lambda xp, g, a, b: g / (1 + xp.exp(b - a)),
+        b=lambda xp, g, a, b: g / (1 + xp.exp(a - b)),
+        promote="real tensors",
+        tex=r"\log(e^{{{a}}} + e^{{{b}}})",
+    ),
+    "The logarithm of the sum of the exponentials of `input` and `other`, without overflow.",
+    "[0., 1000.]; [0., 1000.] -> [6.9315e-01, 1.0007e+03]",
 )
-logaddexp2 = elementwise(
-    "logaddexp2",
-    np.logaddexp2,
-    a=lambda g, a, b: g / (1 + 2.0 ** (b - a)),
-    b=lambda g, a, b: g / (1 + 2.0 ** (a - b)),
-    promote="real tensors",
-    tex=r"\log_2(2^{{{a}}} + 2^{{{b}}})",
+logaddexp2 = operator(
+    elementwise(
+        "logaddexp2",
+        np.logaddexp2,
+        a=lambda g, a, b: g / (1 + 2.0 ** (b - a)),
+        b=lambda g, a, b: g / (1 + 2.0 ** (a - b)),
+        promote="real tensors",
+        tex=r"\log_2(2^{{{a}}} + 2^{{{b}}})",
+    ),
+    "The logarithm to base 2 of the sum of the powers of 2 by `input` and `other`, without overflow.",
+    "[0., 1000.]; [0., 1000.] -> [1.0000e+00, 1.0010e+03]",
 )
 xlogy = elementwise(
     "xlogy",
@@ -357,8 +409,17 @@ xlog1py = elementwise(
 
 
 # ------------------------------------------------------------------------------------------------------------- choosing
-relu = elementwise(
-    "relu", lambda xp, x: xp.maximum(x, 0), x=lambda xp, g, out: dropped(xp, out <= 0, g), tex=r"\max({x}, 0)", promote="number"
+relu = operator(
+    elementwise(
+        "relu",
+        lambda xp, x: xp.maximum(x, 0),
+        x=lambda xp, g, out: dropped(xp, out <= 0, g),
+        tex=r"\max({x}, 0)",
+        promote="number",
+    ),
+    "Each element where it is positive, else 0. The derivative at 0 is 0.",
+    "[-1., 0., 2.] -> [0., 0., 2.]",
+    inplace="function",
 )
 where = elementwise(
     "where",
@@ -374,43 +435,59 @@ def chosen(xp: Namespace, g: Array, lost: Array, tied: Array) -> Array:
     return xp.where(tied, g * 0.5, xp.where(lost, 0, g))
 
 
-maximum = elementwise(
-    "maximum",
-    np.maximum,
-    masks=True,
-    a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
-    b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
-    tex=r"\max({a}, {b})",
-    promote="tensors",
+maximum = operator(
+    elementwise(
+        "maximum",
+        np.maximum,
+        masks=True,
+        a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
+        b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
+        tex=r"\max({a}, {b})",
+        promote="tensors",
+    ),
+    "The larger of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient.",
+    "[1., 5.]; [3., 2.] -> [3., 5.]",
 )
-minimum = elementwise(
-    "minimum",
-    np.minimum,
-    masks=True,
-    a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
-    b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
-    tex=r"\min({a}, {b})",
-    promote="tensors",
+minimum = operator(
+    elementwise(
+        "minimum",
+        np.minimum,
+        masks=True,
+        a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
+        b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
+        tex=r"\min({a}, {b})",
+        promote="tensors",
+    ),
+    "The smaller of the elements of `input` and `other`, and NaN if one of them is. Equal ones share the gradient.",
+    "[1., 5.]; [3., 2.] -> [1., 2.]",
 )
-fmax = elementwise(
-    "fmax",
-    np.fmax,
-    masks=True,
-    a=lambda xp, g, a, b: kept(xp, (a >= b) | (b != b), g),
-    promote="tensors",
-    b=lambda xp, g, a, b: dropped(xp, (a >= b) | (b != b), g),
-    tex=r"\mathrm{{fmax}}({a}, {b})",
-    formula=r"\bar{a} = [a \ge b]\,\bar{y},\quad \bar{b} = [a < b]\,\bar{y}",
+fmax = operator(
+    elementwise(
+        "fmax",
+        np.fmax,
+        masks=True,
+        a=lambda xp, g, a, b: kept(xp, (a >= b) | (b != b), g),
+        promote="tensors",
+        b=lambda xp, g, a, b: dropped(xp, (a >= b) | (b != b), g),
+        tex=r"\mathrm{{fmax}}({a}, {b})",
+        formula=r"\bar{a} = [a \ge b]\,\bar{y},\quad \bar{b} = [a < b]\,\bar{y}",
+    ),
+    "The larger of the elements of `input` and `other`, and the other one where one is NaN.",
+    "[1., float('nan')]; [3., 2.] -> [3., 2.]",
 )
-fmin = elementwise(
-    "fmin",
-    np.fmin,
-    masks=True,
-    a=lambda xp, g, a, b: kept(xp, (a <= b) | (b != b), g),
-    promote="tensors",
-    b=lambda xp, g, a, b: dropped(xp, (a <= b) | (b != b), g),
-    tex=r"\mathrm{{fmin}}({a}, {b})",
-    formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}",
+fmin = operator(
+    elementwise(
+        "fmin",
+        np.fmin,
+        masks=True,
+        a=lambda xp, g, a, b: kept(xp, (a <= b) | (b != b), g),
+        promote="tensors",
+        b=lambda xp, g, a, b: dropped(xp, (a <= b) | (b != b), g),
+        tex=r"\mathrm{{fmin}}({a}, {b})",
+        formula=r"\bar{a} = [a \le b]\,\bar{y},\quad \bar{b} = [a > b]\,\bar{y}",
+    ),
+    "The smaller of the elements of `input` and `other`, and the other one where one is NaN.",
+    "[1., float('nan')]; [3., 2.] -> [1., 2.]",
 )
 
 
@@ -479,14 +556,19 @@ copysign = elementwise(
     tex=r"\left|{a}\right|\,\mathrm{{sgn}}\,{b}",
 )
 copysign_number = copysign.named("CopysignBackward1")
-nextafter = elementwise(
-    "nextafter",
-    np.nextafter,
-    masks=True,
-    a=lambda xp, g, a, b: dropped(xp, a == b, g),
-    b=zero_slope,
-    promote="real tensors",
-    tex=r"\mathrm{{nextafter}}({a}, {b})",
+nextafter = operator(
+    elementwise(
+        "nextafter",
+        np.nextafter,
+        masks=True,
+        a=lambda xp, g, a, b: dropped(xp, a == b, g),
+        b=zero_slope,
+        promote="real tensors",
+        tex=r"\mathrm{{nextafter}}({a}, {b})",
+    ),
+    "The number next to each element of `input` in the direction of `other`, as its dtype has them.",
+    "[0.]; [1.] -> [1.4013e-45]",
+    inplace="method",
 )
 heaviside = undifferentiable(
     "heaviside", lambda xp, a, b: xp.where(a == 0, b, a > 0).astype(a.dtype), tex=r"[{a} > 0] + [{a} = 0]\,{b}"

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.special import special_of
+from gradlab.core.operator import operator
 from gradlab.core.primitive import Primitive, elementwise
 from gradlab.rules.arguments import Array, Namespace
 from gradlab.rules.elementwise import sign_of
@@ -41,43 +42,80 @@ def library_of_two(name: str) -> Callable[..., Array]:
 
 
 # --------------------------------------------------------------------------------------------- error function and normal
-erf = elementwise(
-    "erf", library("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"
+erf = operator(
+    elementwise("erf", library("erf"), x=lambda xp, x: 2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erf}}\,{x}"),
+    "The error function of each element.",
+    "[-1., 0., 1.] -> [-0.8427,  0.0000,  0.8427]",
+    inplace="function",
+    special="erf",
 )
-erfc = elementwise(
-    "erfc", library("erfc"), x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erfc}}\,{x}"
+erfc = operator(
+    elementwise(
+        "erfc", library("erfc"), x=lambda xp, x: -2 / ROOT_PI * xp.exp(-x * x), promote="float", tex=r"\mathrm{{erfc}}\,{x}"
+    ),
+    "1 less the error function of each element, exact where that is near 1.",
+    "[-1., 0., 1.] -> [1.8427, 1.0000, 0.1573]",
+    inplace="function",
+    special="erfc",
 )
-erfcx = elementwise(
-    "erfcx",
-    library("erfcx"),
-    x=lambda x, out: 2 * x * out - 2 / ROOT_PI,
-    promote="float",
-    tex=r"\mathrm{{erfcx}}\,{x}",
-    node="SpecialErfcxBackward0",
+erfcx = operator(
+    elementwise(
+        "erfcx",
+        library("erfcx"),
+        x=lambda x, out: 2 * x * out - 2 / ROOT_PI,
+        promote="float",
+        tex=r"\mathrm{{erfcx}}\,{x}",
+        node="SpecialErfcxBackward0",
+    ),
+    "The scaled complementary error function of each element: exp(x²) erfc(x).",
+    "[-1., 0., 1.] -> [5.0090, 1.0000, 0.4276]",
+    method=False,
+    top=False,
+    special="erfcx",
 )
-erfinv = elementwise(
-    "erfinv",
-    library("erfinv"),
-    x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out),
-    promote="float",
-    tex=r"\mathrm{{erf}}^{{-1}}\,{x}",
+erfinv = operator(
+    elementwise(
+        "erfinv",
+        library("erfinv"),
+        x=lambda xp, out: ROOT_PI / 2 * xp.exp(out * out),
+        promote="float",
+        tex=r"\mathrm{{erf}}^{{-1}}\,{x}",
+    ),
+    "The inverse of the error function of each element; NaN outside of [-1, 1].",
+    "[-0.5, 0., 0.5] -> [-0.4769,  0.0000,  0.4769]",
+    inplace="method",
+    special="erfinv",
 )
-ndtri = elementwise(
-    "ndtri",
-    library("ndtri"),
-    x=lambda xp, out: ROOT_TWO_PI * xp.exp(0.5 * (out * out)),
-    promote="float",
-    tex=r"\Phi^{{-1}}({x})",
-    node="SpecialNdtriBackward0",
+ndtri = operator(
+    elementwise(
+        "ndtri",
+        library("ndtri"),
+        x=lambda xp, out: ROOT_TWO_PI * xp.exp(0.5 * (out * out)),
+        promote="float",
+        tex=r"\Phi^{{-1}}({x})",
+        node="SpecialNdtriBackward0",
+    ),
+    "The quantile function of the standard normal distribution.",
+    "[0.25, 0.5, 0.75] -> [-0.6745,  0.0000,  0.6745]",
+    method=False,
+    top=False,
+    special="ndtri",
 )
-log_ndtr = elementwise(
-    "log_ndtr",
-    library("log_ndtr"),
-    x=lambda g, x: g * (2 / ROOT_TWO_PI) / erfcx(x * -sqrt(0.5)),
-    promote="float",
-    tex=r"\log \Phi({x})",
-    node="SpecialLogNdtrBackward0",
-    formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}",
+log_ndtr = operator(
+    elementwise(
+        "log_ndtr",
+        library("log_ndtr"),
+        x=lambda g, x: g * (2 / ROOT_TWO_PI) / erfcx(x * -sqrt(0.5)),
+        promote="float",
+        tex=r"\log \Phi({x})",
+        node="SpecialLogNdtrBackward0",
+        formula=r"\bar{x} = \bar{y}\,\frac{\varphi(x)}{\Phi(x)}",
+    ),
+    "The logarithm of the standard normal distribution function, exact far below 0.",
+    "[-10., 0., 1.] -> [-53.2313,  -0.6931,  -0.1728]",
+    method=False,
+    top=False,
+    special="log_ndtr",
 )
 
 
@@ -88,21 +126,33 @@ def log_abs_gamma(x: Array) -> Array:
     return namespace_of[type(x)].where(x == -inf, inf, result)
 
 
-lgamma = elementwise(
-    "lgamma",
-    log_abs_gamma,
-    x=lambda g, x: g * digamma(x),
-    promote="float",
-    tex=r"\log\left|\Gamma({x})\right|",
-    formula=r"\bar{x} = \bar{y}\,\psi(x)",
+lgamma = operator(
+    elementwise(
+        "lgamma",
+        log_abs_gamma,
+        x=lambda g, x: g * digamma(x),
+        promote="float",
+        tex=r"\log\left|\Gamma({x})\right|",
+        formula=r"\bar{x} = \bar{y}\,\psi(x)",
+    ),
+    "The logarithm of the absolute value of the gamma function.",
+    "[0.5, 2., 4.] -> [0.5724, 0.0000, 1.7918]",
+    inplace="method",
+    special="gammaln",
 )
-digamma: Primitive = elementwise(
-    "digamma",
-    library("digamma"),
-    x=lambda x: polygamma(x, n=1),
-    promote="float",
-    tex=r"\psi({x})",
-    formula=r"\bar{x} = \bar{y}\,\psi'(x)",
+digamma: Primitive = operator(
+    elementwise(
+        "digamma",
+        library("digamma"),
+        x=lambda x: polygamma(x, n=1),
+        promote="float",
+        tex=r"\psi({x})",
+        formula=r"\bar{x} = \bar{y}\,\psi'(x)",
+    ),
+    "The logarithmic derivative of the gamma function.",
+    "[0.5, 1., 2.] -> [-1.9635, -0.5772,  0.4228]",
+    inplace="method",
+    special="digamma psi",
 )
 
 
@@ -158,23 +208,35 @@ def gamma_density(xp: Namespace, a: Array, b: Array) -> Array:
     return xp.exp((a - 1) * xp.log(b) - b - lgamma(a))
 
 
-igamma = elementwise(
-    "igamma",
-    library_of_two("gammainc"),
-    a=missing("igamma: input"),
-    b=gamma_density,
-    promote="real tensors",
-    tex=r"P({a}, {b})",
-    formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+igamma = operator(
+    elementwise(
+        "igamma",
+        library_of_two("gammainc"),
+        a=missing("igamma: input"),
+        b=gamma_density,
+        promote="real tensors",
+        tex=r"P({a}, {b})",
+        formula=r"\bar{b} = \bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+    ),
+    "The regularised lower incomplete gamma function of exponent `input` up to `other`.",
+    "[1., 2.]; [1., 3.] -> [0.6321, 0.8009]",
+    inplace="method",
+    special="gammainc",
 )
-igammac = elementwise(
-    "igammac",
-    library_of_two("gammaincc"),
-    a=missing("igammac: input"),
-    promote="real tensors",
-    b=lambda xp, a, b: -gamma_density(xp, a, b),
-    tex=r"Q({a}, {b})",
-    formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+igammac = operator(
+    elementwise(
+        "igammac",
+        library_of_two("gammaincc"),
+        a=missing("igammac: input"),
+        promote="real tensors",
+        b=lambda xp, a, b: -gamma_density(xp, a, b),
+        tex=r"Q({a}, {b})",
+        formula=r"\bar{b} = -\bar{y}\,\frac{b^{a-1} e^{-b}}{\Gamma(a)}",
+    ),
+    "The regularised upper incomplete gamma function of exponent `input` from `other` on.",
+    "[1., 2.]; [1., 3.] -> [0.3679, 0.1991]",
+    inplace="method",
+    special="gammaincc",
 )
 zeta: Primitive = elementwise(
     "zeta",
@@ -197,35 +259,62 @@ def away_from_zero(xp: Namespace, x: Array, slope: Callable[[Array], Array], at_
     return xp.where(apart, slope(xp.where(apart, x, 1)), at_zero)
 
 
-i0 = elementwise(
-    "i0", library("i0"), x=lambda g, x: g * i1(x), promote="float", tex="I_0({x})", formula=r"\bar{x} = \bar{y}\,I_1(x)"
+i0 = operator(
+    elementwise(
+        "i0", library("i0"), x=lambda g, x: g * i1(x), promote="float", tex="I_0({x})", formula=r"\bar{x} = \bar{y}\,I_1(x)"
+    ),
+    "The modified Bessel function of the first kind of order 0.",
+    "[0., 1., 2.] -> [1.0000, 1.2661, 2.2796]",
+    inplace="function",
+    special="i0",
 )
-i1: Primitive = elementwise(
-    "i1",
-    library("i1"),
-    x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5),
-    promote="float",
-    tex="I_1({x})",
-    node="SpecialI1Backward0",
-    formula=r"\bar{x} = \bar{y}\,\left(I_0(x) - y / x\right)",
+i1: Primitive = operator(
+    elementwise(
+        "i1",
+        library("i1"),
+        x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0(safe) - out / safe, 0.5),
+        promote="float",
+        tex="I_1({x})",
+        node="SpecialI1Backward0",
+        formula=r"\bar{x} = \bar{y}\,\left(I_0(x) - y / x\right)",
+    ),
+    "The modified Bessel function of the first kind of order 1.",
+    "[0., 1., 2.] -> [0.0000, 0.5652, 1.5906]",
+    method=False,
+    top=False,
+    special="i1",
 )
-i0e = elementwise(
-    "i0e",
-    library("i0e"),
-    x=lambda xp, x, out: i1e(x) - sign_of(xp, x) * out,
-    promote="float",
-    tex=r"e^{{-|{x}|}} I_0({x})",
-    node="SpecialI0EBackward0",
-    formula=r"\bar{x} = \bar{y}\,e^{-|x|} (I_1(x) - \mathrm{sgn}(x)\,I_0(x))",
+i0e = operator(
+    elementwise(
+        "i0e",
+        library("i0e"),
+        x=lambda xp, x, out: i1e(x) - sign_of(xp, x) * out,
+        promote="float",
+        tex=r"e^{{-|{x}|}} I_0({x})",
+        node="SpecialI0EBackward0",
+        formula=r"\bar{x} = \bar{y}\,e^{-|x|} (I_1(x) - \mathrm{sgn}(x)\,I_0(x))",
+    ),
+    "The modified Bessel function of the first kind of order 0, scaled by exp(-abs(x)).",
+    "[0., 1., 2.] -> [1.0000, 0.4658, 0.3085]",
+    method=False,
+    top=False,
+    special="i0e",
 )
-i1e: Primitive = elementwise(
-    "i1e",
-    library("i1e"),
-    promote="float",
-    tex=r"e^{{-|{x}|}} I_1({x})",
-    node="SpecialI1EBackward0",
-    x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
-    formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)",
+i1e: Primitive = operator(
+    elementwise(
+        "i1e",
+        library("i1e"),
+        promote="float",
+        tex=r"e^{{-|{x}|}} I_1({x})",
+        node="SpecialI1EBackward0",
+        x=lambda xp, x, out: away_from_zero(xp, x, lambda safe: i0e(safe) - out * (sign_of(xp, safe) + 1 / safe), 0.5),
+        formula=r"\bar{x} = \bar{y}\,\left(e^{-|x|} I_0(x) - y\,(\mathrm{sgn}(x) + 1 / x)\right)",
+    ),
+    "The modified Bessel function of the first kind of order 1, scaled by exp(-abs(x)).",
+    "[0., 1., 2.] -> [0.0000, 0.2079, 0.2153]",
+    method=False,
+    top=False,
+    special="i1e",
 )
 
 
@@ -235,6 +324,18 @@ def entropy(xp: Namespace, x: Array) -> Array:
     return xp.where(positive, -x * xp.log(xp.where(positive, x, 1)), xp.where(x < 0, -inf, x * 0))
 
 
-entr = elementwise(
-    "entr", entropy, x=lambda xp, g, x: g * (-xp.log(x) - 1), promote="float", tex=r"-{x} \log {x}", node="SpecialEntrBackward0"
+entr = operator(
+    elementwise(
+        "entr",
+        entropy,
+        x=lambda xp, g, x: g * (-xp.log(x) - 1),
+        promote="float",
+        tex=r"-{x} \log {x}",
+        node="SpecialEntrBackward0",
+    ),
+    "The entropy term of each element, 0 at 0; -inf where it is negative.",
+    "[0., 0.5, 1.] -> [0.0000, 0.3466, -0.0000]",
+    method=False,
+    top=False,
+    special="entr",
 )

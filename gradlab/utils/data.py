@@ -21,7 +21,7 @@ from gradlab.core.dtypes import float64
 from gradlab.core.errors import names_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.creation.data import as_tensor, tensor
-from gradlab.functions import stack
+from gradlab.ops import stack
 from gradlab.random import Generator, multinomial, randint, randperm
 
 __all__ = [

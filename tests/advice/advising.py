@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradlab
-from gradlab.functions.products import WARNED
+from gradlab.ops.products import WARNED
 
 CALL = r"(?:[\w*\])]+(?:\.\w+)*)?\.?\w+\((?:[^()]|\([^()]*\))*\)"
 NAMED = r"\b[a-z_]+=(?:'\w+'|[\w.]+)?"  # an argument

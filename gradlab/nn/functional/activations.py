@@ -12,12 +12,12 @@ from gradlab.backend.streams import stream
 from gradlab.core.errors import not_implemented
 from gradlab.core.inplace import in_place
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import abs, div, max, sigmoid, sub, tanh
-from gradlab.functions import log_softmax as log_softmax_along
-from gradlab.functions import relu as relu_of
-from gradlab.functions import softmax as softmax_along
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.shapes import in_single
+from gradlab.ops import abs, div, max, sigmoid, sub, tanh
+from gradlab.ops import log_softmax as log_softmax_along
+from gradlab.ops import relu as relu_of
+from gradlab.ops import softmax as softmax_along
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.shapes import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes

@@ -13,12 +13,12 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import not_a_tensor
-from gradlab.functions.dropping import dropout
-from gradlab.functions.joins import cat
-from gradlab.functions.reductions import softmax
-from gradlab.functions.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
 from gradlab.nn.functional.layers import linear
+from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.dropping import dropout
+from gradlab.ops.joins import cat
+from gradlab.ops.reductions import softmax
+from gradlab.ops.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
 from gradlab.rules import attention as rules
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]

@@ -10,8 +10,8 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import log_softmax, where
 from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, fixed, settled
+from gradlab.ops import log_softmax, where
 from gradlab.rules import losses as rules
 from gradlab.rules import shapes
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.tensor import Tensor
-from gradlab.functions.shapes import squeeze, unsqueeze
 from gradlab.nn.functional.padding import pad as padded
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import convolution as rules
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]

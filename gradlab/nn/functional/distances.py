@@ -11,10 +11,10 @@ from gradlab.core.destination import into
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.promotion import agree
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import clone, div
-from gradlab.functions.arguments import Called, one_dim
-from gradlab.functions.shapes import expand, unsqueeze
 from gradlab.linalg.toplevel import norm
+from gradlab.ops import clone, div
+from gradlab.ops.arguments import Called, one_dim
+from gradlab.ops.shapes import expand, unsqueeze
 from gradlab.rules import distances as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions, shapes

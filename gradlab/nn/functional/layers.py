@@ -16,10 +16,10 @@ from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen, writing
-from gradlab.functions import dropping as drops
-from gradlab.functions.arguments import fits_in_memory, not_a_tensor
-from gradlab.functions.products import matmul
-from gradlab.functions.shapes import in_single, permute, reshape, squeeze, t, unsqueeze
+from gradlab.ops import dropping as drops
+from gradlab.ops.arguments import fits_in_memory, not_a_tensor
+from gradlab.ops.products import matmul
+from gradlab.ops.shapes import in_single, permute, reshape, squeeze, t, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
 from gradlab.rules import indexing, shapes

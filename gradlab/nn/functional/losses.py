@@ -17,9 +17,9 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size, broadcast_mismatch, not_implemented
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import abs, clone, exp, log, where, xlogy
-from gradlab.functions.shapes import cast, expand, unsqueeze
 from gradlab.nn.functional.activations import logsigmoid
+from gradlab.ops import abs, clone, exp, log, where, xlogy
+from gradlab.ops.shapes import cast, expand, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import losses as rules
 

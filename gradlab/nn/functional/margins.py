@@ -11,10 +11,10 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions import minimum, relu, where
-from gradlab.functions.shapes import unsqueeze
 from gradlab.nn.functional.distances import at_least, pairwise_distance
 from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
+from gradlab.ops import minimum, relu, where
+from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import reductions
 
 __all__ = [

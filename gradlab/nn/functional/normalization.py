@@ -11,10 +11,10 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import not_a_tensor
-from gradlab.functions.arithmetic import div
-from gradlab.functions.joins import cat
-from gradlab.functions.shapes import clone, expand, in_single, reshape
+from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.arithmetic import div
+from gradlab.ops.joins import cat
+from gradlab.ops.shapes import clone, expand, in_single, reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import normalization as rules
 

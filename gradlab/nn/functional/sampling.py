@@ -17,8 +17,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import not_a_tensor
-from gradlab.functions.shapes import in_single, transpose, unsqueeze
+from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.shapes import in_single, transpose, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.matrix import matmul

@@ -15,8 +15,8 @@ from gradlab.core.modes import mode
 from gradlab.core.node import RemovableHandle
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, entered, exited
-from gradlab.functions.joins import cat
-from gradlab.functions.splits import split
+from gradlab.ops.joins import cat
+from gradlab.ops.splits import split
 from gradlab.rules import shapes
 
 PASSING = shapes.reshape.named("BackwardHookFunctionBackward")

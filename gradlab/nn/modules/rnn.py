@@ -17,11 +17,11 @@ from typing import Any
 from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor
 from gradlab.creation import zeros
-from gradlab.functions import cat, chunk, relu, sigmoid, stack, tanh
 from gradlab.nn import init
 from gradlab.nn.functional import dropout, linear
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.module import Module
+from gradlab.ops import cat, chunk, relu, sigmoid, stack, tanh
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

@@ -10,7 +10,6 @@ from typing import Any
 from gradlab.core.modes import is_grad_enabled
 from gradlab.core.tensor import Tensor
 from gradlab.creation import full
-from gradlab.functions import triu
 from gradlab.nn import functional, init
 from gradlab.nn.functional.attention import additive
 from gradlab.nn.modules.activation import GELU, ReLU
@@ -20,6 +19,7 @@ from gradlab.nn.modules.dropout import Dropout
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.normalization import LayerNorm
+from gradlab.ops import triu
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
 

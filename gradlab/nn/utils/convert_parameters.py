@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.joins import cat
 from gradlab.nn.modules.state import type_named
+from gradlab.ops.joins import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradlab.core.tensor import Tensor
-from gradlab.functions.joins import stack
 from gradlab.nn.functional.padding import pad
+from gradlab.ops.joins import stack
 
 __all__ = ["pad_sequence", "unpad_sequence"]
 

@@ -23,10 +23,10 @@ from gradlab.core.promotion import cast
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen
-from gradlab.functions.arguments import number, one_dim
-from gradlab.functions.joins import cat
-from gradlab.functions.shapes import expand, joint_shape, reshape, unsqueeze
 from gradlab.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for, write
+from gradlab.ops.arguments import number, one_dim
+from gradlab.ops.joins import cat
+from gradlab.ops.shapes import expand, joint_shape, reshape, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
 from gradlab.rules import reductions

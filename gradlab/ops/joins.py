@@ -16,8 +16,8 @@ from gradlab.core.destination import into, takes_out
 from gradlab.core.dtypes import default
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.shapes import atleast_1d, atleast_2d, atleast_3d, expand, flatten, in_order, several_tensors
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.shapes import atleast_1d, atleast_2d, atleast_3d, expand, flatten, in_order, several_tensors
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 

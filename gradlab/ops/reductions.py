@@ -19,10 +19,10 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a para
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
-from gradlab.functions.arguments import many_dims, one_dim, over_dims
-from gradlab.functions.arithmetic import maximum, minimum
-from gradlab.functions.results import Picking, result_type
-from gradlab.functions.shapes import cast, in_single, reshape
+from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.declared import maximum, minimum
+from gradlab.ops.results import Picking, result_type
+from gradlab.ops.shapes import cast, in_single, reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules

@@ -10,8 +10,9 @@ from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.destination import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import number, one_dim
-from gradlab.functions.picking import (
+from gradlab.indexing import spread_over
+from gradlab.ops.arguments import number, one_dim
+from gradlab.ops.picking import (
     FULL,
     REDUCING,
     as_given,
@@ -24,8 +25,7 @@ from gradlab.functions.picking import (
     with_twin,
     zero_dim,
 )
-from gradlab.functions.shapes import in_order
-from gradlab.indexing import spread_over
+from gradlab.ops.shapes import in_order
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
 from gradlab.rules.writing import overwrite

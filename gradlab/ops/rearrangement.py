@@ -9,8 +9,8 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import fits_in_memory, many_dims, one_dim
-from gradlab.functions.shapes import exchanged, flatten, in_order, ints, reshape, unsqueeze
+from gradlab.ops.arguments import fits_in_memory, many_dims, one_dim
+from gradlab.ops.shapes import exchanged, flatten, in_order, ints, reshape, unsqueeze
 from gradlab.rules import indexing as picks
 from gradlab.rules import shapes as rules
 

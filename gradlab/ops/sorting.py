@@ -13,10 +13,10 @@ import numpy as np
 from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import one_dim, over_dims
-from gradlab.functions.reductions import empty_reduction
-from gradlab.functions.results import Picking
-from gradlab.functions.shapes import flatten
+from gradlab.ops.arguments import one_dim, over_dims
+from gradlab.ops.reductions import empty_reduction
+from gradlab.ops.results import Picking
+from gradlab.ops.shapes import flatten
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import shapes

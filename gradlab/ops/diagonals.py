@@ -14,10 +14,10 @@ from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.promotion import cast as cast_to
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.shapes import flatten
-from gradlab.functions.splits import FULL, selected
 from gradlab.indexing import write
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.shapes import flatten
+from gradlab.ops.splits import FULL, selected
 from gradlab.rules import reductions
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem

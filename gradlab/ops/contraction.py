@@ -15,9 +15,9 @@ from typing import Any
 from gradlab.core.destination import takes_out
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.products import check_dtypes, tensors
-from gradlab.functions.shapes import UNSAFE_VIEW
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.products import check_dtypes, tensors
+from gradlab.ops.shapes import UNSAFE_VIEW
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, reductions, shapes
 

@@ -15,7 +15,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
 from gradlab.core import inplace
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import not_a_tensor
+from gradlab.ops.arguments import not_a_tensor
 from gradlab.rules import elementwise as el
 
 __all__ = [

@@ -11,8 +11,8 @@ from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import fits_in_memory, not_a_tensor, one_dim
-from gradlab.functions.results import result_type, undifferentiable
+from gradlab.ops.arguments import fits_in_memory, not_a_tensor, one_dim
+from gradlab.ops.results import result_type, undifferentiable
 
 __all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted", "unique", "unique_consecutive"]
 

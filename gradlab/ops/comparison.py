@@ -14,10 +14,11 @@ from gradlab.core.destination import into, takes_out
 from gradlab.core.devices import different_devices, together
 from gradlab.core.dtypes import default
 from gradlab.core.errors import forward_failed, invalid_combination, not_implemented
+from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.promotion import agree, all_tensors
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
-from gradlab.functions.arguments import Called
+from gradlab.ops.arguments import Called
 from gradlab.rules import elementwise as el
 
 __all__ = [
@@ -55,7 +56,17 @@ __all__ = [
     "where",
 ]
 
+BOOLS = "The shape that the operands broadcast to, of bools. It has no history."
+NO_TENSOR = "TypeError\n    If no operand is a tensor."
+NO_BROADCAST = "RuntimeError\n    If the shapes do not broadcast."
 WITH_NUMBERS = "(Tensor input, Tensor other)", "(Tensor input, Number other)", "(Number self, Tensor other)"
+
+
+def row(values: Any) -> str:
+    """Numbers or bools as a tensor prints them."""
+    texts = [str(value) for value in values]
+    width = max(map(len, texts))
+    return f"tensor([{', '.join(text.rjust(width) for text in texts)}])"
 
 
 def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
@@ -73,7 +84,7 @@ def computed(called: Called, ufunc: Any, a: Tensor, b: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------------------------------------------------- comparisons
-def _comparison(ufunc: Any, name: str, symbol: str) -> tuple[Callable[..., Any], Callable[..., Tensor]]:
+def _comparison(ufunc: Any, name: str, symbol: str, shares: str = "") -> tuple[Callable[..., Any], Callable[..., Tensor]]:
     """The operator, which leaves what it does not know to Python, and the function."""
     called = Called(name)
 
@@ -96,7 +107,15 @@ def _comparison(ufunc: Any, name: str, symbol: str) -> tuple[Callable[..., Any],
         return made if out is None else into(name, out, made, (input, other))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"input {symbol} other, element by element, as a tensor of bools."
+    answers = [bool(ufunc(a, 2)) for a in (1, 2, 3)]
+    function.__doc__ = documented(
+        f"Whether input {symbol} other, element by element.",
+        "input number out",
+        BOOLS,
+        [NO_TENSOR, NO_BROADCAST],
+        f"{name}(gl.tensor([1., 2., 3.]), 2) -> {row(answers)}",
+    )
+    Operator(name, function, inplace="method", history=False, shares=shares)
     return compare, function
 
 
@@ -107,13 +126,13 @@ is_at_most, le = _comparison(np.less_equal, "le", "≤")
 is_greater, gt = _comparison(np.greater, "gt", ">")
 is_at_least, ge = _comparison(np.greater_equal, "ge", "≥")
 not_equal, less, less_equal, greater, greater_equal = (
-    _comparison(ufunc, name, symbol)[1]
-    for ufunc, name, symbol in (
-        (np.not_equal, "not_equal", "≠"),
-        (np.less, "less", "<"),
-        (np.less_equal, "less_equal", "≤"),
-        (np.greater, "greater", ">"),
-        (np.greater_equal, "greater_equal", "≥"),
+    _comparison(ufunc, name, symbol, twin)[1]
+    for ufunc, name, symbol, twin in (
+        (np.not_equal, "not_equal", "≠", "ne"),
+        (np.less, "less", "<", "lt"),
+        (np.less_equal, "less_equal", "≤", "le"),
+        (np.greater, "greater", ">", "gt"),
+        (np.greater_equal, "greater_equal", "≥", "ge"),
     )
 )
 
@@ -128,7 +147,15 @@ def _logic(name: str, doc: str) -> Callable[..., Tensor]:
         return computed(called, getattr(namespace_of[type(a.array)], name), a, b)
 
     combine.__name__ = combine.__qualname__ = name
-    combine.__doc__ = f"{doc} Numbers other than 0 count as True."
+    answers = [bool(getattr(np, name)(*pair)) for pair in ((0, 1), (2, 1), (0, 0))]
+    combine.__doc__ = documented(
+        f"{doc} Numbers other than 0 count as True.",
+        "input other out",
+        BOOLS,
+        [NO_TENSOR, NO_BROADCAST],
+        f"{name}(gl.tensor([0, 2, 0]), gl.tensor([1, 1, 0])) -> {row(answers)}",
+    )
+    Operator(name, combine, inplace="method", history=False)
     return combine
 
 
@@ -156,7 +183,14 @@ def _bits(ufunc: Any, name: str, doc: str) -> tuple[Callable[..., Any], Callable
         return made if out is None else into(name, out, made, (input, other))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = documented(
+        doc,
+        "either number out",
+        "The shape that the operands broadcast to, of their common dtype. It has no history.",
+        [NO_TENSOR, NO_BROADCAST, "NotImplementedError\n    If the operands are floating point; of shifts, bools."],
+        f"{name}(gl.tensor([12, 5]), 3) -> {row(int(ufunc(a, 3)) for a in (12, 5))}",
+    )
+    Operator(name, function, inplace="method")
     return combine, function
 
 
@@ -172,7 +206,9 @@ shifted_right, bitwise_right_shift = _bits(
 
 
 # ----------------------------------------------------------------------------------------------------------- properties
-def _property(name: str, doc: str, of_array: Callable[[Any, Any], Any]) -> Callable[..., Tensor]:
+def _property(
+    name: str, doc: str, of_array: Callable[[Any, Any], Any], out: bool = False, inplace: str = ""
+) -> Callable[..., Tensor]:
     called = Called(name)
 
     def function(input: Tensor) -> Tensor:
@@ -180,8 +216,17 @@ def _property(name: str, doc: str, of_array: Callable[[Any, Any], Any]) -> Calla
         return constant(wrap(of_array(namespace_of[type(array)], array)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    published = takes_out(function) if out else function
+    answers = of_array(np, np.array([0.0, -2.0, np.inf, np.nan]))
+    published.__doc__ = documented(
+        doc,
+        "input out" if out else "input",
+        "The shape of `input`, of bools. It has no history.",
+        ["TypeError\n    If `input` is no tensor."],
+        f'{name}(gl.tensor([0., -2., float("inf"), float("nan")])) -> {row(answers)}',
+    )
+    Operator(name, published, inplace=inplace, history=False)
+    return published
 
 
 def _infinite(sign: int) -> Callable[[Any, Any], Any]:
@@ -192,21 +237,47 @@ isnan = _property("isnan", "True where the element is NaN.", lambda xp, x: x != 
 isfinite = _property("isfinite", "True where the element is neither infinite nor NaN.", lambda xp, x: xp.isfinite(x))
 isinf = _property("isinf", "True where the element is infinite.", lambda xp, x: xp.isinf(x))
 isreal = _property("isreal", "True everywhere: there are no complex tensors.", lambda xp, x: xp.ones(x.shape, dtype=bool))
-isposinf = takes_out(_property("isposinf", "True where the element is +∞.", _infinite(1)))
-isneginf = takes_out(_property("isneginf", "True where the element is -∞.", _infinite(-1)))
-signbit = takes_out(
-    _property(
-        "signbit",
-        "True where the element's sign is minus; -0. has one.",
-        lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0,
-    )
+isposinf = _property("isposinf", "True where the element is +∞.", _infinite(1), out=True)
+isneginf = _property("isneginf", "True where the element is -∞.", _infinite(-1), out=True)
+signbit = _property(
+    "signbit",
+    "True where the element's sign is minus; -0. has one.",
+    lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0,
+    out=True,
 )
-logical_not = takes_out(_property("logical_not", "True where the element is zero or False.", lambda xp, x: xp.logical_not(x)))
+logical_not = _property(
+    "logical_not", "True where the element is zero or False.", lambda xp, x: xp.logical_not(x), out=True, inplace="method"
+)
 
 
+@composed(inplace="method")
 @takes_out
 def bitwise_not(input: Tensor) -> Tensor:
-    """~input: every bit of the integers, every bool, turned round."""
+    """~input: every bit of the integers, every bool, turned round.
+
+    Parameters
+    ----------
+    {input}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`. It has no history.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    NotImplementedError
+        If it is floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.bitwise_not(gl.tensor([0, 5]))
+    tensor([-1, -6])
+    """
     array = all_tensors(Called("bitwise_not"), (input,))[0].array
     if array.dtype.kind == "f":
         raise not_implemented("bitwise_not", input.dtype)
@@ -214,13 +285,71 @@ def bitwise_not(input: Tensor) -> Tensor:
 
 
 # -------------------------------------------------------------------------------------------------------------- closeness
+@composed()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves, and NaN is if `equal_nan`."""
+    """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves.
+
+    Parameters
+    ----------
+    {input}
+    {other}
+    rtol, atol : float, default 1e-05 and 1e-08
+        The tolerances: a part of `other`, and an amount.
+    equal_nan : bool, default False
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    Tensor
+        The shape that the operands broadcast to, of bools. It has no history.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If the dtypes differ, the shapes do not broadcast, or a tolerance is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.isclose(gl.tensor([1.0, 2.0]), gl.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
     return _close(Called("isclose"), input, other, rtol, atol, equal_nan)
 
 
+@composed()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
+    """Whether |input - other| ≤ atol + rtol · |other| everywhere.
+
+    Parameters
+    ----------
+    {input}
+    {other}
+    rtol, atol : float, default 1e-05 and 1e-08
+        The tolerances: a part of `other`, and an amount.
+    equal_nan : bool, default False
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    bool
+        Whether all elements are close.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If the dtypes differ, the shapes do not broadcast, or a tolerance is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.allclose(gl.tensor([1.0, 2.0]), gl.tensor([1.0, 2.1]))
+    False
+    """
     close = _close(Called("allclose"), input, other, rtol, atol, equal_nan).array.all()
     settle()
     return bool(close)
@@ -249,8 +378,34 @@ def _close(called: Called, input: Any, other: Any, rtol: float, atol: float, equ
     return computed(called, close, a, b)
 
 
+@composed()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape and elements."""
+    """Whether both have the same shape and elements.
+
+    Parameters
+    ----------
+    {input}
+    other : Tensor
+        The tensor that it is compared with, of any shape.
+
+    Returns
+    -------
+    bool
+        Whether they are equal. NaN is not equal to itself.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If they are on different devices.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.equal(gl.tensor([1, 2]), gl.tensor([1, 2]))
+    True
+    """
     a, b = all_tensors(Called("equal"), (input, other))
     if type(a.array) is not type(b.array):
         raise different_devices("equal", (a.array, b.array))
@@ -262,9 +417,38 @@ def equal(input: Tensor, other: Tensor) -> bool:
 NOT_GIVEN: Any = object()
 
 
+@composed(method=False)
 def where(condition: Tensor, input: Any = NOT_GIVEN, other: Any = NOT_GIVEN, *, out: Tensor | None = None) -> Any:
-    """`input` where the condition holds, `other` elsewhere: tensors or numbers. With the condition alone, the indices where it
-    holds, one tensor for each axis."""
+    """`input` where the condition holds, `other` elsewhere; with the condition alone, the indices where it holds.
+
+    Parameters
+    ----------
+    condition : Tensor
+        Bools, of a shape that broadcasts with those of the others.
+    input, other : Tensor or number, optional
+        What is chosen from: both or neither.
+    {out}
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The shape that the operands broadcast to, of the common dtype; with the condition alone one tensor of int64 for each
+        axis.
+
+    Raises
+    ------
+    TypeError
+        If the condition is no tensor, or one of `input` and `other` is missing.
+    RuntimeError
+        If the condition does not hold bools, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([-1.0, 2.0])
+    >>> gl.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
     if type(condition) is not Tensor or input is NOT_GIVEN or other is NOT_GIVEN:
         if not isinstance(condition, Tensor) or (input is NOT_GIVEN) != (other is NOT_GIVEN):
             raise _no_where(condition, input, other)

@@ -22,7 +22,7 @@ from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
 from gradlab.core.watching import cut as cut_off
-from gradlab.functions.arguments import many_dims, not_a_tensor, one_dim
+from gradlab.ops.arguments import many_dims, not_a_tensor, one_dim
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes as rules
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor
-from gradlab.functions.arguments import one_dim
-from gradlab.functions.shapes import ints, is_int
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.shapes import ints, is_int
 from gradlab.rules.indexing import getitem
 
 __all__ = [

@@ -11,8 +11,8 @@ from gradlab.core.destination import into, takes_out
 from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import checked, number, one_dim
-from gradlab.functions.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
+from gradlab.ops.arguments import checked, number, one_dim
+from gradlab.ops.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
 

@@ -12,10 +12,10 @@ from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
-from gradlab.functions.arguments import one_dim, over_dims
-from gradlab.functions.joins import cat
-from gradlab.functions.results import Picking
-from gradlab.functions.shapes import cast, squeeze, t, unsqueeze
+from gradlab.ops.arguments import one_dim, over_dims
+from gradlab.ops.joins import cat
+from gradlab.ops.results import Picking
+from gradlab.ops.shapes import cast, squeeze, t, unsqueeze
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part

@@ -1,0 +1,221 @@
+"""A public operator is declared once; where its names are found, and what `help` says of it, follows from that.
+
+    exp2 = operator(elementwise("exp2", np.exp2, …), "2 to the power of each element.", "[0., 3.] -> [1., 8.]")
+
+    @composed(inplace="method")
+    def mvlgamma(input, p, *, out=None): …
+
+The first says of a primitive that its recording function is public: its docstring is made here, of the dtype rule, the notation
+(`tex`) and an example, which a test runs. The second says the same of a function that hands over to primitives; in its docstring
+`{input}`, `{out}` and the other names of PARAMETERS stand for what is described once, below.
+
+    aliases     further names, which mean the same function
+    method      whether `Tensor` has it as a method, with its aliases
+    inplace     its in-place twin: "function" if torch has `gradlab.exp_(x)` beside `x.exp_()`, "method" if only that, "" if none;
+                or those of the twins' names that torch has as functions
+    history     whether the result can have one; if not, the twin's answers replace the numbers, and no gradient passes
+    shares      the operator whose in-place twin is this one's too
+    top         whether it is a name of `gradlab` itself
+    special     its names in `gradlab.special`
+
+`gradlab.ops.declared`, `gradlab.ops.declared_special` and `gradlab.methods.declared` hand these names on; their stubs, by which
+type checkers and editors know them, are written by `python tests/stubs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+PARAMETERS = {
+    "input": "input : Tensor\n    The tensor, of any shape.",
+    "other": "other : Tensor\n    The second operand, of a shape that broadcasts with that of `input`.",
+    "either": "input : Tensor or number\n    The first operand. One of the two is a tensor.",
+    "number": "other : Tensor or number\n    The second operand; a tensor of a shape that broadcasts with that of `input`.",
+    "exponent": "exponent : Tensor or number\n    The exponent; a tensor of a shape that broadcasts with that of `input`.",
+    "out": (
+        "out : Tensor, optional\n    Where the result is written, and what is returned. It is refused while a gradient of the "
+        "result is wanted."
+    ),
+}
+# By the dtype rule (`core.promotion`): which dtypes an operand may have, and which the result has.
+DTYPES = {
+    "same": ("of any dtype", "of its dtype"),
+    "number": ("floating point or integers", "of its dtype"),
+    "float": (
+        "of any dtype; integers and bools are computed in the default dtype",
+        "floating point",
+    ),
+    "real tensors": ("floating point", "of the common dtype"),
+    "float tensors": ("of any dtype; integers and bools are computed in the default dtype", "floating point"),
+    "tensors": ("of any dtype", "of the common dtype"),
+}
+REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
+NOT_FLOATING = "NotImplementedError\n    If the operands are not floating point."
+
+
+class Operator:
+    """What is public of one operator. `target` is the primitive or the function."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Any,
+        summary: str = "",
+        example: str = "",
+        *,
+        aliases: str = "",
+        method: bool = True,
+        inplace: str = "",
+        top: bool = True,
+        special: str = "",
+        history: bool = True,
+        shares: str = "",
+    ) -> None:
+        self.name, self.target, self.summary, self.example = name, target, summary, example
+        self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
+        self.special, self.history, self.shares = special.split(), history, shares
+        self.is_primitive = hasattr(target, "record")
+        OPERATORS[name] = self
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name, *self.aliases]
+
+    @property
+    def twins(self) -> list[str]:
+        return [f"{name}_" for name in self.names] if self.inplace else []
+
+    @property
+    def twin_functions(self) -> list[str]:
+        """The names of twins that are functions of `gradlab` too."""
+        return self.twins if self.inplace == "function" else [name for name in self.twins if name in self.inplace.split()]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What users call: the recording function of a primitive, or the function itself."""
+        made: Callable[..., Any] = self.target.record if self.is_primitive else self.target
+        return made
+
+    def published(self) -> Callable[..., Any]:
+        """The function, with the name, the annotations and the docstring that users see."""
+        function = self.function
+        if self.is_primitive and function.__doc__ is None:
+            function.__name__ = function.__qualname__ = self.name
+            function.__annotations__ = dict.fromkeys(self.target.public, "Tensor") | {"out": "Tensor | None", "return": "Tensor"}
+            function.__doc__ = self.documentation()
+        return function
+
+    def documentation(self) -> str:
+        """The docstring of a primitive's function, in the sections of numpydoc."""
+        op = self.target
+        operands, result = DTYPES[op.promote]
+        shapes = "The shape of `input`" if len(op.args) == 1 else "The shape that the operands broadcast to"
+        parameters = [PARAMETERS[name] for name in op.public]
+        parameters[0] = parameters[0].replace("of any shape.", f"of any shape, {operands}.")
+        refused = []
+        if op.promote in REFUSED:
+            refused.append(REFUSED[op.promote])
+        if len(op.args) == 2:
+            refused.append("RuntimeError\n    If the shapes do not broadcast.")
+        if op.promote == "real tensors":
+            refused.append(NOT_FLOATING)
+        what = "`input` is" if len(op.args) == 1 else "an operand is"
+        sections = [
+            self.summary,
+            section("Parameters", *parameters, PARAMETERS["out"]),
+            section("Returns", f"Tensor\n    {shapes}, {result}."),
+            section("Raises", f"TypeError\n    If {what} no tensor.", *refused),
+            section("Notes", self.notation()),
+            section("Examples", self.examples()),
+        ]
+        return "\n\n".join(sections) + "\n"
+
+    def documentation_of_twin(self) -> str:
+        """The docstring of the in-place twin; of a function's the first line alone."""
+        summary = f"`{self.name}`, written into this tensor's memory."
+        if not self.is_primitive:
+            return summary
+        rest = [PARAMETERS[name] for name in self.target.public[1:]]
+        given, _, result = self.example.partition(" -> ")
+        first, *others = given.split("; ")
+        call = f"x.{self.name}_({', '.join(f'gl.tensor({one})' for one in others)})"
+        sections = [
+            summary,
+            *([section("Parameters", *rest)] if rest else []),
+            section("Returns", "Tensor\n    This tensor, with its new elements."),
+            section(
+                "Raises",
+                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
+                "    if the result has another shape.",
+            ),
+            section("Examples", f">>> import gradlab as gl\n>>> x = gl.tensor({first})\n>>> {call}\ntensor({result})"),
+        ]
+        return "\n\n".join(sections) + "\n"
+
+    def notation(self) -> str:
+        op = self.target
+        letters = ", ".join(f"{letter} of `{name}`" for letter, name in zip(op.args, op.public, strict=True))
+        lines = [
+            f"For each element {letters}:".replace(", ", " and "),
+            "",
+            f".. math:: y = {op.tex.format(**{a: a for a in op.args})}",
+        ]
+        if op.formula:
+            lines += ["", "A cotangent of y goes back as", "", f".. math:: {op.formula}"]
+        return "\n".join(lines)
+
+    def examples(self) -> str:
+        given, _, result = self.example.partition(" -> ")
+        place = "" if self.top else "special."
+        operands = ", ".join(f"gl.tensor({one})" for one in given.split("; "))
+        return f">>> import gradlab as gl\n>>> gl.{place}{self.name}({operands})\ntensor({result})"
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def section(title: str, *entries: str) -> str:
+    return "\n".join([title, "-" * len(title), *entries])
+
+
+def documented(summary: str, parameters: str, returns: str, raises: list[str], example: str) -> str:
+    """A docstring for a function that a factory makes. `parameters` names shared descriptions; `example` is a call of `gl` and
+    what it returns: "exp(x) -> tensor(…)"."""
+    call, _, result = example.partition(" -> ")
+    sections = [
+        summary,
+        section("Parameters", *(PARAMETERS[name] for name in parameters.split())),
+        section("Returns", f"Tensor\n    {returns}"),
+        section("Raises", *raises),
+        section("Examples", f">>> import gradlab as gl\n>>> gl.{call}\n{result}"),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def operator(target: T, summary: str, example: str, *, name: str = "", **places: Any) -> T:
+    """Make a primitive public, under its own name unless another is given. It is handed back."""
+    Operator(name or str(getattr(target, "name", "")), target, summary, example, **places)
+    return target
+
+
+def composed(**places: Any) -> Callable[[F], F]:
+    """Make a function of tensors public, under its own name; its docstring gets the shared descriptions."""
+
+    def publish(function: F) -> F:
+        function.__doc__ = described(function.__doc__)
+        Operator(function.__name__, function, **places)
+        return function
+
+    return publish
+
+
+def described(doc: str | None) -> str | None:
+    """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
+    for name, text in PARAMETERS.items() if doc else ():
+        assert doc is not None
+        doc = doc.replace(f"    {{{name}}}", "\n".join(f"    {line}" for line in text.splitlines()))
+    return doc

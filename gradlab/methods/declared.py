@@ -1,0 +1,50 @@
+"""The methods that follow from the declarations of operators, with their in-place twins, and the twins that are functions too.
+
+The stub beside this module, by which an editor completes `x.exp2(`, is written by `python tests/stubs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradlab.core import inplace
+from gradlab.core.operator import OPERATORS, Operator
+from gradlab.core.tensor import Tensor
+from gradlab.methods.writing import answer, twin
+from gradlab.ops import arithmetic, clamping, comparison, declared, elementary, gamma, integers, interpolation, powers  # noqa: F401  (they declare)
+
+
+class Declared:
+    """The operators that are declared as methods."""
+
+
+def twin_of(operator: Operator) -> Callable[..., Any]:
+    """The in-place twin of an operator, under its name."""
+    target = operator.target
+    if operator.is_primitive and len(target.args) == 1 and not target.meta:
+
+        def method(self: Tensor) -> Tensor:
+            return inplace.in_place(target, self)
+    elif operator.is_primitive and len(target.args) == 2 and not target.meta:
+
+        def method(self: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
+            return inplace.in_place(target, self, other)
+    else:
+        method = (twin if operator.history else answer)(target)
+    method.__name__ = method.__qualname__ = f"{operator.name}_"
+    method.__doc__ = operator.documentation_of_twin()
+    return method
+
+
+_TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace and not operator.shares}
+_TWINS |= {operator.name: _TWINS[operator.shares] for operator in OPERATORS.values() if operator.shares}
+__all__ = [name for operator in OPERATORS.values() for name in operator.twin_functions]
+
+for _operator in OPERATORS.values():
+    _members = dict.fromkeys(_operator.names, _operator.published()) if _operator.method else {}
+    if _operator.inplace:
+        _members |= dict.fromkeys(_operator.twins, _TWINS[_operator.name])
+        globals().update(dict.fromkeys(_operator.twin_functions, _TWINS[_operator.name]))
+    for _name, _member in _members.items():
+        setattr(Declared, _name, _member)

@@ -1,0 +1,30 @@
+"""Functions of tensors, spelled as torch spells them. Each normalises its arguments and hands over to primitives.
+
+What a module lists in `__all__` is a name of `gradlab` itself. The first parameter is the tensor, so the same functions are the
+methods of `Tensor` (see `gradlab.methods`).
+"""
+
+from gradlab.ops.arithmetic import *
+from gradlab.ops.clamping import *
+from gradlab.ops.comparison import *
+from gradlab.ops.contraction import *
+from gradlab.ops.counting import *
+from gradlab.ops.cumulative import *
+from gradlab.ops.declared import *
+from gradlab.ops.diagonals import *
+from gradlab.ops.dropping import *
+from gradlab.ops.elementary import *
+from gradlab.ops.gamma import *
+from gradlab.ops.integers import *
+from gradlab.ops.interpolation import *
+from gradlab.ops.joins import *
+from gradlab.ops.picking import *
+from gradlab.ops.powers import *
+from gradlab.ops.products import *
+from gradlab.ops.rearrangement import *
+from gradlab.ops.reductions import *
+from gradlab.ops.shapes import *
+from gradlab.ops.slices import *
+from gradlab.ops.sorting import *
+from gradlab.ops.splits import *
+from gradlab.ops.types import *

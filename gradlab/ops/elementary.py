@@ -1,0 +1,235 @@
+"""The functions of one number that take more than the number, and what there is about complex ones. (Those that are recording
+functions as they stand are declared in `gradlab.rules.elementary`.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import namespace_of, wrap
+from gradlab.core.errors import not_implemented
+from gradlab.core.operator import composed
+from gradlab.core.promotion import expected_tensor
+from gradlab.core.tensor import Tensor, constant
+from gradlab.ops.results import result_type
+from gradlab.rules import elementary as em
+from gradlab.rules import elementwise as el
+
+__all__ = [
+    "conj",
+    "conj_physical",
+    "frexp",
+    "imag",
+    "logit",
+    "nan_to_num",
+    "real",
+    "resolve_conj",
+    "resolve_neg",
+    "round",
+    "view_as_complex",
+    "view_as_real",
+]
+
+
+@composed(inplace="function", special="logit")
+def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """log(input / (1 - input)), the inverse of the sigmoid.
+
+    Parameters
+    ----------
+    {input}
+    eps : float, optional
+        If given, `input` is clamped to [eps, 1 - eps] first, and the derivative outside of it is 0.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, floating point.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.logit(gl.tensor([0.25, 0.5, 1.0]), eps=0.01)
+    tensor([-1.0986,  0.0000,  4.5951])
+    """
+    return em.logit.record(input, eps=None if eps is None or eps < 0 else eps, out=out)
+
+
+@composed(inplace="function", special="round")
+def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Tensor:
+    """The nearest integer, of two the even one; or, of floating point, the nearest number with so many decimals.
+
+    Its derivative is 0.
+
+    Parameters
+    ----------
+    {input}
+    decimals : int, optional
+        How many decimals are kept. A negative number rounds to tens, hundreds and so on.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    NotImplementedError
+        If `input` holds bools, or integers and `decimals` is given.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.round(gl.tensor([0.5, 1.5, 2.7]))
+    tensor([0., 2., 3.])
+    >>> gl.round(gl.tensor([0.123, 4.567]), decimals=1)
+    tensor([0.1000, 4.6000])
+    """
+    if decimals is None:
+        return em.round_.record(input, out=out)
+    if isinstance(input, Tensor) and input.array.dtype.kind != "f":
+        raise not_implemented("round" if decimals == 0 else "round_decimals", input.dtype)
+    return em.round_decimals.record(input, decimals=decimals, out=out)
+
+
+@composed(inplace="function")
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """input with numbers in place of NaN and of the infinities.
+
+    The derivative is 1 where the element is finite, and 0 where it was replaced.
+
+    Parameters
+    ----------
+    {input}
+    nan : float, optional
+        What stands for NaN: 0 if it is not given.
+    posinf, neginf : float, optional
+        What stands for the infinities: the dtype's largest and lowest numbers if they are not given.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nan_to_num(gl.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
+    tensor([1., 0., 9.])
+    """
+    if not isinstance(input, Tensor):
+        raise expected_tensor(em.nan_to_num, input)
+    if input.array.dtype.kind != "f":
+        return el.clone.record(input, out=out)
+    limits = np.finfo(input.array.dtype)
+    return em.nan_to_num.record(
+        input,
+        nan=0.0 if nan is None else nan,
+        posinf=float(limits.max) if posinf is None else posinf,
+        neginf=float(limits.min) if neginf is None else neginf,
+        out=out,
+    )
+
+
+FREXP = result_type("frexp", "mantissa", "exponent")
+
+
+@composed()
+def frexp(input: Tensor) -> Any:
+    """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1).
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    mantissa : Tensor
+        The shape and the dtype of `input`.
+    exponent : Tensor
+        The shape of `input`, int32. No gradient passes through it.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.frexp(gl.tensor([3.0, 8.0])).mantissa
+    tensor([0.7500, 0.5000])
+    """
+    if not isinstance(input, Tensor):
+        raise expected_tensor(el.frexp, input)
+    if input.array.dtype.kind != "f":
+        raise RuntimeError("gradlab.frexp() only supports floating-point dtypes. Call .float() first.")
+    xp = namespace_of[type(input.array)]
+    _, exponent = xp.frexp(input.array)
+    return FREXP((el.frexp.record(input, exponent=exponent), constant(wrap(exponent))))
+
+
+# ------------------------------------------------------------------------------------- what is about complex numbers
+@composed(method=False)
+def real(input: Tensor) -> Tensor:
+    """The tensor itself: its numbers are real.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    Tensor
+        `input`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.real(gl.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return input
+
+
+def imag(input: Tensor) -> Tensor:
+    """An error: there are no complex tensors."""
+    raise RuntimeError("imag is not implemented for tensors with non-complex dtypes. gradlab has no complex tensors.")
+
+
+def view_as_real(input: Tensor) -> Tensor:
+    """An error: there are no complex tensors."""
+    raise RuntimeError("view_as_real is only supported for complex tensors. gradlab has none.")
+
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """An error: there are no complex tensors."""
+    raise RuntimeError("view_as_complex(): complex tensors are not supported.")
+
+
+conj = conj_physical = resolve_conj = resolve_neg = real

@@ -1,0 +1,154 @@
+"""Three tensors at once: a scaled product or quotient added, and the way from one to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradlab.core.errors import invalid_combination
+from gradlab.core.operator import composed
+from gradlab.core.promotion import tensors
+from gradlab.core.tensor import Tensor
+from gradlab.ops.arguments import number
+from gradlab.ops.arithmetic import OPERANDS
+from gradlab.rules import elementwise as el
+
+__all__ = [
+    "addcdiv",
+    "addcmul",
+    "lerp",
+]
+
+
+@composed()
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input + value · tensor1 · tensor2, element by element.
+
+    Parameters
+    ----------
+    {input}
+    tensor1, tensor2 : Tensor
+        The factors, or dividend and divisor, of shapes that broadcast with that of `input`.
+    value : number, default 1
+        The factor of what is added.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape that the operands broadcast to, of their common dtype.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If the shapes do not broadcast.
+    NotImplementedError
+        If all hold bools.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.addcmul(gl.tensor([1., 1.]), gl.tensor([2., 3.]), gl.tensor([4., 5.]), value=0.5)
+    tensor([5.0000, 8.5000])
+    """
+    return el.addcmul.record(input, tensor1, tensor2, value=scale(value, input, tensor1, tensor2), out=out)
+
+
+def scale(value: Any, *operands: Any) -> Any:
+    """The factor `value` of `addcmul`, in the operands' common dtype if that is not floating point."""
+    if type(operands[0]) is Tensor and operands[0].array.dtype.kind == "f":  # nearly always
+        return value
+    if any(not isinstance(x, Tensor) or x.array.dtype.kind == "f" for x in operands):
+        return value
+    dtype = tensors(el.addcmul, *operands)[0].array.dtype
+    if dtype.kind == "b":
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'. Call .int() first.")
+    return number(value, dtype)
+
+
+@composed()
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input + value · tensor1 / tensor2, element by element.
+
+    Parameters
+    ----------
+    {input}
+    tensor1, tensor2 : Tensor
+        The factors, or dividend and divisor, of shapes that broadcast with that of `input`.
+    value : number, default 1
+        The factor of what is added.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape that the operands broadcast to, of their common dtype.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If the shapes do not broadcast, or both `tensor1` and `tensor2` hold integers.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.addcdiv(gl.tensor([1., 1.]), gl.tensor([2., 3.]), gl.tensor([4., 5.]), value=0.5)
+    tensor([1.2500, 1.3000])
+    """
+    if all(isinstance(x, Tensor) and x.array.dtype.kind != "f" for x in (tensor1, tensor2)):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
+            "of tensor1 and tensor2. Convert one of them: tensor1.float()."
+        )
+    return el.addcdiv.record(input, tensor1, tensor2, value=value, out=out)
+
+
+@composed(inplace="method")
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
+    """input + weight · (end - input): the way from `input` to `end`.
+
+    Parameters
+    ----------
+    {input}
+    end : Tensor
+        Where the way ends, of the dtype of `input`.
+    weight : Tensor or number
+        The part of the way: 0 for `input`, 1 for `end`.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape that the operands broadcast to, of the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` or `end` is no tensor.
+    RuntimeError
+        If the dtypes differ or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.lerp(gl.tensor([0., 10.]), gl.tensor([1., 20.]), 0.25)
+    tensor([ 0.2500, 12.5000])
+    """
+    if not isinstance(input, Tensor) or not isinstance(end, Tensor) or not isinstance(weight, OPERANDS):
+        raise invalid_combination(
+            "lerp", (input, end, weight), "(Tensor input, Tensor end, Tensor weight)", "(Tensor input, Tensor end, Number weight)"
+        )
+    for name, x in (("end", end), ("weight", weight)):
+        if isinstance(x, Tensor) and x.array.dtype != input.array.dtype and (name == "end" or x.array.ndim):
+            raise RuntimeError(
+                f"expected dtype {input.dtype.c_name} for `{name}` but got dtype {x.dtype.c_name}. Convert it: "
+                f"{name}.to(input.dtype)."
+            )
+    if isinstance(weight, Tensor):
+        return el.lerp.record(input, end, weight, out=out)
+    return el.lerp_scalar.record(input, end, weight=weight.item() if isinstance(weight, np.generic) else weight, out=out)

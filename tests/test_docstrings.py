@@ -1,0 +1,121 @@
+"""What `help` says: the names whose docstrings have numpydoc's sections, and their examples, which run.
+
+`undocumented.txt` lists the names that do not hold to it yet. It only shrinks: a name that does must be struck from it
+(`python tests/test_docstrings.py` writes it anew), and a new name does not get in.
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradlab
+from gradlab import autograd, linalg, nn, optim, special
+from gradlab.core.operator import OPERATORS
+
+LIST = Path(__file__).with_name("undocumented.txt")
+SPACES = {"": gradlab, "special.": special, "linalg.": linalg, "nn.": nn, "nn.functional.": nn.functional}
+SPACES |= {"optim.": optim, "autograd.": autograd}
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """(name, function or class) of all that users call."""
+    for place, space in SPACES.items():
+        for name in getattr(space, "__all__", dir(space)):
+            value = getattr(space, name)
+            if not name.startswith("_") and callable(value) and not inspect.ismodule(value):
+                yield place + name, value
+    for name, value in vars(gradlab.Tensor).items():
+        if not name.startswith("_") and inspect.isfunction(value):
+            yield f"Tensor.{name}", value
+
+
+def documented(name: str, value: Any) -> str:
+    """What the docstring lacks, or nothing."""
+    doc = inspect.getdoc(value) or ""
+    if not doc.split("\n")[0].strip().endswith((".", ":")):
+        return "a summary"
+    try:
+        parameters = list(inspect.signature(value).parameters)
+    except ValueError:
+        return "a signature"
+    if name.startswith("Tensor.") or inspect.isclass(value):
+        parameters = parameters[1:] if parameters and parameters[0] in ("self", "input") else parameters
+    described = re.search(r"Parameters\n-+\n((?:.+\n?)+)", doc)
+    words = set(re.findall(r"^([\w, *]+) : ", described.group(1), re.MULTILINE)) if described else set()
+    missing = set(parameters) - {one.strip(" *") for line in words for one in line.split(",")}
+    if missing:
+        return f"a description of {sorted(missing)}"
+    if not inspect.isclass(value) and not re.search(r"^Returns\n-------\n", doc, re.MULTILINE):
+        return "Returns"
+    return "" if re.search(r"^Examples\n--------\n(.|\n)*>>> ", doc, re.MULTILINE) else "Examples"
+
+
+def lacking() -> list[str]:
+    return sorted({name for name, value in public() if documented(name, value)})
+
+
+def test_names_are_documented_but_for_a_list_that_only_shrinks():
+    listed = LIST.read_text().split()
+    found = lacking()
+    assert sorted(set(found) - set(listed)) == [], "document these: see `documented` for what they lack"
+    assert sorted(set(listed) - set(found)) == [], "these hold now: strike them from the list"
+
+
+def test_what_lacks_a_section_is_seen():
+    def whole(x):
+        """Something.
+
+        Parameters
+        ----------
+        x : Tensor
+            It.
+
+        Returns
+        -------
+        Tensor
+            It.
+
+        Examples
+        --------
+        >>> 1
+        1
+        """
+
+    doc = whole.__doc__
+    assert documented("whole", whole) == ""
+    lost = {"Something.": "a summary", "x : ": "a description of ['x']", "Returns": "Returns", ">>>": "Examples"}
+    for piece, what in lost.items():
+        whole.__doc__ = doc.replace(piece, "Some")
+        assert documented("whole", whole) == what
+
+
+def examples() -> list[Any]:
+    finder = doctest.DocTestFinder(recurse=False)
+    named = {}
+    for name, value in public():
+        if not documented(name, value):
+            named.setdefault(id(value), (name, value))
+    return [test for name, value in named.values() for test in finder.find(value, name, globs={}, module=False)]
+
+
+@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
+def test_the_examples_run(test):
+    report: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert result.attempted and not result.failed, "".join(report)
+
+
+def test_no_brace_is_left_of_a_shared_description():
+    for operator in OPERATORS.values():
+        assert not re.search(r"^ *\{\w+\}$", operator.published().__doc__ or "", re.MULTILINE), operator.name
+
+
+if __name__ == "__main__":
+    LIST.write_text("".join(f"{name}\n" for name in lacking()))
