@@ -67,6 +67,12 @@ def test_of_a_tensor():
     found = gl.doctor(loss, params=[w, v])
     assert w.grad is v.grad is None
     assert not found.unseen
+    assert kinds(found.findings) == ["unused-leaf"]
+    assert found.findings[0].message.startswith("No path leads from the result back to `w`, so backward() gives it no gradient")
+    with gl.tracing():
+        found = gl.doctor(((w * 2).detach() * v).sum(), params=[w, v])
+    assert kinds(found.findings) == ["detached"]  # who watches sees which
+    assert gl.doctor(((w * 2).detach() * v).sum()).findings == ()  # nobody said that w is to learn
     assert gl.doctor((v * 2).sum()).findings == ()
 
 

@@ -282,9 +282,12 @@ def _lost_leaf(case: Case, tensor: Any, *, swept: bool = False) -> bool:
 def unused(case: Case) -> Iterable[Finding]:
     """Leaves and layers of which nothing was used."""
     trace = case.trace
-    if trace is None or not trace.nodes or not trace.recorded:
+    if trace is None or not trace.nodes:
         return
     explained = {key for torn in reaching(case) for key in torn.keys}
+    if not trace.recorded:
+        yield from _unreached(case, explained)
+        return
     named = {entry.name for swept in trace.journal for entry in swept.entries}
     idle = [
         one
@@ -294,6 +297,28 @@ def unused(case: Case) -> Iterable[Finding]:
     ]
     yield from _leaves(case, [one for one in idle if not one.model])
     yield from _modules(case, [one for one in idle if one.model])
+
+
+def _unreached(case: Case, explained: set[int]) -> Iterable[Finding]:
+    """What was said to learn and is not behind the result, in a graph that nobody watched being made: it has no mark of a cut."""
+    if case.meant is None:
+        return
+    lost = [
+        one
+        for one in case.learners.values()
+        if one.requires and one.key in case.meant and one.key not in case.reached and one.key not in explained
+    ]
+    if lost:
+        it, was = ("them", "they were") if len(lost) > 1 else ("it", "it was")
+        yield Finding(
+            "unused-leaf",
+            f"No path leads from the result back to {called(lost)}, so backward() gives {it} no gradient: {was} not used, or cut "
+            "off on the way, as by detach(), no_grad or item(). A graph that nobody watched being made does not tell which.",
+            None,
+            fix="To see the line, put `%%doctor` above the cell that computes it.",
+            evidence={"leaves": [one.name for one in lost]},
+            worth=5.0,
+        )
 
 
 def _leaves(case: Case, idle: list[Learner]) -> Iterable[Finding]:
