@@ -25,8 +25,8 @@ SCORES = """
 import json
 from nbgrader.api import Gradebook
 with Gradebook("sqlite:///gradebook.db") as book:
-    print(json.dumps({s.student.id: [s.score, [[g.cell.name, g.score, g.max_score] for n in s.notebooks for g in n.grades]]
-                      for s in book.find_assignment("hw3_jacobian").submissions}))
+    print(json.dumps({{s.student.id: [s.score, [[g.cell.name, g.score, g.max_score] for n in s.notebooks for g in n.grades]]
+                      for s in book.find_assignment("{name}").submissions}}))
 """
 
 
@@ -80,9 +80,14 @@ def scores(course):
     return scores_in(course)
 
 
-def scores_in(folder):
+def scores_in(folder, name=NAME):
     done = subprocess.run(
-        [sys.executable, "-c", SCORES], cwd=folder, env=environment(folder), text=True, capture_output=True, check=True
+        [sys.executable, "-c", SCORES.format(name=name)],
+        cwd=folder,
+        env=environment(folder),
+        text=True,
+        capture_output=True,
+        check=True,
     )
     return json.loads(done.stdout)
 
@@ -207,3 +212,31 @@ def test_the_students_version_is_the_one_nbgrader_makes(course, name):
     ours = student_version(source(name))
     assert ["".join(cell["source"]) for cell in released["cells"]] == ["".join(cell["source"]) for cell in ours["cells"]]
     assert [cell["cell_type"] for cell in released["cells"]] == [cell["cell_type"] for cell in ours["cells"]]
+
+
+OTHERS = sorted(path.name for path in SOURCE.parent.iterdir() if path.name != NAME)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_other_homework_goes_out_and_comes_back(name, tmp_path):
+    """The solutions are worth 100, what was handed out is worth nothing, and both get feedback in words."""
+    assert cli.main(["course", str(tmp_path), "--teacher"]) == 0
+    nbgrader(tmp_path, "generate_assignment", name)
+    released = json.loads((tmp_path / "release" / name / f"{name}.ipynb").read_text())
+    solved = {cell["id"]: "".join(cell["source"]) for cell in source(name)["cells"] if "SOLUTION" in "".join(cell["source"])}
+    for who in ("right", "untouched"):
+        for cell in released["cells"] if who == "right" else ():
+            cell["source"] = solved.get(cell["id"], cell["source"])
+        folder = tmp_path / "submitted" / who / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}.ipynb").write_text(json.dumps(released))
+        released = json.loads((tmp_path / "release" / name / f"{name}.ipynb").read_text())
+    nbgrader(tmp_path, "autograde", name)
+    nbgrader(tmp_path, "generate_feedback", name)
+    scores = scores_in(tmp_path, name)
+    assert {who: total for who, (total, _) in scores.items()} == {"right": 100, "untouched": 0}
+    for who, (total, _) in scores.items():
+        page = (tmp_path / "feedback" / who / name / f"{name}.html").read_text()
+        assert f"{name}: {total:g} of 100 points" in page
+        assert "HIDDEN TESTS" not in page and "the check itself failed" not in page
+        assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
