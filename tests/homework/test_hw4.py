@@ -186,21 +186,11 @@ def test_in_a_process_of_its_own(tmp_path):
     assert verdicts[8].points == 0
 
 
-def test_check_in_the_notebook(tmp_path, monkeypatch):
+def test_check_in_the_notebook(shell, monkeypatch):
     """`%check` in IPython: the function that is handed out, and the mended one."""
-    pytest.importorskip("IPython")
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-
     monkeypatch.chdir(FOLDER)
-    shell = InteractiveShell.instance()
-    try:
-        shell.run_cell("%load_ext gradlab\nimport gradlab as gl, numpy as np")
-        shell.run_cell(SOLUTIONS[DATA])
-        for text, points in ((parts(3)[0], 0), (parts(3)[1], 8)):
-            assert shell.run_cell(text).success
-            with capture_output() as shown:
-                shell.run_line_magic("check", "3")
-            assert f"Exercise 3, Half asleep: {points} of 8 points" in shown.outputs[0].data["text/plain"]
-    finally:
-        InteractiveShell.clear_instance()
+    shell.ok("import numpy as np")
+    shell.ok(SOLUTIONS[DATA])
+    for text, points in ((parts(3)[0], 0), (parts(3)[1], 8)):
+        shell.ok(text)
+        assert f"Exercise 3, Half asleep: {points} of 8 points" in shell.ok("%check 3").text

@@ -131,7 +131,7 @@ def test_it_is_graded_there(python, tmp_path):
         written(tmp_path / "submitted" / who / NAME, who)
     run(tmp_path, python, "-m", "nbgrader", "autograde", NAME)
     run(tmp_path, python, "-m", "nbgrader", "generate_feedback", NAME)
-    scores = json.loads(run(tmp_path, python, "-c", SCORES).stdout)
+    scores = json.loads(run(tmp_path, python, "-c", SCORES.format(name=NAME)).stdout)
     assert {who: total for who, (total, _) in scores.items()} == {
         who: sum(INTENDED[who][2]) for who in ("right", "cheating", "broken")
     }
