@@ -369,3 +369,13 @@ def backward_by_hand(x, w, b, t):
     Typed("the step of each row", 5, hand('g["r"][:, None] * 2 * d', "gl.stack([2 * one * r for one, r in zip(d, g['r'])])"), 30),
 ]
 ANSWERS = [*TABLE, *WRONG, *RIGHT_TOO]
+
+ENDLESS = "an endless walk"
+STUBS = 9  # eight, and the sentence of task 4
+GONE = ("h.retain_grad()", "PowBackward0", "seen.add(node)", "1 - a * a")  # of the solutions: not in what students get
+ELSEWHERE = (  # run in a process of their own, too
+    "counts paths, not nodes",
+    "frozen leaves are listed",
+    "retain_grad where the leaf was rebound",
+    "a mean without 1/n",
+)

@@ -475,3 +475,8 @@ RIGHT_TOO = [
     ),
 ]
 ANSWERS = [*TABLE, *WRONG, *RIGHT_TOO]
+
+ENDLESS = "log without an end"
+STUBS = 14
+GONE = ("a.T @ g", "users[id(parent)] -= 1", "shares.pop", "np.diag(g)", "4: 4.0")  # of the solutions: not in what students get
+ELSEWHERE = ("= for +=", "recursion in order", "gradlab inside a rule", "std by n")  # run in a process of their own, too
