@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from homework.answers_hw4 import ANSWERS, DATA, FOLDER, HANDED_OUT, NAME, RIGHT_TOO, SOLUTIONS, TABLE, WRONG, parts, source
 from homework.notebook_of import cells
+from homework.typed_in import SEEDS
 
 from gradlab.homework import case, load, run, student_version
 from gradlab.homework.limits import Purse
@@ -39,7 +40,7 @@ def checks():
 
 
 # ------------------------------------------------------------------------------------------------------------- the answers
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_solutions_earn_everything(seed):
     homework, space = load(FOLDER), cells("import numpy as np", *SOLUTIONS.values())
     for number in homework.exercises:
@@ -64,6 +65,7 @@ def test_an_answer_is_worth_its_points_and_told_why(name):
     assert found.passed == (answer.points == found.worth)
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("name", [name for name in EVERY if name != ENDLESS])
 def test_other_seeds_give_the_same_points(name):
@@ -72,6 +74,7 @@ def test_other_seeds_give_the_same_points(name):
         assert found.points == EVERY[name].points, str(found)
 
 
+@pytest.mark.slow
 @quiet
 @pytest.mark.parametrize("name", [answer.name for answer in (*HANDED_OUT, *TABLE, *WRONG) if answer.exercise < 9])
 def test_the_answer_is_not_given_away(name, checks):

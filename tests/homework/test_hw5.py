@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from homework.answers_hw5 import ANSWERS, ENDLESS, NOTEBOOK, RIGHT, RIGHT_TOO, SOURCE, WRONG, hvp
 from homework.notebook_of import cells
+from homework.typed_in import SEEDS
 
 import gradlab as gl
 from gradlab.autograd.gradcheck import GradcheckError
@@ -30,7 +31,7 @@ def verdict(number, *texts, seed=0, **options):
 
 
 # ------------------------------------------------------------------------------------------------------------- the answers
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_solutions_earn_everything(seed):
     space = cells(*RIGHT.values())
     for number, (_, points, _) in load(SOURCE).exercises.items():
@@ -44,7 +45,7 @@ def test_it_is_100_points_and_the_answers_are_many():
     assert len(WRONG) >= 40 and len(RIGHT_TOO) >= 12
 
 
-@pytest.mark.parametrize("seed", [0, 9, 20531])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (9, 20531))])
 @pytest.mark.parametrize("name", EVERY)
 def test_an_answer_is_worth_its_points_and_told_why(name, seed):
     answer = EVERY[name]
@@ -55,6 +56,7 @@ def test_an_answer_is_worth_its_points_and_told_why(name, seed):
     assert found.passed == (answer in RIGHT_TOO)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [answer.name for answer in WRONG])
 def test_the_answer_is_not_given_away(name):
     texts = EVERY[name].cells

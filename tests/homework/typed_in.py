@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from homework.notebook_of import cells
 
 from gradlab import cli
@@ -14,6 +15,7 @@ from gradlab.homework.limits import Purse
 from gradlab.homework.student import SECONDS
 from gradlab.homework.verdicts import Verdict
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
 TYPED = ("answer", "chain")  # the cells that an answer consists of, and one that they need
 
 
