@@ -38,11 +38,13 @@ def test_a_folder_without_checks_is_said(shell, monkeypatch, tmp_path):
     assert "there is no checks.py" in str(shell.run("%check 1").error)
 
 
-@pytest.mark.parametrize("name", ["hw1_read_the_graph", "hw2_own_autograd"])
-def test_the_solutions_are_right_where_the_notebook_lies(shell, monkeypatch, name):
-    folder = cli.notebooks() / "homework" / name
+@pytest.mark.parametrize("folder", sorted((cli.notebooks() / "homework").glob("hw*")), ids=lambda folder: folder.name)
+def test_the_solutions_are_right_where_the_notebook_lies(shell, monkeypatch, folder):
+    source = (folder / f"{folder.name}.ipynb").read_text()
+    if "### BEGIN SOLUTION" not in source:
+        pytest.skip("the solutions are not in the installed package")
     monkeypatch.chdir(folder)
-    for cell in json.loads((folder / f"{name}.ipynb").read_text())["cells"]:
+    for cell in json.loads(source)["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "code" and not text.startswith("%check"):
             shell.ok(text)
