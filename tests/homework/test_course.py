@@ -100,6 +100,7 @@ def test_a_folder_of_submissions_is_summed_up(tmp_path, capsys):
     assert "else" not in text
 
 
+@pytest.mark.slow
 def test_checks_beside_submissions_do_not_count_and_named_ones_do(tmp_path, capsys):
     folder, own = tmp_path / "handed_in", tmp_path / "own" / NAME
     for who in ("right", "half"):

@@ -144,6 +144,7 @@ OVER_THERE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_wrong_answers_are_told_the_same_there(tmp_path):
     for name in OVER_THERE:
         answer = EVERY[name]

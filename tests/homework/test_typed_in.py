@@ -17,7 +17,8 @@ SHORT = 1.5  # seconds for an exercise that never ends
 ANSWERS = {(of, answer.name): (work, answer) for of, work in WORK.items() for answer in work.ANSWERS}
 ENDING = [key for key in ANSWERS if key[1] not in (answers_hw1.ENDLESS, answers_hw2.ENDLESS)]
 WRONG = [(of, answer.name) for of, work in WORK.items() for answer in (*work.TABLE, *work.WRONG)]
-ELSEWHERE = [(of, who) for of, work in WORK.items() for who in (None, *work.ELSEWHERE)]
+ELSEWHERE = [(of, None) for of in WORK]
+ELSEWHERE += [pytest.param(of, who, marks=pytest.mark.slow) for of, work in WORK.items() for who in work.ELSEWHERE]
 
 
 def verdict(work, answer, seed=0):
