@@ -79,6 +79,8 @@ class Operator:
         self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
         self.special, self.history, self.shares = special.split(), history, shares
         self.is_primitive = hasattr(target, "record")
+        if name in OPERATORS:
+            raise ValueError(f"the operator {name!r} is declared twice")
         OPERATORS[name] = self
 
     @property

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gradlab.ops  # noqa: F401  (its modules declare)
 from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator
 from gradlab.core.tensor import Tensor
 from gradlab.methods.writing import answer, twin
-from gradlab.ops import arithmetic, clamping, comparison, declared, elementary, gamma, integers, interpolation, powers  # noqa: F401  (they declare)
 
 
 class Declared:

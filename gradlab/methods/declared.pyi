@@ -1,7 +1,6 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
-from typing import Any
-
 from gradlab.core.tensor import Tensor
+from typing import Any
 
 __all__ = [
     "abs_",
@@ -515,10 +514,10 @@ class Declared:
     def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves."""
 
-    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
         """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
 
-    def equal(self, other: Tensor) -> Any:
+    def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
