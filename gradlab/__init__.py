@@ -12,7 +12,7 @@ _keep_freed_memory()
 
 import gradlab.diagnose.registered as _explaining
 import gradlab.notebook.registered as _viewing
-from gradlab import autograd, backends, cuda, linalg, nn, optim, return_types, special, utils
+from gradlab import autograd, backends, cuda, linalg, nn, return_types, special
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
@@ -72,7 +72,7 @@ from math import e, inf, nan, pi
 
 newaxis = None
 
-# What is loaded when it is first asked for: the explorers, and what Jupyter calls.
+# What is loaded when it is first asked for: the explorers, what trains, and what Jupyter calls.
 _LAZY = {
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"), "gradlab.diagnose.anomaly"),
     "load": "gradlab.saving",
@@ -87,16 +87,19 @@ _LAZY = {
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
     "vmap": "gradlab.func",
+    "optim": "gradlab.optim",
     "playground": "gradlab.explore.playground",
     "record_sites": "gradlab.diagnose.sites",
     "step_through": "gradlab.explore.steps",
     "tracing": "gradlab.explore.trace.tracing",
+    "utils": "gradlab.utils",
     "watch": "gradlab.explore.watch",
     "load_ipython_extension": "gradlab.notebook.extension",
     "unload_ipython_extension": "gradlab.notebook.extension",
 }
 
 if _TYPE_CHECKING:
+    from gradlab import optim, utils
     from gradlab.diagnose.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from gradlab.diagnose.sites import record_sites
     from gradlab.explore.against import check_against_torch

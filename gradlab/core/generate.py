@@ -8,10 +8,12 @@ four times quicker than one general function. The source is registered with `lin
 
 from __future__ import annotations
 
+import functools
 import linecache
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -140,13 +142,21 @@ SCOPE: dict[str, Any] = {
 
 
 def compiled(op: Primitive, name: str, source: str, **scope: Any) -> Callable[..., Any]:
-    """The function `name` of `source`, known to tracebacks."""
+    """The function that `source` defines, under the name `name`, known to tracebacks."""
     filename = f"<gradlab: {name} of {op.name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope = SCOPE | {"op": op, "batch": op.batch, "forward": op.forward, "__name__": "gradlab.core.generated"} | scope
-    exec(compile(source, filename, "exec"), scope)  # noqa: S102  (our own text, made of our own declarations)
-    made: Callable[..., Any] = scope[name]
-    return made
+    exec(code_of(source), scope)  # noqa: S102  (our own text, made of our own declarations)
+    function: Callable[..., Any] = scope["generated"]
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name, co_filename=filename)
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+@functools.cache
+def code_of(source: str) -> CodeType:
+    """Primitives of the same form have the same source, whose compilation is most of what an import of this library costs."""
+    return compile(source, "<gradlab>", "exec")
 
 
 def recording_function(op: Primitive) -> Callable[..., Any]:
@@ -167,7 +177,7 @@ def applying_function(op: Primitive) -> Callable[..., Any]:
         op,
         "apply",
         f"""
-def apply({head}):
+def generated({head}):
     if {tensors}:
         return op.record({", ".join([*args, *keywords])})
     return forward({", ".join([*given, *keywords])})
@@ -216,7 +226,7 @@ def record_source(op: Primitive) -> str:
         else ""
     }"""
     return f"""
-def {op.name}({", ".join([*args, "*", *op.meta])}, out=None):{promoted if odd else ""}
+def generated({", ".join([*args, "*", *op.meta])}, out=None):{promoted if odd else ""}
     {"; ".join(f"x_{a} = {a}.array" for a in args)}
     try:
         r = {f"narrowed({call})" if op.is_half else call}
@@ -252,7 +262,7 @@ def {op.name}({", ".join([*args, "*", *op.meta])}, out=None):{promoted if odd el
         made.node = None{view}
     if WATCHED:
         seen(op, made, ({"".join(f"{a}, " for a in args)}), ({"".join(f"{k}, " for k in op.meta)}))
-    return made if out is None else into({op.name.strip("_")!r}, out, made{beside})
+    return made if out is None else into(op.name.strip("_"), out, made{beside})
 """
 
 
@@ -287,7 +297,7 @@ def variadic_source(op: Primitive) -> str:
     xs, keywords = op.variadic, op.meta
     call = ", ".join(["namespace_of[type(arrays[0])]"] * ("xp" in op.call) + ["*arrays"] + [f"{k}={k}" for k in keywords])
     return f"""
-def {op.name}(*{xs}{", " + ", ".join(keywords) if keywords else ""}):
+def generated(*{xs}{", " + ", ".join(keywords) if keywords else ""}):
     arrays, edges, recorded = [], [], False                         # one plain loop: each comprehension would cost 0.2 µs
     for x in {xs}:
         if type(x) is not Tensor or x.array.dtype is not {xs}[0].array.dtype:
@@ -400,7 +410,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
     unpack += [f"{''.join(f'{k}, ' for k in op.meta)}= node.meta"] if op.meta else []
     if op.is_half:
         unpack += [f"{e} = widened({e})" for e in ([f"e_{a}" for a in rules] if tangent else ["g"])]
-    return f"def {name}(node, edges, g, lead):\n    {'; '.join(unpack)}\n    return {', '.join(calls)},\n"
+    return f"def generated(node, edges, g, lead):\n    {'; '.join(unpack)}\n    return {', '.join(calls)},\n"
 
 
 def variadic_caller_source(op: Primitive, name: str) -> str:
@@ -408,7 +418,9 @@ def variadic_caller_source(op: Primitive, name: str) -> str:
     unpack = f"shapes, {''.join(f'{k}, ' for k in op.meta)}= node.meta"
     if "jvp" in name:
         meta = f"**batch(lead, {', '.join(op.meta)})" if op.batch else ", ".join(f"{k}={k}" for k in op.meta)
-        return f"def {name}(node, edges, g, lead):\n    {unpack}\n    return op(*zeros_for(node, edges, lead, shapes), {meta}),\n"
+        return (
+            f"def generated(node, edges, g, lead):\n    {unpack}\n    return op(*zeros_for(node, edges, lead, shapes), {meta}),\n"
+        )
     value = {
         "g": "g",
         "lead": "lead",
@@ -419,6 +431,6 @@ def variadic_caller_source(op: Primitive, name: str) -> str:
     }
     call = ", ".join(value[p] for p in parameters(op.rules[xs])[0])
     return (
-        f"def {name}(node, edges, g, lead):\n    {unpack}\n    return [None if edge is None else rule_{xs}({call})\n"
+        f"def generated(node, edges, g, lead):\n    {unpack}\n    return [None if edge is None else rule_{xs}({call})\n"
         f"            for position, edge in enumerate(edges)]\n"
     )
