@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from importlib.util import find_spec
 
 import numpy as np
@@ -25,6 +26,12 @@ def strict():
 
     install()
     return StrictArray
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """`-n auto`: a worker for each core that the process may use, but not so many that their browsers fill the memory."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
 
 
 def pytest_collection_modifyitems(items):

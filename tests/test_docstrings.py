@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
 import inspect
 import re
@@ -106,7 +107,8 @@ def examples() -> list[Any]:
 
 
 @pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
-def test_the_examples_run(test):
+def test_the_examples_run(test, monkeypatch):
+    monkeypatch.setattr(builtins, "_", None, raising=False)  # doctest leaves its last result there
     report: list[str] = []
     result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert result.attempted and not result.failed, "".join(report)

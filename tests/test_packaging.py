@@ -23,7 +23,7 @@ if not (ROOT / "pyproject.toml").is_file() or not (ROOT / "README.md").is_file()
     pytest.skip("not a checkout", allow_module_level=True)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 TOUR = "python3 -m venv .venv && .venv/bin/pip install -e '.[lab]' && .venv/bin/gradlab quickstart"
-TESTS = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/python -m pytest -n auto --dist loadfile"
 
 
 def name_of(requirement):
