@@ -243,9 +243,14 @@ def _reverse(
             node.saved = unpacked(node, roots)
         elif clock.last_write < node.order:
             check_unwritten(node)
-        if pending and op.into is not None and edges[0] in pending and not (odd or traced or watching or attached is not None):
+        if (
+            pending
+            and op.accumulate_into is not None
+            and edges[0] in pending
+            and not (odd or traced or watching or attached is not None)
+        ):
             total = pending[edges[0]]  # of a part of what waits: see `primitive.linear`
-            if total.size >= LARGE and edges[0] not in borrowed and op.into(total, g, lead, *node.meta):
+            if total.size >= LARGE and edges[0] not in borrowed and op.accumulate_into(total, g, lead, *node.meta):
                 g = total = None
                 continue
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)

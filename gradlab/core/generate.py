@@ -75,11 +75,11 @@ KNOWN: dict[Any, dict[float, Tensor]] = defaultdict(dict)
 
 def still_of(result: Any, *saved: Any) -> Any:
     """A recorded cotangent; where it has no history although what it was computed from has, with the history that its
-    derivative is 0 (see rules.unmoved)."""
+    derivative is 0 (see rules.zero_derivative)."""
     if result.node is None:
         for x in saved:
             if x is not None and x.node is not None:
-                return used.unmoved.record(result, x)
+                return used.zero_derivative.record(result, x)
     return result
 
 
@@ -392,7 +392,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
                 if fresh:
                     held = "".join(f"{value[n]}, " for n in (*op.saves, *op.meta))
                     call = f"{call} if {given}.size < LARGE else {call.replace('multiply', 'scaled')[:-1]}, ({held}))"
-            if traced and not tangent and not op.masks and (read := [value[n] for n in op.saves if n in names]):
+            if traced and not tangent and not op.piecewise and (read := [value[n] for n in op.saves if n in names]):
                 call = f"still_of({call}, {', '.join(read)})"
         calls.append(f"None if e_{arg} is None else {call}")
     unpack = [f"{''.join(f'e_{a}, ' for a in rules)}= edges"]

@@ -68,7 +68,7 @@ class Joint:
     """What stands for a primitive: `Joint("VarMeanBackward0", var, mean)` joins what its `primitives`, which are those in order
     under the node's name, have recorded of the same arguments. `tex` and `formula` are as a primitive's."""
 
-    kind, reads, view, variadic, foreign, into = "joint", "all", False, None, False, None
+    kind, reads, view, variadic, foreign, accumulate_into = "joint", "all", False, None, False, None
     meta: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     frees = True

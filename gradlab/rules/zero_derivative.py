@@ -25,8 +25,8 @@ def still(xp: Namespace, g: Array, shape: Shape) -> Array:
     return xp.broadcast_to(xp.sum(xp.zeros_like(g)), shape)
 
 
-unmoved = primitive(
-    "unmoved",
+zero_derivative = primitive(
+    "zero_derivative",
     lambda value, source: value,
     reads=reads,
     tex="{value}",
@@ -34,4 +34,4 @@ unmoved = primitive(
     vjp={"value": lambda g: g, "source": lambda xp, g, lead, source_shape: still(xp, g, lead + source_shape)},
     jvp={"value": lambda t: t, "source": lambda xp, t, lead, out_shape: still(xp, t, lead + out_shape)},
 )
-used.unmoved = unmoved
+used.zero_derivative = zero_derivative
