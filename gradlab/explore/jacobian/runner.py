@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gradlab.explore.jacobian.checked import compare
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room
 from gradlab.explore.jacobian.methods import compute_block
@@ -24,6 +23,7 @@ from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.store import Store
 from gradlab.explore.jacobian.tracing import Question
+from gradlab.explore.jacobian.verification import compare
 from gradlab.explore.warned import warn_at_the_caller
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -10,9 +10,9 @@ from functools import cached_property
 from types import MethodType
 from typing import Any
 
+from gradlab.explore.jacobian.checkpoint import close, summary
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.plan import Plan
-from gradlab.explore.jacobian.record import close, summary
 from gradlab.explore.jacobian.targets.target import Target
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
 from gradlab.explore.jacobian.tracing import Question, record

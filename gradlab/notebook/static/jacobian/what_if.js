@@ -9,7 +9,7 @@ import { SUPPRESS, html } from "../kit/dom.js";
  * @param {Shown} shown
  * @param {Ask} wish
  */
-function mishaps(shown, wish) {
+function whatIf(shown, wish) {
   const zero = checkbox(() => forget()),
     retain = checkbox(() => forget()),
     said = html("div", { class: "gl-dim" }, "Run on your graph's own rows, in a .grad of its own: yours stays as it is."),
@@ -50,4 +50,4 @@ function checkbox(onchange) {
   return html("input", { type: "checkbox", [SUPPRESS]: "true", onchange });
 }
 
-export { mishaps };
+export { whatIf };

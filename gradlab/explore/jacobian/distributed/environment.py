@@ -16,7 +16,7 @@ from gradlab.explore.libraries import library_of
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
-def surroundings(tensor: Any) -> dict[str, str]:
+def environment(tensor: Any) -> dict[str, str]:
     """By what this process computes with tensors like this one, in words."""
     config: Any = np.show_config(mode="dicts")
     blas = config["Build Dependencies"]["blas"]

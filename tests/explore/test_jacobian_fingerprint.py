@@ -20,7 +20,7 @@ import pytest
 import scipy.special
 
 import gradlab as gl
-from gradlab.explore.jacobian.digests import CannotDigestError, part_of, parts_of
+from gradlab.explore.jacobian.fingerprint import CannotFingerprintError, part_of, parts_of
 
 
 def digest(value):
@@ -154,7 +154,7 @@ def test_depth_is_refused_and_not_a_crash():
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(
-        CannotDigestError, match=r"it .*a list, which cannot be compared between processes \(it is nested too deeply\)"
+        CannotFingerprintError, match=r"it .*a list, which cannot be compared between processes \(it is nested too deeply\)"
     ):
         digest(deep)
 
@@ -358,7 +358,7 @@ def test_what_cannot_be_compared_is_refused_by_name(make, message):
     if message is None:
         assert parts_of(make(lock), "f")
         return
-    with pytest.raises(CannotDigestError, match=f"^{message}lock, which cannot be compared between processes"):
+    with pytest.raises(CannotFingerprintError, match=f"^{message}lock, which cannot be compared between processes"):
         parts_of(make(lock), "f")
 
 
@@ -372,7 +372,7 @@ def test_other_things_that_cannot_be_compared(tmp_path):
             types.ModuleType("made_here"),
             memoryview(b"a"),
         ):
-            with pytest.raises(CannotDigestError, match="cannot be compared between processes"):
+            with pytest.raises(CannotFingerprintError, match="cannot be compared between processes"):
                 digest(thing)
 
 
@@ -380,7 +380,7 @@ def test_digests_are_the_same_in_another_process():
     """Whatever the order that sets have there."""
     code = textwrap.dedent("""
         import numpy as np, scipy.special, gradlab as gl
-        from gradlab.explore.jacobian.digests import parts_of
+        from gradlab.explore.jacobian.fingerprint import parts_of
         gl.manual_seed(0)
         model, table, chosen = gl.nn.Linear(3, 3), {"b": 1, "a": np.arange(3)}, {"red", "green", "blue"}
         def f(x, k=frozenset({"one", "two", "three"})):

@@ -1,11 +1,11 @@
 """What a live view of a Jacobian shows, and what changes it: the model of the widget, without a front end.
 
-A `Lab` is asked for something ("step", "go", "mix", "window", …) and answers with a frame: a dict of what is to be shown
-and named arrays. Whoever draws holds the cells and puts the changed lines of a frame in; `hello` and whatever moves the
+A `JacobianViewModel` is asked for something ("step", "go", "mix", "window", …) and answers with a frame: a dict of what is to be
+shown and named arrays. Whoever draws holds the cells and puts the changed lines of a frame in; `hello` and whatever moves the
 window bring them all. What travels is bounded: at most 160 × 160 cells and 12 numbers of a result.
 
 The matrix is shown from what the Jacobian knows. Rows come from `J.row`, columns from `J.jvp`, the whole by the blocks of
-`J.plan`; "reset" empties the view and not the Jacobian. With a line forgotten (`mishaps`) the view shows another matrix, that
+`J.plan`; "reset" empties the view and not the Jacobian. With a line forgotten (`what_if`) the view shows another matrix, that
 of the trial, and the true one is there again when the switch goes back.
 
 What is looked at is where something is: of a long result the numbers that are not zero are written out, and zooming is about
@@ -28,8 +28,8 @@ from gradlab.explore.jacobian.graph import split
 from gradlab.explore.jacobian.matrix import Jacobian
 from gradlab.explore.jacobian.plan import Block
 from gradlab.explore.jacobian.store import Store
-from gradlab.explore.mishaps import Trial, reasons
-from gradlab.explore.path import Path, path_of
+from gradlab.explore.jacobian.what_if import WhatIf, reasons
+from gradlab.explore.sweep_path import SweepPath, path_of
 
 CELLS = 160  # drawn along a side
 NUMBERS = 12  # of a result
@@ -39,7 +39,7 @@ FRAME = 0.15  # seconds of computing between two frames while all is filled
 Frame = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-class Lab:
+class JacobianViewModel:
     """A Jacobian being looked at.
 
     Parameters
@@ -63,11 +63,11 @@ class Lab:
     def __init__(self, jacobian: Jacobian, *, columns: bool = True) -> None:
         self._jacobian, self._with_columns = jacobian, columns
         self._graph = jacobian.runner.graph  # kept, so that paths can be lit when all is known
-        self._path: Path | None = None
+        self._path: SweepPath | None = None
         self._light_seconds = 0.0
         self._true = self._layer = Layer(jacobian, None)  # "hello" shows what is known
         self._new = True
-        self._trial: Trial | None = None
+        self._trial: WhatIf | None = None
         self._switches = {"zero": False, "retain": False}
         self.by, self.at, self.sweeps = "rows", -1, 0
         self.result: np.ndarray | None = None
@@ -255,7 +255,7 @@ class Lab:
         """The switches: forget to zero, forget retain_graph."""
         switches = {name: bool(what.get(name)) for name in self._switches}
         if any(switches.values()):
-            trial = Trial(self._jacobian, self._graph, **switches)
+            trial = WhatIf(self._jacobian, self._graph, **switches)
             layer = Layer(self._jacobian, None)
             layer.look(self._layer.view.window)
             self.by, self._trial, self._layer = "rows", trial, layer
@@ -276,7 +276,7 @@ class Lab:
     def _nothing(self, what: dict[str, Any], buffers: list[bytes]) -> bool:
         return False
 
-    _asks: ClassVar[dict[str, Callable[[Lab, dict[str, Any], list[bytes]], bool]]] = {
+    _asks: ClassVar[dict[str, Callable[[JacobianViewModel, dict[str, Any], list[bytes]], bool]]] = {
         "hello": _hello,
         "step": _step,
         "go": _go,

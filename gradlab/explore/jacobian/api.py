@@ -201,9 +201,9 @@ def _asked(
 
         elsewhere = distributed.Workers(executor, question)
     if long["out"] is not None or long["resume"] is not False or long["key"] is not None:
-        from gradlab.explore.jacobian import resuming  # late: it loads much
+        from gradlab.explore.jacobian import resume  # late: it loads much
 
-        asked = resuming.prepare(question, library, **long)
+        asked = resume.prepare(question, library, **long)
     recorded = record(question)
     graph, outputs, alone = recorded.graph, recorded.outputs, recorded.alone
     outputs_called = called.outputs(len(outputs), alone)
@@ -231,7 +231,7 @@ def _asked(
     if asked is not None:
         named = [("input", zip(called.inputs, given, strict=True)), ("output", zip(outputs_called, graph.outputs, strict=True))]
         tensors = [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some]
-        resuming.begin(asked, runner, tensors)
+        resume.begin(asked, runner, tensors)
     return made
 
 

@@ -1,8 +1,8 @@
 """Runs that write where the user says, and that another process goes on with where this one stopped.
 
-With `out` the blocks are written there as they come (see `targets`). With `resume` it is a file, or zarr's, and a record beside
-it (see `record`) says what the work is and which blocks are done. `prepare` is called before the user's function, since a call
-may change what the function holds; `begin` does the rest, when there is a graph.
+With `out` the blocks are written there as they come (see `targets`). With `resume` it is a file, or zarr's, and a checkpoint
+beside it (see `checkpoint`) says what the work is and which blocks are done. `prepare` is called before the user's function,
+since a call may change what the function holds; `begin` does the rest, when there is a graph.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.jacobian.digests import CannotDigestError, Part, array_digest, part_of, parts_of, version_of
+from gradlab.explore.jacobian.checkpoint import Checkpoint, compare, digest_of, read, summary, theirs
+from gradlab.explore.jacobian.fingerprint import CannotFingerprintError, Part, array_digest, part_of, parts_of, version_of
 from gradlab.explore.jacobian.plan import Block
-from gradlab.explore.jacobian.record import Record, compare, digest_of, read, summary, theirs
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.in_memory import ArrayTarget
 from gradlab.explore.jacobian.targets.opening import Unmade, opened
@@ -78,8 +78,8 @@ def prepare(question: Question, library: Library, *, out: Any, resume: Any, key:
     else:
         try:
             made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
-        except CannotDigestError as error:
-            raise CannotDigestError(
+        except CannotFingerprintError as error:
+            raise CannotFingerprintError(
                 f'{error}. Give the function a name of your own, key="...", and another one whenever it '
                 "changes: then that is compared, and not what it is made of"
             ) from error
@@ -91,7 +91,7 @@ def prepare(question: Question, library: Library, *, out: Any, resume: Any, key:
 
 
 def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Check `out`, take over what an earlier run has recorded of it, and lay a record down.
+    """Check `out`, take over what an earlier run has recorded of it, and lay a checkpoint down.
 
     `tensors` are the arrays of the inputs and the outputs, which `out` must not share memory with, under their names.
     """
@@ -146,7 +146,7 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
         )
     blocks = plan.blocks()
     values = {"output": summary(graph.output()), "derivative": summary(graph.derivative())}
-    record = Record(place, out.what, asked.facts, asked.called, values, len(blocks))
+    checkpoint = Checkpoint(place, out.what, asked.facts, asked.called, values, len(blocks))
 
     def sums(stretches: Sequence[range]) -> list[int]:
         found = runner.elsewhere.read(runner, stretches) if runner.elsewhere is not None else None
@@ -154,12 +154,12 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
 
     if asked.found is not None:
         kept = isinstance(out, ArrayTarget) and plan.colours is not None
-        record.go_on(asked.found, sums, all_or_none=kept)
-    record.write()
+        checkpoint.go_on(asked.found, sums, all_or_none=kept)
+    checkpoint.write()
 
     def noted(some: Mapping[Block, int | None]) -> None:
         out.settle()
-        record.mark(
+        checkpoint.mark(
             {
                 block.number: digest_of(block.number, out.held(plan, block)) if digest is None else digest
                 for block, digest in some.items()
@@ -167,7 +167,7 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
         )
 
     runner.noted = noted
-    runner.take_over(blocks[number] for number in sorted(record.done))
+    runner.take_over(blocks[number] for number in sorted(checkpoint.done))
 
 
 def _check_way(out: Target, request: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ attributes too: what an object leaves out of its pickle may still be what it com
 file say, is refused by the name under which the function reaches it; the user can name such work by `key=` instead.
 
 Digests do not see what a function looks up by a computed name, reads from files or draws at random. For these the values
-of the output and of the derivative are compared as well (see `record`).
+of the output and of the derivative are compared as well (see `checkpoint`).
 
 Pickles do not do as well. Of the 69 tests of this 29 fail with cloudpickle's bytes and 35 with joblib.hash, 12 and 13 if only
 objects are left to these: what `__getstate__` drops, attributes of arrays' subclasses and modules' sources do not count: changed
@@ -72,7 +72,7 @@ class Part(NamedTuple):
     said: str
 
 
-class CannotDigestError(TypeError):
+class CannotFingerprintError(TypeError):
     """Something that two processes cannot compare; the text names it."""
 
 
@@ -173,18 +173,18 @@ class _Taking:
             digest = self._named(value, attributes)
         except RecursionError:
             raise self._refusal(value, "it is nested too deeply") from None
-        except CannotDigestError:
+        except CannotFingerprintError:
             raise
         except Exception as error:  # of the user's code: properties, `__reduce__`
             raise self._refusal(value, f"{type(error).__name__}: {error}") from error
         return Part(digest.hex(), _said(value))
 
-    def _refusal(self, value: Any, why: object = "") -> CannotDigestError:
+    def _refusal(self, value: Any, why: object = "") -> CannotFingerprintError:
         kind = type(value).__name__
         article = "an" if kind[:1].lower() in "aeiou" else "a"
         inside = f"holds {article} {kind}" if len(self.within) > 1 else f"is {article} {kind}"
         because = f" ({why})" if why else ""
-        return CannotDigestError(f"{self.label} {inside}, which cannot be compared between processes{because}")
+        return CannotFingerprintError(f"{self.label} {inside}, which cannot be compared between processes{because}")
 
     # ------------------------------------------------------------------------------------------------------------- values
     def digest(self, value: Any) -> bytes:

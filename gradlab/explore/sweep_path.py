@@ -22,7 +22,7 @@ LIMIT = 24  # nodes drawn
 MOST = 5_000  # nodes walked for it
 
 
-class Path:
+class SweepPath:
     """The graph behind outputs, and what a sweep lights in it.
 
     Parameters
@@ -100,7 +100,7 @@ class Path:
         return sorted(nodes), [k for k, edge in enumerate(self._edges) if (edge.source, edge.target) in pairs]
 
 
-def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> Path | None:
+def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], names: Mapping[str, Any]) -> SweepPath | None:
     """The path of a graph that is not too large to be walked for a small drawing; else None."""
     seen: set[Any] = set()
     waiting = [library.node(y) for y in outputs]
@@ -109,7 +109,7 @@ def path_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], nam
         if node is not None and node not in seen:
             seen.add(node)
             waiting += library.inputs(node)
-    return None if len(seen) > MOST else Path(library, outputs, inputs, names)
+    return None if len(seen) > MOST else SweepPath(library, outputs, inputs, names)
 
 
 def _something(cotangent: Any) -> bool:

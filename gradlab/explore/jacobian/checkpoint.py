@@ -1,13 +1,13 @@
-"""The record beside a file that a Jacobian is written into: what is done, and what the work was.
+"""The checkpoint beside a file that a Jacobian is written into: what is done, and what the work was.
 
 `<file>.json` (`gradlab.json` among zarr's files) says which blocks the file holds, what these hold (a digest for each run of
-neighbouring blocks), and by digests what they are the derivatives of: the inputs' bytes, the function (see `digests`), the plan.
-A process that goes on compares all of it; what differs is named, and nothing is overwritten. The output and one weighted backward
-are compared too, as numbers to rounding: that finds what digests cannot see, a function that draws random numbers or reads a
-file.
+neighbouring blocks), and by digests what they are the derivatives of: the inputs' bytes, the function (see `fingerprint`), the
+plan. A process that goes on compares all of it; what differs is named, and nothing is overwritten. The output and one weighted
+backward are compared too, as numbers to rounding: that finds what digests cannot see, a function that draws random numbers or
+reads a file.
 
-The order makes it safe to be killed anywhere: a block's values are written and flushed; then the record that has the block
-is written beside the old one, flushed, and put in its place by one rename. So the record never promises what the
+The order makes it safe to be killed anywhere: a block's values are written and flushed; then the checkpoint that has the block
+is written beside the old one, flushed, and put in its place by one rename. So the checkpoint never promises what the
 file does not hold, and a block that it does not have is computed again. Values that are not those that were written, as after
 opening the file with mode "w+", are found by their digest, and computed again too.
 """
@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradlab.explore.jacobian.digests import Part
+from gradlab.explore.jacobian.fingerprint import Part
 from gradlab.explore.jacobian.targets.target import Place
 from gradlab.explore.warned import warn_at_the_caller
 
@@ -45,7 +45,7 @@ def digest_of(number: int, arrays: Sequence[np.ndarray]) -> int:
     return int.from_bytes(hasher.digest(), "little")
 
 
-class Record:
+class Checkpoint:
     """What is done of one target. Made by `begin`.
 
     Attributes
@@ -93,7 +93,7 @@ class Record:
         self.stretches[low:high] = [[start, stop, digest % MODULUS]]  # at once: an interrupt leaves all or none of it
 
     def write(self) -> None:
-        """Put the record in its place, whole or not at all."""
+        """Put the checkpoint in its place, whole or not at all."""
         self.place.write(
             json.dumps(
                 {
@@ -112,7 +112,7 @@ class Record:
     def go_on(
         self, found: dict[str, Any], sums: Callable[[Sequence[range]], Sequence[int]], *, all_or_none: bool = False
     ) -> None:
-        """Take over the blocks of a record `found`, if it is of this work and the file still holds them.
+        """Take over the blocks of a checkpoint `found`, if it is of this work and the file still holds them.
 
         `sums` says of stretches of blocks the sums of the digests of what the target holds. `all_or_none`: a file that has lost
         some blocks counts as empty, since zeros between the blocks may be lost too.
@@ -146,7 +146,7 @@ class Record:
 def compare(
     place: Place, found: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
 ) -> None:
-    """Refuse, by name, what differs from a record `found`; `all_of`: or is in the record alone.
+    """Refuse, by name, what differs from a checkpoint `found`; `all_of`: or is in the checkpoint alone.
 
     Raises
     ------
@@ -176,12 +176,12 @@ def _refuse(place: Place, differences: list[str]) -> NoReturn:
 
 
 def read(place: Place) -> dict[str, Any] | None:
-    """What a record says, its form checked; None if there is none.
+    """What a checkpoint says, its form checked; None if there is none.
 
     Raises
     ------
     ValueError
-        If the file is there and is no record, or is damaged.
+        If the file is there and is no checkpoint, or is damaged.
     """
     try:
         content = place.read()
@@ -206,7 +206,7 @@ def read(place: Place) -> dict[str, Any] | None:
 
 
 def theirs(place: Place) -> bool:
-    """Whether there is a record, be it a damaged one."""
+    """Whether there is a checkpoint, be it a damaged one."""
     return f'"{WHAT}"'.encode() in (place.read() or b"")[:200]
 
 

@@ -9,7 +9,7 @@ import gradlab as gl
 from gradlab.explore.cells import KNOWN, NAN, NEGATIVE, POSITIVE, Cells
 from gradlab.explore.jacobian import jacobian
 from gradlab.explore.jacobian.code import HandCode
-from gradlab.explore.lab import Lab
+from gradlab.explore.jacobian.view_model import JacobianViewModel
 
 MATRIX = np.array([[2, 0, 0], [2, 1, 0], [0, 0, 1], [1, 1, 1]], float)
 
@@ -55,7 +55,7 @@ class Drawn:
 
 
 def drawn(J):
-    view = Drawn(Lab(J))
+    view = Drawn(JacobianViewModel(J))
     view.ask("hello")
     return view
 
@@ -350,7 +350,7 @@ def test_of_a_long_line_the_numbers_of_the_window_come_first():
 
 def test_a_view_of_rows_alone():
     J, *_ = example()
-    view = Drawn(Lab(J, columns=False))
+    view = Drawn(JacobianViewModel(J, columns=False))
     assert view.lab.about()["axes"] == ["rows"] and view.lab.about()["backward"] == "z.backward(v)"
     view.ask("hello")
     with pytest.raises(ValueError, match="shows rows only"):
@@ -358,9 +358,13 @@ def test_a_view_of_rows_alone():
     assert view.ask("step")["at"] == 0
     x = gl.ones(30, dtype=gl.float64, requires_grad=True)
     J = jacobian(gl.cat([x * x, x[:-1] + x[1:], x[2:] - x[:-2]]), x, method="sparse")
-    assert J.plan.by == "columns" and Lab(J).about()["groups"] == J.plan.sweeps and Lab(J, columns=False).about()["groups"] == 0
+    assert (
+        J.plan.by == "columns"
+        and JacobianViewModel(J).about()["groups"] == J.plan.sweeps
+        and JacobianViewModel(J, columns=False).about()["groups"] == 0
+    )
     with pytest.raises(ValueError, match="no colours"):
-        Lab(J, columns=False).colours()
+        JacobianViewModel(J, columns=False).colours()
 
 
 def test_bad_requests_are_refused_and_change_nothing():
@@ -455,7 +459,7 @@ def test_a_row_lights_the_path_of_its_cotangent(library):
     x = lib.tensor([1.0, 2.0]).requires_grad_()
     b = lib.tensor([3.0]).requires_grad_()
     z = lib.cat([lib.sin(x), lib.exp(b)])
-    view = Drawn(Lab(jacobian(z, (x, b))))
+    view = Drawn(JacobianViewModel(jacobian(z, (x, b))))
     view.about = view.lab.about()
     view.ask("hello")
     assert view.frame["lit"] == []
@@ -477,7 +481,7 @@ def test_a_large_graph_is_folded_and_lit():
     y = x
     for _ in range(200):
         y = (y * 0.99).tanh()
-    view = Drawn(Lab(jacobian(y, x)))
+    view = Drawn(JacobianViewModel(jacobian(y, x)))
     figure = view.lab.about()["graph"]
     view.ask("hello")
     assert len(figure["nodes"]) <= 24 and figure["folded"] > 400
@@ -510,7 +514,7 @@ def test_the_colours_of_a_sparse_one():
 
 @pytest.mark.parametrize("method", ["rows", "batched", "columns", "sparse"])
 def test_it_fills_block_by_block_whatever_the_method(method, monkeypatch):
-    monkeypatch.setattr("gradlab.explore.lab.FRAME", 0.0)
+    monkeypatch.setattr("gradlab.explore.jacobian.view_model.FRAME", 0.0)
     x = gl.linspace(0, 1, 7, dtype=gl.float64).requires_grad_()
     z = gl.cat([x[:1] ** 2, x[1:] ** 2 - x[:-1]])
     expected = np.diag(2 * np.linspace(0, 1, 7)) - np.eye(7, k=-1)
@@ -550,7 +554,7 @@ def test_nans_are_counted_once():
 def test_several_outputs_and_the_path_of_each():
     x = gl.tensor([1.0, 2.0], dtype=gl.float64).requires_grad_()
     J = jacobian((gl.sin(x), gl.exp(x).sum()), x, names={"x": x})
-    view = Drawn(Lab(J))
+    view = Drawn(JacobianViewModel(J))
     view.about = view.lab.about()
     view.ask("hello")
     assert [part["shape"] for part in view.about["outputs"]] == [[2], []]

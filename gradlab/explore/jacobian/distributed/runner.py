@@ -15,16 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from gradlab.explore.jacobian.checkpoint import digest_of, summary
+from gradlab.explore.jacobian.distributed.environment import differing, environment
 from gradlab.explore.jacobian.distributed.job import MARK, Job
 from gradlab.explore.jacobian.distributed.pools import Pool, pool_for
 from gradlab.explore.jacobian.distributed.sizes import ROUNDS, Sizes, affordable
-from gradlab.explore.jacobian.distributed.surroundings import differing, surroundings
 from gradlab.explore.jacobian.distributed.tasks import Answer, Task, read, run
 from gradlab.explore.jacobian.memory import SHARE, free_memory
 from gradlab.explore.jacobian.methods import compute_block
 from gradlab.explore.jacobian.plan import Block, make_plan
 from gradlab.explore.jacobian.progress import told
-from gradlab.explore.jacobian.record import digest_of, summary
 from gradlab.explore.jacobian.runner import Runner
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
 from gradlab.explore.jacobian.tracing import Question
@@ -75,7 +75,7 @@ class Workers:
                 plan_for(self.pool, runner)
         try:
             with self._sent(runner) as job:
-                Run(runner, self.pool, job).whole(runner.progress if progress is None else progress)
+                DistributedRun(runner, self.pool, job).whole(runner.progress if progress is None else progress)
         except BaseException as error:
             runner.explain(error)
             raise
@@ -162,7 +162,7 @@ class Tasks:
         self.pool.cancel([future for future in self.under_way if not future.done()])
 
 
-class Run:
+class DistributedRun:
     """The tasks of one run."""
 
     def __init__(self, runner: Runner, pool: Pool, job: Job) -> None:
@@ -176,7 +176,7 @@ class Run:
         self.made, self.gathers = 0, job.target is None  # what was computed; whether numbers come back here
         self.differences: dict[str, None] = {}  # in the order in which they were met
         assert runner.graph is not None
-        self.here = surroundings(runner.graph.inputs[0])
+        self.here = environment(runner.graph.inputs[0])
 
     def whole(self, progress: Any) -> None:
         """Hand out all of it, and take in what comes."""
@@ -244,7 +244,7 @@ class Run:
         self.gathers = self.gathers or bool(answer.values)  # a worker that does not see the target
         done = len(answer.values) + len(answer.written)
         self.left, self.made = self.left - done, self.made + done
-        for said in differing(self.here, answer.surroundings) if answer.surroundings else ():
+        for said in differing(self.here, answer.environment) if answer.environment else ():
             self.differences[said] = None
 
     def _say_equality(self) -> None:

@@ -15,7 +15,7 @@ from gradlab.explore.jacobian.matrix import Jacobian
 TERMS = 4  # of a sum of rows written out
 
 
-class Trial:
+class WhatIf:
     """A Jacobian by hand with a line left out.
 
     Parameters
