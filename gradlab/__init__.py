@@ -10,8 +10,8 @@ from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
-import gradlab.diagnose.registered as _explaining
-import gradlab.notebook.registered as _viewing
+import gradlab.diagnose.registration as _explaining
+import gradlab.notebook.registration as _viewing
 from gradlab import autograd, backends, cuda, linalg, nn, optim, return_types, special, utils
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool

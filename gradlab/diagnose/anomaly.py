@@ -29,9 +29,9 @@ from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Sweep, Watcher, unwatch, watch, watchers
-from gradlab.diagnose.places import CELL, place_of
 from gradlab.diagnose.sites import HOME, Sites
 from gradlab.diagnose.sites import present as recorded_already
+from gradlab.diagnose.source_locations import CELL, location_of
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -52,8 +52,8 @@ class Stack(Sequence[str]):
     def lines(self) -> list[str]:
         """One string for each frame."""
         if self._lines is None:
-            places = [place for frame in self.frames if (place := place_of(frame)) is not None]
-            cell = next((at for at, place in enumerate(places) if CELL.match(place.filename)), 0)
+            locations = [location for frame in self.frames if (location := location_of(frame)) is not None]
+            cell = next((at for at, location in enumerate(locations) if CELL.match(location.filename)), 0)
             self._lines = StackSummary.from_list(
                 [
                     FrameSummary(
@@ -65,7 +65,7 @@ class Stack(Sequence[str]):
                         colno=p.start_column if p.start_column >= 0 else None,
                         end_colno=p.end_column if p.end_column >= 0 else None,
                     )
-                    for p in places[cell:]
+                    for p in locations[cell:]
                 ]
             ).format()
         return self._lines
@@ -171,9 +171,9 @@ class Anomaly(Watcher):
         if below:
             first = below[0].public[0]
             stack = first.metadata["traceback_"].frames
-            place = place_of(stack[-1]) if stack else None
+            location = location_of(stack[-1]) if stack else None
             text += f". In the forward pass {first.name()} {self.first_nan[first]}" + (
-                f" ({place.where}{f': `{place.expression}`' if place.expression else ''})" if place else ""
+                f" ({location.where}{f': `{location.expression}`' if location.expression else ''})" if location else ""
             )
         return text + "."
 

@@ -2,7 +2,7 @@
 
 A *site* is a pair (code object, offset of an instruction) of the nearest frame outside gradlab, or a triple whose third part
 names the cut-off tensors that the operation was given. It is two references, taken while the operation runs; the line and the
-very sub-expression are looked up (`diagnose.places`) only when somebody wants to see them.
+very sub-expression are looked up (`diagnose.source_locations`) only when somebody wants to see them.
 
 What is noted is kept where it belongs, in slots that are empty while nobody watches: `Node.site`, `Storage.writes` and
 `Tensor.lost`. So it lives as long as the graph does, also after the block in which it was recorded, and holds no tensor: a
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, tick
 from gradlab.core.watching import Watcher, watchers, watching
-from gradlab.diagnose.places import CELL
+from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
 CORE = (HOME[0] + "core/", "<gradlab")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradlab.diagnose.ways import ADDS
+from gradlab.diagnose.history_loss import ADDS
 from gradlab.homework.verdicts import as_array
 
 Wrong = Callable[[np.ndarray], np.ndarray]

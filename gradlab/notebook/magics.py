@@ -23,8 +23,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import recording
+from gradlab.diagnose.source_locations import cells
 from gradlab.notebook.failed import last_failure
 from gradlab.notebook.options import (
     CELL,

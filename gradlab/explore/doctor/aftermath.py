@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import Family, examine
 from gradlab.explore.doctor.findings import Diagnosis

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gradlab.diagnose.speaking import library_name
+from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.doctor.scene import Scene

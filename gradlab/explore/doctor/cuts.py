@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gradlab.diagnose.ways import FAMILIES as WAYS_OF
-from gradlab.diagnose.ways import WAYS
+from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
+from gradlab.diagnose.history_loss import WAYS
 from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from gradlab.diagnose.places import as_update
-from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, asks, asks_inside
+from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, requires_grad_in, requires_grad_inside, with_request_last
+from gradlab.diagnose.source_locations import as_update
 from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.cuts import reaching, through_a_buffer
@@ -36,7 +36,7 @@ def rebound(case: Case) -> Iterable[Finding]:
             continue
         statements = [node for node in case.program.assigned(name) if isinstance(node, (ast.Assign, ast.AnnAssign))]
         made = next((node for node in reversed(statements) if name in read(node)), None)
-        inline = next((node for node in reversed(statements) if asks_inside(node)), None)
+        inline = next((node for node in reversed(statements) if requires_grad_inside(node)), None)
         if made is None and inline is not None and inline is statements[-1] and type(value) not in (list, tuple):
             if _lost_leaf(case, tensors[0]):
                 yield _asked_too_early(name, inline)
@@ -148,7 +148,9 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(f"{EARLY.format(name=name, value=asked_last(statement.value))} in place of `{ast.unparse(statement)}`"),
+        fix=sentence(
+            f"{EARLY.format(name=name, value=with_request_last(statement.value))} in place of `{ast.unparse(statement)}`"
+        ),
         evidence={"name": name},
         worth=8.5,
     )
@@ -251,7 +253,7 @@ def _was_leaf(case: Case, name: str, value: Any, before: list[Any]) -> bool:
     seen += [(known.name, key) for key, known in case.past.leaves.items()]
     if any(one.partition("[")[0] == name and key not in now for one, key in seen):
         return True
-    return any(asks(node.value) for node in before if getattr(node, "value", None) is not None)
+    return any(requires_grad_in(node.value) for node in before if getattr(node, "value", None) is not None)
 
 
 def _lost_leaf(case: Case, tensor: Any, *, swept: bool = False) -> bool:

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gradlab.diagnose.places import receiver, source_of
-from gradlab.diagnose.ways import FAMILIES, WAYS
+from gradlab.diagnose.history_loss import FAMILIES, WAYS
+from gradlab.diagnose.source_locations import receiver, source_of
 from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.findings import Finding, sentence
 from gradlab.explore.doctor.program import bound, read

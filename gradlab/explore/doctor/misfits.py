@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradlab.diagnose.places import before_a_dot, source_of
+from gradlab.diagnose.source_locations import before_a_dot, source_of
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import library_of

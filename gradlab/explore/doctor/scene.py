@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.diagnose.autopsy import instead
-from gradlab.diagnose.places import CELL, Place, cells, clipped, place_of, source_of
 from gradlab.diagnose.sites import is_users
-from gradlab.diagnose.speaking import USUAL
+from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
+from gradlab.diagnose.user_spelling import USUAL
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
 
@@ -30,7 +30,7 @@ OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but 
 class Step:
     """One frame of the user's: its place, and the names that it saw."""
 
-    place: Place
+    place: SourceLocation
     names: Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ class Scene:
         steps, traceback = [], error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
-            place = place_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
+            place = location_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
             if place is not None:
                 steps.append(Step(place, {**frame.f_globals, **frame.f_locals}))
             traceback = traceback.tb_next
@@ -62,7 +62,7 @@ class Scene:
 
     # ------------------------------------------------------------------------------------------------------------ where
     @property
-    def place(self) -> Place:
+    def place(self) -> SourceLocation:
         """The innermost place of the user's."""
         return self.steps[-1].place
 
@@ -77,7 +77,7 @@ class Scene:
         """The line of the cell that led there."""
         return next((step.place.line for step in reversed(self.steps) if step.place.filename == self.file), None)
 
-    def on(self, place: Place | None = None) -> str:
+    def on(self, place: SourceLocation | None = None) -> str:
         """ " on line 3", or where else a place is."""
         place = place or self.place
         return f" on line {place.line}" if place.filename == self.file else f" at {place.where}"
@@ -105,11 +105,11 @@ class Scene:
             f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
         )
 
-    def at(self, statement: Any) -> Place:
+    def at(self, statement: Any) -> SourceLocation:
         """The place of a statement of the failing file."""
         end = statement.end_lineno or statement.lineno
         columns = statement.col_offset, statement.end_col_offset or 0
-        return Place(self.place.filename, self.place.function, statement.lineno, end, *columns)
+        return SourceLocation(self.place.filename, self.place.function, statement.lineno, end, *columns)
 
     # ---------------------------------------------------------------------------------------------------------- program
     @cached_property

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from itertools import pairwise
 
-from gradlab.diagnose.ways import ADDS
+from gradlab.diagnose.history_loss import ADDS
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding

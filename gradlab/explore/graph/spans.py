@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gradlab.diagnose.places import source_of
+from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.labels import BACKWARD
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall

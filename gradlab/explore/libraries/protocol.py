@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.diagnose.speaking import library_name
+from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Kept, Note, Severed

@@ -13,8 +13,8 @@ import numpy as np
 from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, own_storage, tick
 from gradlab.core.watching import Sweep, times, unwatch, watch
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import Given, Kept, Note, Severed, cell_site, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW

@@ -28,8 +28,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import Loss, is_ours
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW

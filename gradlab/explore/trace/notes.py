@@ -12,8 +12,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import own_site
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace.values import FEW
 
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.core.extent import extent
-from gradlab.diagnose.places import source_of
+from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace

@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gradlab.core.extent import extent
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.names import held_by_self, items_of, names_in, owners_in

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import library_of
 from gradlab.explore.libraries.sweeps import Sweeps

@@ -17,7 +17,7 @@ from gradlab.core.errors import OutOfMemoryError, advice
 SHOWN = 5
 
 
-def exhausted(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
+def out_of_memory_error(plain: OutOfMemoryError, name: str, error: MemoryError, nodes: Iterable[Any]) -> OutOfMemoryError:
     """What to raise where `name` met a MemoryError; `nodes` are those from which the graph is reached."""
     if plain is error:
         return plain

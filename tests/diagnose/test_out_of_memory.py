@@ -10,7 +10,7 @@ from strict import StrictArray, install
 import gradlab as gl
 from gradlab.core.errors import OutOfMemoryError
 from gradlab.core.tensor import constant
-from gradlab.diagnose.exhausted import amount
+from gradlab.diagnose.out_of_memory import amount
 
 HUGE = 1 << 50  # bytes, more than any machine has
 

@@ -25,7 +25,7 @@ SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.As
 LARGEST = 2_000_000  # characters of a file that is still parsed
 
 
-class Cells:
+class NotebookCells:
     """What a notebook tells of its cells while the extension is loaded: their numbers by the names of their files, the file of
     the `%%grad` cell that runs, what it is called and its first line, the names that the cells share, and with which error a cell
     ended last, or a sentence on one that is no longer the last word. A script that is looked at is a cell, too."""
@@ -39,11 +39,11 @@ class Cells:
         self.failed: Callable[[], tuple[BaseException | None, str]] | None = None
 
 
-cells = Cells()
+cells = NotebookCells()
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """A site, looked up. Lines count from 1, columns are offsets in UTF-8, as Python's are."""
 
     filename: str
@@ -157,7 +157,7 @@ class Positions(threading.local):
 positions = Positions()
 
 
-def place_of(site: Any) -> Place | None:
+def location_of(site: Any) -> SourceLocation | None:
     """A site looked up; None of none."""
     if site is None:
         return None
@@ -169,13 +169,13 @@ def place_of(site: Any) -> Place | None:
     line = line or code.co_firstlineno
     if end is None or start is None or stop is None:  # python -X no_debug_ranges
         end, start, stop = line, -1, -1
-    return Place(code.co_filename, code.co_name, line, end, start, stop)
+    return SourceLocation(code.co_filename, code.co_name, line, end, start, stop)
 
 
 def quoted(site: Any) -> str:
     """A site in words; "" of none."""
-    place = place_of(site)
-    return "" if place is None else place.quoted()
+    location = location_of(site)
+    return "" if location is None else location.quoted()
 
 
 def clipped(text: str, around: str = "") -> str:
@@ -200,9 +200,9 @@ def source_of(node: Any) -> str:
     return " ".join(ast.unparse(node).split())
 
 
-def operands(place: Place | None, names: list[str]) -> dict[str, str]:
+def operands(location: SourceLocation | None, names: list[str]) -> dict[str, str]:
     """What the source calls the arguments of an operation, where it is written with a sign: {"input": "a", "other": "b"}."""
-    node = None if place is None else place.node
+    node = None if location is None else location.node
     if isinstance(node, ast.BinOp) and len(names) == 2:
         return dict(zip(names, (source_of(node.left), source_of(node.right)), strict=True))
     if isinstance(node, ast.BinOp) and len(names) == 1:
@@ -212,9 +212,9 @@ def operands(place: Place | None, names: list[str]) -> dict[str, str]:
     return {}
 
 
-def names_in(place: Place | None) -> list[str]:
+def names_in(location: SourceLocation | None) -> list[str]:
     """The variables that a sub-expression reads, `w` or `self.w`, as they stand; what is called, and modules, left out."""
-    node = None if place is None else place.node or getattr(place.statement, "value", None)
+    node = None if location is None else location.node or getattr(location.statement, "value", None)
     return [] if node is None else list(dict.fromkeys(variables(node)))
 
 
@@ -235,7 +235,7 @@ def variables(node: Any) -> Iterator[str]:
                 yield from variables(called.value) if hasattr(Tensor, called.attr) else ()
 
 
-def hands_on(source: Place | None, reader: Place | None) -> bool:
+def hands_on(source: SourceLocation | None, reader: SourceLocation | None) -> bool:
     """Whether a statement assigns to a name, or appends to what has a name, that another statement of the same code reads."""
     if source is None or reader is None or (source.filename, source.function) != (reader.filename, reader.function):
         return False
@@ -257,9 +257,9 @@ def hands_on(source: Place | None, reader: Place | None) -> bool:
 MODULES = {"gl", "gradlab", "torch", "F", "nn", "np"}
 
 
-def receiver(place: Place | None, method: str) -> str:
+def receiver(location: SourceLocation | None, method: str) -> str:
     """`y` of `y.backward()`, if that is what stands there."""
-    node = None if place is None else place.node or getattr(place.statement, "value", None)
+    node = None if location is None else location.node or getattr(location.statement, "value", None)
     for child in ast.walk(node) if node is not None else ():
         attribute = child.func if isinstance(child, ast.Call) else child
         if isinstance(attribute, ast.Attribute) and attribute.attr == method:
@@ -273,9 +273,9 @@ def before_a_dot(node: Any) -> str:
     return text if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple)) else f"({text})"
 
 
-def called_in(place: Place | None) -> list[str]:
+def called_in(location: SourceLocation | None) -> list[str]:
     """What a sub-expression calls, `model` or `self.net`, outermost first."""
-    node = None if place is None else place.node or getattr(place.statement, "value", None)
+    node = None if location is None else location.node or getattr(location.statement, "value", None)
     calls = [child.func for child in ast.walk(node) if isinstance(child, ast.Call)] if node is not None else []
     return list(dict.fromkeys(source_of(call) for call in calls if set(map(type, ast.walk(call))) <= NAMING))
 
@@ -283,15 +283,15 @@ def called_in(place: Place | None) -> list[str]:
 NAMING = {ast.Name, ast.Attribute, ast.Load}
 
 
-def rebinding(place: Place | None, name: str) -> tuple[Place, str] | None:
+def rebinding(location: SourceLocation | None, name: str) -> tuple[SourceLocation, str] | None:
     """Where the file of a place binds `name` anew by a step, `w = w - rate * w.grad`, and that as an update of the very `w`:
     `w -= rate * w.grad`. The place itself is looked at first."""
-    if place is None:
+    if location is None:
         return None
-    all_of = ast.walk(place.tree) if place.tree is not None else iter(())
-    for statement in (place.statement, *all_of):
+    all_of = ast.walk(location.tree) if location.tree is not None else iter(())
+    for statement in (location.statement, *all_of):
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and (update := as_update(statement, name)):
-            return replace(place, line=statement.lineno, end=statement.end_lineno or statement.lineno, start_column=-1), update
+            return replace(location, line=statement.lineno, end=statement.end_lineno or statement.lineno, start_column=-1), update
     return None
 
 

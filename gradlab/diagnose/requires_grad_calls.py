@@ -6,29 +6,31 @@ import ast
 from typing import Any
 
 
-def asks(value: Any) -> bool:
+def requires_grad_in(value: Any) -> bool:
     """Whether an expression is a leaf that asks for a gradient, or a list of such."""
     if isinstance(value, (ast.List, ast.Tuple)):
-        return any(asks(item) for item in value.elts)
+        return any(requires_grad_in(item) for item in value.elts)
     if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
-        return asks(value.elt)
+        return requires_grad_in(value.elt)
     if not isinstance(value, ast.Call):
         return False
     last = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
     return last in ("requires_grad_", "Parameter") or any(_is_request(keyword) for keyword in value.keywords)
 
 
-def asks_inside(statement: Any) -> bool:
+def requires_grad_inside(statement: Any) -> bool:
     """Whether a leaf is made within an expression that computes something of it: `randn(3, requires_grad=True) * 0.01`."""
     value = getattr(statement, "value", None)
-    if value is None or asks(value) or not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute)):
+    if value is None or requires_grad_in(value) or not isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute)):
         return False
-    if isinstance(value, ast.Call) and not (isinstance(value.func, ast.Attribute) and any(map(asks, ast.walk(value.func)))):
+    if isinstance(value, ast.Call) and not (
+        isinstance(value.func, ast.Attribute) and any(map(requires_grad_in, ast.walk(value.func)))
+    ):
         return False
-    return any(asks(node) for node in ast.walk(value) if node is not value)
+    return any(requires_grad_in(node) for node in ast.walk(value) if node is not value)
 
 
-def asked_last(value: Any) -> str:
+def with_request_last(value: Any) -> str:
     """The same expression with its request at the end: `(randn(3) * 0.01).requires_grad_()`."""
     return f"({ast.unparse(_Without().visit(ast.parse(ast.unparse(value), mode='eval')))}).requires_grad_()"
 
@@ -53,7 +55,7 @@ def rebinds(statement: Any, name: str) -> str:
         return ""
     if not isinstance(statement.targets[0], ast.Name) or statement.targets[0].id != name:
         return ""
-    if asks_inside(statement):
+    if requires_grad_inside(statement):
         return "asked too early"
     read = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
     return "computed from itself" if name in read else ""

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.source_locations import cells
 
 CODE = re.compile(r"`[^`]*`")
 USUAL = ("gl", "gradlab", "torch")
