@@ -22,7 +22,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.core.watching import refused
 from gradlab.diagnose.history_loss import WAYS
 from gradlab.diagnose.out_of_memory import out_of_memory_error
-from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, rebinds, with_request_last
+from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, rebinds, request_last
 from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
 from gradlab.diagnose.source_locations import (
     SourceLocation,
@@ -451,7 +451,7 @@ def worded(first: str, tensor: Any, here: SourceLocation | None, made: SourceLoc
         statement = None if made is None else made.statement
         lost = rebinds(statement, called)
         if lost == "asked too early":
-            facts.append(("fix", EARLY.format(name=called, value=with_request_last(getattr(statement, "value", None)))))
+            facts.append(("fix", EARLY.format(name=called, value=request_last(getattr(statement, "value", None)))))
         elif lost and _by_leaf_alone(tensor):
             facts.append(("fix", OTHERWISE.format(name=called)))
         else:

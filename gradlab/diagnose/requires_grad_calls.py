@@ -30,7 +30,7 @@ def requires_grad_inside(statement: Any) -> bool:
     return any(requires_grad_in(node) for node in ast.walk(value) if node is not value)
 
 
-def with_request_last(value: Any) -> str:
+def request_last(value: Any) -> str:
     """The same expression with its request at the end: `(randn(3) * 0.01).requires_grad_()`."""
     return f"({ast.unparse(_Without().visit(ast.parse(ast.unparse(value), mode='eval')))}).requires_grad_()"
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import is_code
+from gradlab.explore.equivalent_code import is_code
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.words import Sentence, Span, count, say, shape_text
+from gradlab.explore.markup import Sentence, Span, count, say, shape_text
 
 ROOT = re.compile(r"[.\[]")
 

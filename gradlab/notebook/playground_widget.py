@@ -17,10 +17,10 @@ import numpy as np
 import traitlets
 
 from gradlab.explore.drawing import escape
+from gradlab.explore.markup import say, to_text
 from gradlab.explore.playground import Playground
 from gradlab.explore.report.page import page
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import say, to_text
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 
-from gradlab.explore.by_hand import ByHand
+from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import Sentence, Span, code, listed, number, say
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.parts import Remark
 from gradlab.explore.report.table import Note
@@ -24,7 +25,6 @@ from gradlab.explore.sources import Source, sources_of, weights_for, weights_nee
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import Sentence, Span, code, listed, number, say
 from gradlab.notebook.backward import Written, backward
 from gradlab.notebook.options import CELL, LINE, Request
 from gradlab.notebook.transform import Ending
@@ -149,7 +149,7 @@ class CellReporter:
         subject = Subject(library, library.node(value), tuple(value.shape), text, value)
         asked = self._asked(library)
         sources = sources_of(library, [subject.root], self.names, asked, self.mentions)
-        hand = ByHand(library.alias, library.name, text)
+        hand = EquivalentCode(library.alias, library.name, text)
         weights = self._weights(subject, hand, plain)
         self.swept = [(value, weights)]
         with_jacobian = request.jacobian
@@ -232,7 +232,7 @@ class CellReporter:
             written = backward(subject, sources, weights, accumulate=self._accumulates, restricted=restricted)
         return written, self.recorder.trace() if self.recorder.last is not None else None
 
-    def _weights(self, subject: Subject, hand: ByHand, plain: bool) -> Any:
+    def _weights(self, subject: Subject, hand: EquivalentCode, plain: bool) -> Any:
         """The weights that were asked for, as a tensor like the output; None if there are none."""
         request, library = self.request, subject.library
         if request.weights is None:

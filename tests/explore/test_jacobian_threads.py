@@ -11,7 +11,7 @@ import pytest
 from explore.banded import METHODS, ROWS, asked, the_matrix
 from threads import in_threads
 
-from gradlab.explore.cells import KNOWN
+from gradlab.explore.heat_cells import KNOWN
 from gradlab.explore.jacobian.view_model import JacobianViewModel
 
 WANTED = the_matrix()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.cells import KNOWN, NAN, NEGATIVE, POSITIVE, Cells
+from gradlab.explore.heat_cells import KNOWN, NAN, NEGATIVE, POSITIVE, HeatCells
 from gradlab.explore.jacobian import jacobian
 from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.jacobian.view_model import JacobianViewModel
@@ -393,7 +393,7 @@ def test_cells_hold_the_true_extremes():
     matrix = rng.normal(size=(700, 500))
     matrix[3, 4], matrix[600, 499], matrix[50, 60], matrix[51, 61] = -1e6, np.nan, np.inf, -np.inf
     blocks = [("x", 500)]
-    cells = Cells((0, 700, 0, 500), blocks, 160)
+    cells = HeatCells((0, 700, 0, 500), blocks, 160)
     cells.put_known(computed(matrix).store)
     finite = matrix[np.isfinite(matrix)]
     assert cells.extremes() == (finite.min(), finite.max())
@@ -402,7 +402,7 @@ def test_cells_hold_the_true_extremes():
         (i,), (j,) = np.nonzero(cells.flags & flag)
         end = [*cells.rows, 700][i + 1], [*cells.columns, 500][j + 1]
         assert bad(matrix[cells.rows[i] : end[0], cells.columns[j] : end[1]]).sum() == 1
-    by_rows, by_columns = (Cells((0, 700, 0, 500), blocks, 160) for _ in range(2))
+    by_rows, by_columns = (HeatCells((0, 700, 0, 500), blocks, 160) for _ in range(2))
     for i in range(700):
         by_rows.put_row(i, matrix[i])
     for j in range(500):

@@ -7,9 +7,9 @@ from typing import Any
 
 from gradlab.explore.against.comparing import TOLERANCE, Difference, Found
 from gradlab.explore.against.running import Run
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, scalar, to_text
 from gradlab.explore.report.table import Column, Table
 from gradlab.explore.trace.data import Line
-from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, scalar, to_text
 
 MOST = 25  # rows
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from gradlab.explore.demo.story import NAME, Story, Told
 from gradlab.explore.drawing import DIM, EDGE, VALUE, Drawing
+from gradlab.explore.markup import MONO, NO_MATH, Span, code, escape_html, say, to_html
 from gradlab.explore.report import found
 from gradlab.explore.report.page import page
 from gradlab.explore.report.table import CARD, HEAD, RULE
-from gradlab.explore.words import MONO, NO_MATH, Span, code, escape_html, say, to_html
 
 WIDE, HIGH = 360, 200  # of a plot
 LEFT, BELOW, ABOVE = 40, 26, 12

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, requires_grad_in, requires_grad_inside, with_request_last
+from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last, requires_grad_in, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update
 from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
@@ -148,9 +148,7 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(
-            f"{EARLY.format(name=name, value=with_request_last(statement.value))} in place of `{ast.unparse(statement)}`"
-        ),
+        fix=sentence(f"{EARLY.format(name=name, value=request_last(statement.value))} in place of `{ast.unparse(statement)}`"),
         evidence={"name": name},
         worth=8.5,
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradlab.diagnose.autopsy import ALIKE, CARRIED, REDUCED, RETAINED, STEPPED, UNRECORDED, retained
-from gradlab.diagnose.requires_grad_calls import EARLY, requires_grad_inside, with_request_last
+from gradlab.diagnose.requires_grad_calls import EARLY, request_last, requires_grad_inside
 from gradlab.diagnose.source_locations import as_update, before_a_dot, receiver, source_of
 from gradlab.explore.doctor.case import Case, is_optimizer
 from gradlab.explore.doctor.findings import Finding, sentence
@@ -423,7 +423,7 @@ def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
     made = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno < scene.place.line), None)
     fix = "Give it the leaves from which it is computed."
     if made is not None and requires_grad_inside(made) and isinstance(made, ast.Assign):
-        fix = sentence(EARLY.format(name=name, value=with_request_last(made.value)))
+        fix = sentence(EARLY.format(name=name, value=request_last(made.value)))
     elif match[0].startswith("you can only change"):
         fix = f"For a copy without history: `{name} = {name}.detach()`." if name else "For a copy without history: detach()."
     where = f" ({scene.quoted(made)})" if made is not None else ""
@@ -517,7 +517,7 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
         if update:
             fix = f"Update the leaf itself: {scene.spelled(UNRECORDED.format(x=update))}."
         elif made is not None and requires_grad_inside(made) and isinstance(made, ast.Assign):
-            fix = sentence(EARLY.format(name=name, value=with_request_last(made.value)))
+            fix = sentence(EARLY.format(name=name, value=request_last(made.value)))
         where = f": {scene.quoted(made)} gave its name to a result" if made is not None else ""
         return "rebound-leaf", f"`{name}` is no leaf{where}", made.lineno if made is not None and own else None, fix
     sweeps = [node for node in earlier if _call(node, "backward")]

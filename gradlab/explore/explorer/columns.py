@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.graph.ports import elements
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphNode, Line, Trace
-from gradlab.explore.words import shape_text
 
 KINDS = {"leaf": "l", "operation": "o", "output": "u"}
 DIGITS = 4  # of a norm

@@ -22,12 +22,12 @@ from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import count, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
-from gradlab.explore.words import count, to_text
 
 LEVELS = ("code", "modules", "operations")
 SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values

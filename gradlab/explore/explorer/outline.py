@@ -14,8 +14,8 @@ from typing import Any
 from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph.rows import first_line
 from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.words import count
 
 Row = list[Any]
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
 from gradlab.explore.jacobian.memory import size_text
-from gradlab.explore.reduced import reduced
+from gradlab.explore.markup import count, shape_text
+from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, shape_text
 
 CELLS = 24  # of a map along a side
 FEW = 12  # numbers that stand in a row
@@ -243,5 +243,5 @@ def _by_hand(node: GraphNode, out: Sequence[str], names: Mapping[str, str]) -> d
         return {"says": f"This tensor has no name. Give it one{where}{given}, run the cell again, and the code stands here."}
     if node.kind == "output":
         return {"says": "The sweep starts here."}
-    hand = ByHand(names["alias"], names["package"], out[0], names.get("weights", ""))
+    hand = EquivalentCode(names["alias"], names["package"], out[0], names.get("weights", ""))
     return {"code": hand.gradients([name]).text()}

@@ -14,8 +14,8 @@ from typing import Any
 from gradlab.explore.drawing import EDGE, LINE, PANEL, QUIET, escape, text_width, tidy
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import Operand
-from gradlab.explore.words import shape_text
 
 LETTERS, HEIGHT, PADDING = 9.5, 15.0, 6.5
 PITCH = 17.5  # from one to the next below it

@@ -8,8 +8,8 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from gradlab.explore.labels import part_of_model, shortened, unnumbered
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand, renumbered
-from gradlab.explore.words import count
 
 INPUTS = 2  # data inputs that one node shows
 CUTS = 3

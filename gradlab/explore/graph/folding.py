@@ -31,8 +31,8 @@ import numpy as np
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, listed, names_in, uses_of
 from gradlab.explore.graph.spans import by_names, without_moves
 from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened, unnumbered
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall, inputs_of
-from gradlab.explore.words import count
 
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]

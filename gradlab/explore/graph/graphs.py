@@ -25,11 +25,11 @@ from gradlab.explore.graph.rails import paint_rows
 from gradlab.explore.graph.rows import code_rows, module_rows
 from gradlab.explore.graph.spans import without_moves
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.reading import spine_first, trace_of
 from gradlab.explore.views import opened
-from gradlab.explore.words import count, shape_text
 
 if TYPE_CHECKING:
     from gradlab.explore.graph.paths import Paths

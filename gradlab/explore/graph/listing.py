@@ -19,8 +19,8 @@ from gradlab.explore.graph.ports import elements, said
 from gradlab.explore.graph.rails import came_text, gradient_text
 from gradlab.explore.graph.rows import Row
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand
-from gradlab.explore.words import count, shape_text
 
 DEEP = 12  # levels of indentation, beyond which a section begins
 SIDE = 4  # lines of an input that may hang off to the side

@@ -38,8 +38,8 @@ from gradlab.explore.graph.chips import Chips, chips_of, operand_text
 from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
-from gradlab.explore.words import shape_text
 
 LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
 HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box

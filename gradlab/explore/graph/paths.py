@@ -20,9 +20,9 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
-from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, to_text
 
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance

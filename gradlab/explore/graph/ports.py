@@ -26,8 +26,8 @@ from gradlab.explore.drawing import (
     text_width,
     tidy,
 )
+from gradlab.explore.markup import number
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import number
 
 LETTERS, BOLD = 9.5, 1.12  # the font size in pixels; how much wider bold letters are
 ELEMENTS = 5  # up to which the numbers stand there

@@ -19,9 +19,9 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.graph.spans import brief, rounds
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, shape_text
 
 MOST = 26  # rows of a picture
 MODULES = 18  # of modules, whose rows are higher

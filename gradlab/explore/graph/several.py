@@ -10,8 +10,8 @@ from gradlab.explore.drawing import DIM, SANS, Drawing, above, beside, clean, es
 from gradlab.explore.graph.graphs import Graph, graph
 from gradlab.explore.labels import shortened
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import NO_MATH, escape_html
 from gradlab.explore.names import caller_names
-from gradlab.explore.words import NO_MATH, escape_html
 
 WIDTH = 1100  # pixels, beyond which the next row of a bitmap begins
 GAP = 36

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.labels import BACKWARD
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall
-from gradlab.explore.words import count
 
 Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
 Path = tuple[Step, ...]

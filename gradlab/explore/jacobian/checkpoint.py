@@ -22,9 +22,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gradlab.explore.caller_warning import warn_at_the_caller
 from gradlab.explore.jacobian.fingerprint import Part
 from gradlab.explore.jacobian.targets.target import Place
-from gradlab.explore.warned import warn_at_the_caller
 
 WHAT, VERSION = "the record of a Jacobian that gradlab computes", 3
 NAMED = 4  # differences that a message names

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import is_code
+from gradlab.explore.equivalent_code import is_code
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 

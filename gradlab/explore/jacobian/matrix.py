@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradlab.explore.cells import Cells
 from gradlab.explore.drawing import Drawing
+from gradlab.explore.heat_cells import HeatCells
 from gradlab.explore.jacobian.code import HandCode, Labels
 from gradlab.explore.jacobian.display import Display, blocks_of, heading_of, times
 from gradlab.explore.jacobian.plan import Plan
@@ -332,8 +332,8 @@ class Jacobian:
         """
         return self._display.drawing(compute=compute, columns=columns or {})
 
-    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
-        """What is known of a part of the matrix, in `cells` along its sides at most: see `Cells`. Computes nothing."""
+    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> HeatCells:
+        """What is known of a part of the matrix, in `cells` along its sides at most: see `HeatCells`. Computes nothing."""
         return self._display.reduced(rows, columns, cells)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from gradlab.explore.caller_warning import warn_at_the_caller
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room
 from gradlab.explore.jacobian.methods import compute_block
@@ -24,7 +25,6 @@ from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.store import Store
 from gradlab.explore.jacobian.tracing import Question
 from gradlab.explore.jacobian.verification import compare
-from gradlab.explore.warned import warn_at_the_caller
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

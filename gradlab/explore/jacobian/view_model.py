@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradlab.explore.cells import NAN, Cells, Window
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
+from gradlab.explore.heat_cells import NAN, HeatCells, Window
 from gradlab.explore.jacobian.code import Labels
 from gradlab.explore.jacobian.graph import split
 from gradlab.explore.jacobian.matrix import Jacobian
@@ -386,14 +386,14 @@ class JacobianViewModel:
             return self._trial.code(0)
         return self._jacobian.code.column(0) if self.by == "columns" else self._jacobian.by_hand(0)
 
-    def _strip(self, view: Cells, result: np.ndarray) -> Cells:
+    def _strip(self, view: HeatCells, result: np.ndarray) -> HeatCells:
         """The result in the columns, or rows, of the cells."""
         first, end, left, right = view.window
         if self.by == "rows":
-            strip = Cells((0, 1, left, right), self._jacobian.blocks, CELLS)
+            strip = HeatCells((0, 1, left, right), self._jacobian.blocks, CELLS)
             strip.put_row(0, result)
         else:
-            strip = Cells((first, end, 0, 1), [("", 1)], CELLS)
+            strip = HeatCells((first, end, 0, 1), [("", 1)], CELLS)
             strip.put_column(0, result)
         return strip
 
@@ -523,8 +523,8 @@ class Layer:
         if self.done[columns].all():
             self.done[not columns][:] = True
 
-    def _cells(self, window: Window) -> Cells:
-        cells = Cells(window, self._jacobian.blocks, CELLS)
+    def _cells(self, window: Window) -> HeatCells:
+        cells = HeatCells(window, self._jacobian.blocks, CELLS)
         known, across = (np.zeros(size, bool) for size in self._shape)
         if self.base is not None:
             with self.base.lock:

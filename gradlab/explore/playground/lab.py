@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.axes import round_step
+from gradlab.explore.markup import Sentence, number, say, to_text
 from gradlab.explore.playground import marks, words
 from gradlab.explore.playground.checking import Check, check
 from gradlab.explore.playground.code import Code
@@ -25,7 +26,6 @@ from gradlab.explore.playground.curve import Curve
 from gradlab.explore.playground.descent import MOST, OPTIMIZERS, Descent, curvature
 from gradlab.explore.playground.function import Function
 from gradlab.explore.playground.inputs import Input, snapped
-from gradlab.explore.words import Sentence, number, say, to_text
 
 GROUND = 0.2  # seconds for a curve or a grid in one answer
 WALK = 0.15  # for steps

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.markup import number
 from gradlab.explore.playground.contours import Grid, contours, levels_of
 from gradlab.explore.playground.curve import Curve, extent
 from gradlab.explore.playground.descent import Descent
 from gradlab.explore.playground.inputs import Input
-from gradlab.explore.words import number
 
 ARROW = 54  # px
 ROOM = 0.17  # of the picture between two labels of contours

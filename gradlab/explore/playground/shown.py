@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import Drawing
+from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
 from gradlab.explore.playground.lab import Lab
 from gradlab.explore.playground.painting import painted, plot
 from gradlab.explore.views import opened
-from gradlab.explore.words import NO_MATH, Span, escape_html, style, to_html, to_text
 
 WIDTH, HEIGHT = 500, 340  # px of a static picture, at most
 FRAMES = 161, 441  # that a saved page has, of one input and of two

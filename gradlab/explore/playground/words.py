@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gradlab.explore.markup import Sentence, Span, code, count, number, say
 from gradlab.explore.playground.checking import Check
 from gradlab.explore.playground.descent import FAR, OPTIMIZERS, Descent
 from gradlab.explore.playground.function import Kind
 from gradlab.explore.playground.inputs import Input
-from gradlab.explore.words import Sentence, Span, code, count, number, say
 
 EXACT = 6  # digits of an input
 

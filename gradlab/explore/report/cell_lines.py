@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab.explore.markup import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import TABULAR, tabular
 from gradlab.explore.trace.data import Cut, Line, Trace
-from gradlab.explore.words import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
 
 MOST = 16  # lines that are shown
 BAR = 64  # pixels

@@ -15,10 +15,10 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded
 from gradlab.explore.graph.painting import EdgeMark, paint
+from gradlab.explore.markup import count, number
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, renumbered
 from gradlab.explore.trace.reading import deepest_first
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, number
 
 MOST = 3_000  # nodes of a graph that is compared
 GLANCE = 25  # nodes of the picture

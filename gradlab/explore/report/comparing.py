@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
+from gradlab.explore.markup import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
 from gradlab.explore.report.changed import drawing_of
 from gradlab.explore.report.table import Column, Row, Table, card
 from gradlab.explore.trace.data import Trace
-from gradlab.explore.words import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
 
 MOST = 25  # rows shown
 SAME = 1e-6  # of the norm: as equal as float32 can tell

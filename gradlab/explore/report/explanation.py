@@ -16,9 +16,9 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import listing
 from gradlab.explore.graph.painting import EdgeMark, paint
+from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumbered
-from gradlab.explore.words import Sentence, Span, code, marked, number, say, to_text
 
 SMALL = 12  # nodes of the picture
 MOST_NEAR = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gradlab.explore.markup import Sentence, Span, count, dimmed, marked, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import RULE
-from gradlab.explore.words import Sentence, Span, count, dimmed, marked, say, to_html, to_latex, to_text
 
 MOST = 5
 

@@ -16,15 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore import picture as pictures
-from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore import report_picture as pictures
 from gradlab.explore.drawing import Drawing, above, clean
+from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph import Graph
 from gradlab.explore.graph.graphs import MOST_NODES
 from gradlab.explore.graph.listing import bounded
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, to_text
 from gradlab.explore.names import caller_names
-from gradlab.explore.reduced import Reduced, reduced
+from gradlab.explore.pooled_matrix import PooledMatrix, reduced
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.shown import Bounds, Report, caption
 from gradlab.explore.report.table import SHOWN, Note, Row
@@ -34,7 +35,6 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, to_text
 
 TEXT = 12_000  # characters of the graph as text
 LONG = 60  # characters of an expression in the sentence
@@ -117,7 +117,7 @@ def explain(
     trace = None
     if not with_jacobian:
         trace = differentiate(subject, sources, given, names)
-    hand = ByHand(library.alias, library.name, called if is_code(called) else "out", subject.weights)
+    hand = EquivalentCode(library.alias, library.name, called if is_code(called) else "out", subject.weights)
     inputs = [source.name for source in sources if source.used and source.wanted and source.named]
     hand = hand.jacobian(inputs) if with_jacobian else hand.gradients(inputs)
     matrix = jacobian_of(subject, sources, names) if with_jacobian else None
@@ -183,7 +183,7 @@ def make_report(
     notes: Mapping[str, Sequence[Note]] | None = None,
     previous: Mapping[str, np.ndarray] | None = None,
     backward_calls: int = 0,
-    maps: Sequence[tuple[str, Reduced]] = (),
+    maps: Sequence[tuple[str, PooledMatrix]] = (),
     findings: Sequence[Any] = (),
     remarks: Sequence[Any] = (),
 ) -> Report:

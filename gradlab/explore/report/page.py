@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from gradlab.explore.drawing import NOTEBOOKS, PRINTED
+from gradlab.explore.markup import NO_MATH, Sentence, to_html, to_text
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import NO_MATH, Sentence, to_html, to_text
 
 
 def page(title: Sentence, body: str, contains: Sentence) -> str:

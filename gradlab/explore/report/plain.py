@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from numbers import Complex, Integral, Real
 from typing import Any
 
+from gradlab.explore.markup import to_text
 from gradlab.explore.report.table import Row
 from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Leaf, Trace
 from gradlab.explore.trace.values import FEW, Value
-from gradlab.explore.words import to_text
 
 VERSION = 1
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import code, number, say
 from gradlab.explore.report.table import Note, Row
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import code, number, say
 
 
 @dataclass(frozen=True)

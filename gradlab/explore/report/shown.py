@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradlab.explore import picture as pictures
+from gradlab.explore import report_picture as pictures
 from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape, text_width
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
+from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
 from gradlab.explore.report import cell_lines, found, tree_view
 from gradlab.explore.report.comparing import Comparison, compare
 from gradlab.explore.report.page import page
@@ -29,7 +30,6 @@ from gradlab.explore.report.plots import plot
 from gradlab.explore.report.table import CARD, RULE, Row, Table, head_html, leaf_table
 from gradlab.explore.report.tree import Part, forest
 from gradlab.explore.trace.data import Trace
-from gradlab.explore.words import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
 
 if TYPE_CHECKING:
     from gradlab.explore.graph.paths import Paths

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gradlab.explore.markup import Sentence, code, listed, say
 from gradlab.explore.report.table import Row
 from gradlab.explore.trace.data import ModuleCall
-from gradlab.explore.words import Sentence, code, listed, say
 
 ALIKE = 3  # blocks that are alike stand together from so many on
 MANY = 6  # parameters of modules that stand alone, beyond which these are models

@@ -19,11 +19,11 @@ from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.listing import named
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.paths import Paths
+from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.asking import paths_of
 from gradlab.explore.report.explanation import Explanation, quoted, where
 from gradlab.explore.report.table import Row
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Line, Trace
-from gradlab.explore.words import Sentence, Span, code, marked, number, say, to_text
 
 FAR = 1e4  # times the median of the other leaves' root mean squares: tiny, or large
 LINES = 6

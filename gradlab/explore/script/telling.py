@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gradlab.explore.doctor.findings import SHOWN, Finding
+from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, dimmed, say, to_html
 from gradlab.explore.report import found
 from gradlab.explore.report.page import page
 from gradlab.explore.report.table import CARD
 from gradlab.explore.script.visiting import INTERRUPTED, Visit
-from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, dimmed, say, to_html
 
 WIDTH = 100  # of a terminal's line
 

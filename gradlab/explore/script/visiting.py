@@ -20,6 +20,7 @@ from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.clinic import Clinic
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.libraries.registry import awaited, library_of
+from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
 from gradlab.explore.script.arriving import arrivals
@@ -29,7 +30,6 @@ from gradlab.explore.script.program import Program, running
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.notes import locals_of
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import code, count, say
 
 INTERRUPTED = 130
 

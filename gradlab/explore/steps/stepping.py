@@ -18,6 +18,7 @@ import numpy as np
 from gradlab.explore import views
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import code, count, say, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
@@ -31,7 +32,6 @@ from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.retained import grads_kept
-from gradlab.explore.words import code, count, say, to_text
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone

@@ -7,8 +7,8 @@ from typing import Any
 
 from gradlab.explore.drawing import DIM, GRADIENT, LINE, THEMED, Drawing, escape, text_width, tidy
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, State, caption
-from gradlab.explore.words import count
 
 ACROSS = 990.0  # pixels in a row
 MOST = 40  # pictures

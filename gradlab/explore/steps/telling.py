@@ -10,9 +10,9 @@ import numpy as np
 from gradlab.explore.drawing import clean, wide
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.steps.data import Share, Step
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, shape_text
 
 FEW, WIDEST = 5, 26  # elements that are written out, in so many characters
 TERMS = 4  # of a sum

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.table import PRIMITIVES
-from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph.painting import figure
 from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.rule_math import rule_of
@@ -187,5 +187,5 @@ def _code(trace: Trace, called: str) -> str:
     library = GRADLAB if trace.library == "gradlab" else None
     alias = library.alias if library is not None else "torch"
     leaves = [leaf.name for leaf in trace.leaves if leaf.name and is_code(leaf.name)]
-    hand = ByHand(alias, trace.library, called if is_code(called) else "out", "\N{LOZENGE}")
+    hand = EquivalentCode(alias, trace.library, called if is_code(called) else "out", "\N{LOZENGE}")
     return hand.gradients(leaves).text() if leaves else ""

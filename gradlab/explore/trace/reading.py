@@ -19,11 +19,11 @@ from gradlab.core.extent import extent
 from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import count, number, shape_text
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Given, Kept, Note, Severed
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, number, shape_text
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
 NAMES_SHOWN = 3  # of one node

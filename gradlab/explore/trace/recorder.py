@@ -32,7 +32,7 @@ from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
-from gradlab.explore.reduced import reduced
+from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Event, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
 from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from gradlab.explore.libraries import Library
-from gradlab.explore.reduced import Reduced
+from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed
 from gradlab.explore.trace.reading import Names, Root, Seen
@@ -47,7 +47,7 @@ class Sweep:
     leaves: dict[Any, LeafSeen] = field(default_factory=dict)
     error: BaseException | None = None
     events: int = 0  # how many events had happened
-    maps: list[tuple[Any, Reduced]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
+    maps: list[tuple[Any, PooledMatrix]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
     retains: bool = False
     nodes: set[Any] = field(default_factory=set)  # all behind the roots
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node

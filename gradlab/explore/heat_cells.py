@@ -1,6 +1,6 @@
 """What is drawn of a matrix that may be too large to be drawn: for each cell the extremes of the entries that it stands for.
 
-A cell of `Cells` holds the least and the greatest finite entry, how many are known, and whether there is a NaN or an infinity
+A cell of `HeatCells` holds the least and the greatest finite entry, how many are known, and whether there is a NaN or an infinity
 among them; so nothing that matters vanishes by pooling, and the extremes of the cells are those of the matrix. Rows and
 columns can be put in one at a time, as they become known: a view of a Jacobian that is being filled costs one pass over what
 is new. What a store has already is put in at once: dense parts a band of rows at a time, each of which is read while it is
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gradlab.explore.reduced import bins
+from gradlab.explore.pooled_matrix import bins
 
 KNOWN, NAN, POSITIVE, NEGATIVE = 1, 2, 4, 8  # the bits of `flags`
 KINDS: tuple[tuple[int, Any], ...] = ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf))
@@ -25,8 +25,8 @@ BAND = 1 << 21  # bytes that are reduced at a time
 Window = tuple[int, int, int, int]  # first row, end of the rows, first column, end of the columns
 
 
-class Holding(Protocol):
-    """What is known of a matrix, as `Cells` reads it. A Jacobian's `Store` is one, and says what each of these is."""
+class KnownEntries(Protocol):
+    """What is known of a matrix, as `HeatCells` reads it. A Jacobian's `Store` is one, and says what each of these is."""
 
     @property
     def complete(self) -> bool: ...
@@ -43,7 +43,7 @@ class Holding(Protocol):
     def entries(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None: ...
 
 
-class Cells:
+class HeatCells:
     """The cells of a window of a matrix, empty at first.
 
     Attributes
@@ -127,7 +127,7 @@ class Cells:
         self._put((slice(None), at), column[None, first:end], None if present is None else present[first:end], self.rows - first)
         return at
 
-    def put_known(self, store: Holding) -> None:
+    def put_known(self, store: KnownEntries) -> None:
         """Put in what a store has."""
         if not self.low.size:
             return
@@ -155,7 +155,7 @@ class Cells:
         np.minimum.at(low, cell, values)
         np.maximum.at(high, cell, values)
 
-    def _put_dense(self, store: Holding) -> None:
+    def _put_dense(self, store: KnownEntries) -> None:
         first, end, left, right = self.window
         known, across = store.known_rows, store.known_columns
         here = across[left:right]

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradlab.explore.drawing import Drawing, above, beside, clean
 from gradlab.explore.heat import SEPARATE, heatmap
-from gradlab.explore.reduced import Reduced
+from gradlab.explore.pooled_matrix import PooledMatrix
 
 WIDTH = 940  # of a notebook's output, in pixels
 CELLS = 64  # a side
@@ -37,7 +37,7 @@ class Map:
         return np.frombuffer(self.data, np.float32).reshape(self.cells)
 
 
-def kept(name: str, matrix: Reduced) -> Map:
+def kept(name: str, matrix: PooledMatrix) -> Map:
     """What a report keeps of a matrix."""
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(matrix.cells, np.float32).tobytes()
@@ -81,7 +81,7 @@ def _in_rows(drawings: Sequence[Drawing], width: float) -> Drawing:
     return above(*(beside(*row, gap=32) for row in rows), gap=28)
 
 
-def heat_maps(gradients: Sequence[tuple[str, Reduced]]) -> list[Drawing]:
+def heat_maps(gradients: Sequence[tuple[str, PooledMatrix]]) -> list[Drawing]:
     """The heat maps of one or more gradients under their names. Few cells altogether are drawn one by one, many as bitmaps."""
     side, separate = SIDES[min(len(gradients), len(SIDES)) - 1], SEPARATE // len(gradients)
     return [heatmap(matrix, title=clean(name), limit=CELLS, separate=separate, side=side) for name, matrix in gradients]

@@ -27,7 +27,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"[{', '.join(names)}]"
 
 
-class ByHand:
+class EquivalentCode:
     """Code for one output.
 
     Parameters
@@ -63,7 +63,7 @@ class ByHand:
             return body
         return f"import {self.package}{f' as {self.alias}' if self.alias != self.package else ''}\n{body}"
 
-    def backward(self, leaves: Sequence[str], *, everything: bool, replace: bool) -> ByHand:
+    def backward(self, leaves: Sequence[str], *, everything: bool, replace: bool) -> EquivalentCode:
         """`backward()` into the `.grad` of `leaves`; `everything`: they are all the leaves that there are."""
         if replace and leaves:
             models = list(dict.fromkeys(leaf.partition(".")[0].partition("[")[0] for leaf in leaves if "." in leaf))
@@ -83,7 +83,7 @@ class ByHand:
         self.lines.append(f"{self.out}.backward({', '.join(arguments)})")
         return self
 
-    def gradients(self, inputs: Sequence[str]) -> ByHand:
+    def gradients(self, inputs: Sequence[str]) -> EquivalentCode:
         """`autograd.grad`, which writes no `.grad`: a tuple `gradients`."""
         if inputs:
             weights = f", {self.weights}" if self.weights else ""
@@ -91,7 +91,7 @@ class ByHand:
             self.lines.append(f"gradients = {self.alias}.autograd.grad({self.out}, {_listed(inputs)}{weights})")
         return self
 
-    def jacobian(self, inputs: Sequence[str]) -> ByHand:
+    def jacobian(self, inputs: Sequence[str]) -> EquivalentCode:
         """The Jacobian row by row, one weighted `autograd.grad` each: a matrix `J`."""
         gl, out = self.alias, self.out
         if inputs:

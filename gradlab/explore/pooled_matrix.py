@@ -33,7 +33,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class PooledMatrix:
     """What is drawn of a matrix.
 
     Attributes
@@ -63,7 +63,7 @@ class Reduced:
     sample: Sample
 
 
-def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tuple[str, int]] | None = None) -> Reduced:
+def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tuple[str, int]] | None = None) -> PooledMatrix:
     """Reduce a vector or matrix to at most `limit` cells a side. See `heatmap` for `filled`, `blocks` and the errors."""
     numbers = matrix_of(values)
     m, n = numbers.shape
@@ -75,13 +75,15 @@ def reduced(values: Any, limit: int, *, filled: Any = None, blocks: Sequence[tup
     corners = np.ix_([i for i in tall if i is not None], [j for j in broad if j is not None])
     if present is None and numbers.size > limit * limit and type(numbers) is not np.ndarray:
         cells, truth, sampled = _reduced_there(numbers, rows, columns, corners)
-        return Reduced((m, n), rows, columns, cells, np.ones(cells.shape, bool), 0, truth, Sample(tall, broad, sampled, None))
+        return PooledMatrix(
+            (m, n), rows, columns, cells, np.ones(cells.shape, bool), 0, truth, Sample(tall, broad, sampled, None)
+        )
     numbers = host(numbers)
     cells, shown = pool(numbers, rows, columns, present) if m * n else (numbers, np.ones(numbers.shape, bool))
     everywhere = None if present is None else np.broadcast_to(present, (m, n))
     sample = Sample(tall, broad, numbers[corners], None if everywhere is None else everywhere[corners])
     empty = 0 if everywhere is None else int((~everywhere).sum())
-    return Reduced((m, n), rows, columns, cells, shown, empty, extremes(numbers, present), sample)
+    return PooledMatrix((m, n), rows, columns, cells, shown, empty, extremes(numbers, present), sample)
 
 
 def sampled_rows_and_columns(shape: tuple[int, int]) -> tuple[list[int | None], list[int | None]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradlab as gl
-from gradlab.explore.cells import NAN, POSITIVE
+from gradlab.explore.heat_cells import NAN, POSITIVE
 from gradlab.explore.jacobian import jacobian
 
 CELLS = [(5, 4), (64, 64), (37, 23), (1, 1)]
