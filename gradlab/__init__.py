@@ -82,7 +82,7 @@ _LAZY = {
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
-    "graphs": "gradlab.explore.graph.several",
+    "graphs": "gradlab.explore.graph.side_by_side",
     "hessian": "gradlab.explore.jacobian",
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
@@ -103,7 +103,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
-    from gradlab.explore.graph.several import graphs
+    from gradlab.explore.graph.side_by_side import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.playground import playground
     from gradlab.explore.report import explain

@@ -1,8 +1,8 @@
 """Products with Jacobians and Hessians, and the whole matrices, of a function of tensors: as `torch.autograd.functional`.
 
-The function is called once, on aliases of the inputs (see `sweeps`), so the tensors that were passed keep their `.grad`, and
-history leads back to them only with `create_graph=True`. Everything else is sweeps over what that one call recorded: a
-Jacobian by a batch of rows or of columns, `jvp` by one forward sweep, second derivatives by a sweep over the recorded gradient.
+The function is called once, on aliases of the inputs (see `functional_helpers`), so the tensors that were passed keep their
+`.grad`, and history leads back to them only with `create_graph=True`. Everything else is sweeps over what that one call recorded:
+a Jacobian by a batch of rows or of columns, `jvp` by one forward sweep, second derivatives by a sweep over the recorded gradient.
 `vectorize` therefore changes nothing but what `strict` refuses.
 
 Arguments that all functions here share:
@@ -18,7 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradlab.autograd.sweeps import columns, cotangents, fresh, in_normal_mode, nodes_below, rows, tangents, zeros_like
+from gradlab.autograd.functional_helpers import (
+    columns,
+    cotangents,
+    fresh,
+    in_normal_mode,
+    nodes_below,
+    rows,
+    tangents,
+    zeros_like,
+)
 from gradlab.core.errors import names_of
 from gradlab.core.modes import enable_grad
 from gradlab.core.tensor import Tensor

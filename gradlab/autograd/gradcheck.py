@@ -350,7 +350,7 @@ BATCHED = (
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int]) -> None:
     """A batch of tangents over the recorded graph against one after another in forward mode."""
-    from gradlab.autograd.sweeps import tangents
+    from gradlab.autograd.functional_helpers import tangents
 
     every, random = _outputs(func, inputs), np.random.default_rng(0)
     kept = [i for i, y in enumerate(every) if y.node is not None]

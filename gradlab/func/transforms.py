@@ -1,9 +1,9 @@
 """Functions that make a function's derivative: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
 
-A transform calls the function on fresh inputs (see `autograd.sweeps`) and sweeps over what the call recorded. Transforms nest to
-any depth: an inner one's sweep is recorded where an outer one, or a tensor that requires gradients, can ask. Under `no_grad` they
-work, and their results have no history. The arguments that are differentiated may be nested tuples, lists and dictionaries of
-tensors; so may results, but for `grad`'s.
+A transform calls the function on fresh inputs (see `autograd.functional_helpers`) and sweeps over what the call recorded.
+Transforms nest to any depth: an inner one's sweep is recorded where an outer one, or a tensor that requires gradients, can ask.
+Under `no_grad` they work, and their results have no history. The arguments that are differentiated may be nested tuples, lists
+and dictionaries of tensors; so may results, but for `grad`'s.
 
 Forward mode is a sweep over the graph that the function recorded, so an operation under `no_grad` inside the function is a
 constant for `jvp`, `jacfwd` and `linearize`, as it is for reverse mode.
@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from gradlab.autograd import sweeps
+from gradlab.autograd import functional_helpers
 from gradlab.autograd.forward_ad import check_tangent
-from gradlab.autograd.sweeps import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
+from gradlab.autograd.functional_helpers import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
 from gradlab.core.modes import enable_grad, mode, recorded_if
 from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten
@@ -142,7 +142,9 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             aux = call.outward_aux() if has_aux else None
             traced = call.traced(y)
             with recorded_if(traced):
-                found = _filled(sweeps.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs)
+                found = _filled(
+                    functional_helpers.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs
+                )
             gradient, value = call.tree.build([call.outward(g) for g in found]), call.outward(y) if traced else y.detach()
             return gradient, ((value, aux) if has_aux else value)
         finally:
@@ -208,7 +210,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         wanted = recording() if create_graph is None else create_graph
         traced = wanted and asked_outside([*ys, *given], call.inputs)
         with recorded_if(traced):
-            found = sweeps.cotangents(ys, call.inputs, given, traced=traced, retain=retain_graph)
+            found = functional_helpers.cotangents(ys, call.inputs, given, traced=traced, retain=retain_graph)
         return call.tree.build([outward(c, call.inputs) for c in _filled(found, call.inputs)])
 
     return (results, vjp_fn, aux) if has_aux else (results, vjp_fn)
@@ -238,7 +240,7 @@ def jacrev(
         try:
             traced = call.traced(*ys)
             with recorded_if(traced):
-                found = [sweeps.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
+                found = [functional_helpers.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
             return _jacobian(call, ys, tree, found, has_aux)
         finally:
             call.settle()
@@ -311,7 +313,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 def _pushed(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
     traced = recording() and asked_outside([*outputs, *along], call.inputs)
     with recorded_if(traced):
-        return sweeps.tangents(outputs, call.inputs, along, traced=traced)
+        return functional_helpers.tangents(outputs, call.inputs, along, traced=traced)
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
@@ -329,7 +331,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
             ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
             traced = call.traced(*ys)
             with recorded_if(traced):
-                found = sweeps.columns(ys, call.inputs, traced=traced)
+                found = functional_helpers.columns(ys, call.inputs, traced=traced)
             return _jacobian(call, ys, tree, found, has_aux)
         finally:
             call.settle()

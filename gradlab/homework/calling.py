@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.autograd.functional_helpers import columns, rows
 from gradlab.autograd.functions import grad
-from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant

@@ -20,7 +20,7 @@ LINE_MAGICS: tuple[Any, ...] = (
     GraphMagics,
     JacobianMagics,
 )  # those that need nothing but to be registered
-REPORT = ("gradlab.explore.report.shown", "Report")
+REPORT = ("gradlab.explore.report.report", "Report")
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -15,8 +15,8 @@ from gradlab.explore.markup import number, say, to_text
 from gradlab.explore.report import make_report, report_of
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.cell_lines import cell_lines, shortened
-from gradlab.explore.report.found import MOST
-from gradlab.explore.report.plain import stats
+from gradlab.explore.report.findings_view import MOST
+from gradlab.explore.report.plain_data import stats
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.tree import forest, steps_of
 from gradlab.explore.sources import Source

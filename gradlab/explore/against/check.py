@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.against.comparing import compare
-from gradlab.explore.against.result import Comparison
-from gradlab.explore.against.running import Run, run
-from gradlab.explore.against.translating import Translation
+from gradlab.explore.against.comparison import compare
+from gradlab.explore.against.recorded_run import RecordedRun, run
+from gradlab.explore.against.result import TorchComparison
+from gradlab.explore.against.translation import Translation
 from gradlab.explore.libraries import library_of
 from gradlab.interop import meaning_gradlab, meaning_torch
 
 PASSED = (int, str, type(None), slice, type(Ellipsis))  # handed to the function as they are
 
 
-def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
+def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
     """Run a function in gradlab and in PyTorch, and compare every operation's value and gradient.
 
     The function may be written for either library, and name it as it likes: `import torch` inside of it, `torch` or `gl` of the
@@ -42,7 +42,7 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
 
     Returns
     -------
-    Comparison
+    TorchComparison
         With `.agrees`, `.first` and `.table()`, shown in words and as a table. What the function raises in one library is
         reported there.
 
@@ -82,10 +82,10 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
         gradlab.set_rng_state(gradlab.tensor(state))
         ours = _run("gradlab", gradlab, torch, f, given, code)
     graded = [name for name, x in zip(names, given, strict=True) if _requires_grad(x)]
-    return Comparison(compare(ours, theirs, graded), ours, theirs, graded)
+    return TorchComparison(compare(ours, theirs, graded), ours, theirs, graded)
 
 
-def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], given: list[Any], code: Any) -> Run:
+def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], given: list[Any], code: Any) -> RecordedRun:
     """One library's run, with the other's names translated."""
 
     def tensor(value: Any) -> Any:

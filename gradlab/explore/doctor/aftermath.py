@@ -15,12 +15,12 @@ from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import Family, examine
 from gradlab.explore.doctor.findings import Diagnosis
-from gradlab.explore.doctor.mishaps import mishaps
+from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.refusals import refusals
 from gradlab.explore.doctor.state import cleared, state
 from gradlab.explore.libraries import adapters, library_of
 
-FAMILIES: list[Family] = [refusals, mishaps, state]
+FAMILIES: list[Family] = [refusals, graph_errors, state]
 NOTHING = "There is nothing to look at: no error, no model, no optimizer and no gradient."
 LEFT = (
     "Only what the run has left was looked at: its error, the parameters and their `.grad`. Where a history was cut, what each "

@@ -38,7 +38,7 @@ LOSS_CALL = re.compile(r"(cross_entropy|kl_div|_loss|criterion|Loss\(.*\))\(", r
 
 
 @dataclass
-class Torn:
+class CutHistory:
     """The cuts of one line and way, of which something reached what is differentiated."""
 
     how: str
@@ -139,17 +139,17 @@ def kind_of(how: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- which cuts reach
-def reaching(case: Case) -> list[Torn]:
+def reaching(case: Case) -> list[CutHistory]:
     """The cuts of which something reached what is differentiated, by line and way, in the order of the program."""
     trace = case.trace
     assert trace is not None
-    found: dict[tuple[object, ...], Torn] = {}
+    found: dict[tuple[object, ...], CutHistory] = {}
     final = set(trace.losses)
 
     def add(at: int, nodes: Sequence[int], **more: object) -> None:
         cut = trace.cuts[at]
         key = (cut.how, cut.place, more.get("again"))
-        torn = found.setdefault(key, Torn(cut.how, kind_of(cut.how), cut.place, cut))
+        torn = found.setdefault(key, CutHistory(cut.how, kind_of(cut.how), cut.place, cut))
         torn.reaches.update((node, None) for node in nodes if node >= 0)
         torn.keys.update((leaf, None) for leaf in cut.keys)
         torn.final |= at in final
@@ -171,7 +171,7 @@ def reaching(case: Case) -> list[Torn]:
     return _first_cause(list(found.values()))
 
 
-def through_a_buffer(case: Case) -> list[Torn]:
+def through_a_buffer(case: Case) -> list[CutHistory]:
     """The numbers that left tensors and were written into what was to be differentiated, where that has no history at all and no
     cut of its own: `preds[i] = model(x[i]).item()`."""
     trace = case.trace
@@ -184,11 +184,11 @@ def through_a_buffer(case: Case) -> list[Torn]:
             continue
         if case.program.flows(cut.place, sink) or (made is not None and case.program.leads(cut.place, made)):
             keys = dict.fromkeys(key for other in trace.cuts if other.place == cut.place for key in other.keys)
-            return [Torn(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
+            return [CutHistory(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
     return []
 
 
-def _first_cause(torn: list[Torn]) -> list[Torn]:
+def _first_cause(torn: list[CutHistory]) -> list[CutHistory]:
     """Where the numbers of one source left after they had been cut off, the leaving is said and not the detach before it."""
     mine = [one for one in torn if not one.cut.aside]  # of topk's results the values have gone on, to a cut that is told of
     torn = [one for one in torn if not one.cut.aside or not any(set(one.keys) <= set(other.keys) for other in mine)]
@@ -200,7 +200,7 @@ def _first_cause(torn: list[Torn]) -> list[Torn]:
     ]
 
 
-def _same(one: Torn, other: Torn) -> bool:
+def _same(one: CutHistory, other: CutHistory) -> bool:
     a, b = one.place, other.place
     assert a is not None
     assert b is not None
@@ -270,7 +270,7 @@ def _among(left: Value | None, made: Value | None) -> bool:
     return all(number in known for number in own) and any(telling(number) for number in own)
 
 
-def _is_target(case: Case, torn: Torn, meant: Sequence[Learner]) -> bool:
+def _is_target(case: Case, torn: CutHistory, meant: Sequence[Learner]) -> bool:
     """Whether it looks like the output of a teacher: where nobody says what learns, something cut by detach or no_grad that
     reaches a loss as what another model's output is compared with."""
     trace = case.trace
@@ -306,7 +306,7 @@ def _behind(case: Case, node: int) -> set[int]:
 
 
 # ------------------------------------------------------------------------------------------------------------------ words
-def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
+def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding:
     why, fix = words(case, torn)
     names = called(learners) if learners else ""
     if not names and torn.cut.leaves:
@@ -336,13 +336,13 @@ def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
     )
 
 
-def _inside(torn: Torn) -> str:
+def _inside(torn: CutHistory) -> str:
     """ " (there `self.fc(x)` at modeling.py line 12)", of what an installed package does for the user's line."""
     within = torn.cut.within
     return "" if within is None else f" (there `{within.source}`{on(within)})" if within.source else f" (there{on(within)})"
 
 
-def _mended(case: Case, torn: Torn, fix: str) -> str:
+def _mended(case: Case, torn: CutHistory, fix: str) -> str:
     """What to write, where it is clear: what was cut off, without the cut."""
     source = torn.place.source if torn.place is not None else ""
     if torn.cut.within is not None and (torn.kind != "no_grad" or torn.cut.by_them):
@@ -356,7 +356,7 @@ def _mended(case: Case, torn: Torn, fix: str) -> str:
     return f"{sentence(fix)[:-1]}: {code}." if code else sentence(fix)
 
 
-def _is_index(case: Case, torn: Torn) -> bool:
+def _is_index(case: Case, torn: CutHistory) -> bool:
     """Whether a cast's result picks elements: in brackets, or given to an embedding."""
     at = case.program.at(torn.place.line) if torn.place is not None and torn.place.in_cell else None
     names = bound(at) if at is not None else set()
@@ -366,7 +366,7 @@ def _is_index(case: Case, torn: Torn) -> bool:
     )
 
 
-def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
+def _note(case: Case, torn: CutHistory, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
     why, _ = words(case, torn)
     rest = (
         f"{called(other)} {'has' if len(other) == 1 else 'have'} another way to it"
@@ -384,7 +384,7 @@ def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Le
     )
 
 
-def words(case: Case, torn: Torn) -> tuple[str, str]:
+def words(case: Case, torn: CutHistory) -> tuple[str, str]:
     """Why, and what to do, in the words of the errors."""
     last = torn.how.rpartition(", then ")[2].removesuffix("_")
     why, fix = WAYS.get(last, WAYS["no derivative"])
@@ -393,7 +393,7 @@ def words(case: Case, torn: Torn) -> tuple[str, str]:
     return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))
 
 
-def _called_from(case: Case, torn: Torn) -> int | None:
+def _called_from(case: Case, torn: CutHistory) -> int | None:
     """The line of the cell at which what was cut came into the graph."""
     trace = case.trace
     assert trace is not None

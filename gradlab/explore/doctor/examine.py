@@ -8,13 +8,13 @@ from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.cuts import cuts, flat
 from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
-from gradlab.explore.doctor.mishaps import mishaps
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
-from gradlab.explore.doctor.renewed import replaced
+from gradlab.explore.doctor.replaced_leaves import replaced
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
@@ -24,7 +24,7 @@ Family = Callable[[Case], Iterable[Finding]]
 
 FAMILIES: list[Family] = [
     refusals,
-    mishaps,
+    graph_errors,
     cuts,
     flat,
     rebound,

@@ -11,7 +11,7 @@ from gradlab.diagnose.history_loss import ADDS
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.renewed import renewed
+from gradlab.explore.doctor.replaced_leaves import replaced_leaves
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -93,7 +93,7 @@ def stale(case: Case) -> Iterable[Finding]:
     left: dict[int, tuple[Entry, Event]] = {}
     for key, line in timelines(case).items():
         learner = case.learners.get(key)
-        if key in held or learner is None or not (learner.model or learner.parameter) or key in renewed(case):
+        if key in held or learner is None or not (learner.model or learner.parameter) or key in replaced_leaves(case):
             continue
         if any(entry.moved for _, entry in line) or all(entry.written or entry.moved is None for _, entry in line):
             continue

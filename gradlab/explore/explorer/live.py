@@ -15,7 +15,7 @@ import numpy as np
 from gradlab.backend.namespaces import host
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first
-from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.trace.retained_grads import grads_kept
 
 OWN = ("result", "output", "out")  # what nodes call what they made among what they saved
 DENSE = 16  # elements of a local Jacobian's sides, up to which it is shown whole

@@ -35,7 +35,7 @@ import numpy as np
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
-from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.trace.retained_grads import grads_kept
 
 ROUNDING = 1e-3  # of what should be equal
 SECONDS = 2.0  # for edges that are cut one by one
@@ -98,7 +98,7 @@ class Flow:
 
 # ------------------------------------------------------------------------------------------------------------ structure
 @dataclass(frozen=True)
-class Ways:
+class LeafPaths:
     """Which nodes and edges lie between a leaf and the outputs, and how many paths there are.
 
     Attributes
@@ -117,7 +117,7 @@ class Ways:
     count: int
 
 
-def ways(trace: Trace, leaf: int) -> Ways:
+def leaf_paths(trace: Trace, leaf: int) -> LeafPaths:
     """The paths of a trace from a leaf to its outputs."""
     below, above = [0] * len(trace.nodes), [0] * len(trace.nodes)
     below[leaf] = 1
@@ -128,10 +128,10 @@ def ways(trace: Trace, leaf: int) -> Ways:
     for edge in reversed(trace.edges):
         above[edge.source] += above[edge.target]
     on = tuple(i for i, edge in enumerate(trace.edges) if below[edge.source] and above[edge.target])
-    return Ways(on, below, above, above[leaf])
+    return LeafPaths(on, below, above, above[leaf])
 
 
-def routes(trace: Trace, leaf: int, found: Ways) -> list[tuple[int, ...]]:
+def routes(trace: Trace, leaf: int, found: LeafPaths) -> list[tuple[int, ...]]:
     """Each path from the leaf to an output, by the numbers of its edges."""
     after: dict[int, list[int]] = {}
     for i in found.edges:
@@ -147,7 +147,7 @@ def routes(trace: Trace, leaf: int, found: Ways) -> list[tuple[int, ...]]:
     return done
 
 
-def arriving(trace: Trace, found: Ways) -> dict[int, list[int]]:
+def arriving(trace: Trace, found: LeafPaths) -> dict[int, list[int]]:
     """By node, the edges on a path by which cotangents arrive there."""
     edges: dict[int, list[int]] = {}
     for i in found.edges:
@@ -181,7 +181,7 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
     tops = [library.whole(library.node(output)) for output in outputs]
     most = len(trace.nodes) - len(outputs) - 1 if trace.cut_off else None
     nodes, _ = spine_first(library, tops, most)
-    found = ways(trace, leaf)
+    found = leaf_paths(trace, leaf)
     variable = library.variable(nodes[leaf])
     if variable is None:
         raise RuntimeError("this leaf is gone: nothing refers to its tensor any more.")
@@ -204,7 +204,7 @@ def _flow(
     sweeps: _Sweeps,
     trace: Trace,
     leaf: int,
-    found: Ways,
+    found: LeafPaths,
     starts: Sequence[Any],
     ends: Mapping[int, Any],
     tensors: Mapping[int, Any],
@@ -365,7 +365,7 @@ def _not_known(reason: str) -> str:
     )
 
 
-def unconserved(trace: Trace, found: Ways, flow: Flow) -> int | None:
+def unconserved(trace: Trace, found: LeafPaths, flow: Flow) -> int | None:
     """The operation nearest to the leaf that hands on other contributions than arrive at it, if there is one: a rule of the
     user's that hides how its result depends on the cotangent, a hook that changes one."""
     into: dict[int, list[float]] = {}
@@ -391,7 +391,7 @@ def _no_direction(gradient: np.ndarray) -> str:
 
 
 def _compare(
-    library: Library, flow: Flow, trace: Trace, found: Ways, seen: Mapping[int, Any], tensors: Mapping[int, Any]
+    library: Library, flow: Flow, trace: Trace, found: LeafPaths, seen: Mapping[int, Any], tensors: Mapping[int, Any]
 ) -> None:
     """The norms of the cotangents; where several meet, what remains of them, and the cosine of two."""
     plain = {i: _plain(library, c) for i, c in seen.items()}
@@ -431,7 +431,7 @@ def _numbers(library: Library, seen: Mapping[int, Any]) -> dict[int, float]:
 # ---------------------------------------------------------------------------------------------------- without the graph
 def flow_of(trace: Trace, leaf: int) -> Flow:
     """What is known of the flow to a leaf from a trace alone: its sweep's shares and few numbers, and the structure."""
-    found = ways(trace, leaf)
+    found = leaf_paths(trace, leaf)
     node = trace.nodes[leaf]
     arrived = node.gradient
     if arrived is None:
@@ -474,7 +474,7 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
     return flow
 
 
-def _split(trace: Trace, leaf: int, found: Ways, flow: Flow) -> tuple[Route, ...]:
+def _split(trace: Trace, leaf: int, found: LeafPaths, flow: Flow) -> tuple[Route, ...]:
     """The paths, where the contributions of the edges tell theirs: where several arrive at one number, each path is shared out
     as they are. () where that is not so."""
     edges = arriving(trace, found)
@@ -498,7 +498,7 @@ def _split(trace: Trace, leaf: int, found: Ways, flow: Flow) -> tuple[Route, ...
 def by_structure(
     trace: Trace,
     leaf: int,
-    found: Ways,
+    found: LeafPaths,
     total: float | None,
     shares: Mapping[int, float],
     numbers: Mapping[int, float],

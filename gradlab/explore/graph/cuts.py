@@ -27,7 +27,7 @@ LEAVES = 4  # dotted edges to a ghost
 
 
 @dataclass(frozen=True)
-class Torn:
+class TornEdge:
     """One cut, as it is drawn.
 
     Attributes
@@ -71,7 +71,7 @@ def cut_words(cut: Cut) -> str:
     return f"cut by {how}" + (f", line {cut.place.line}" if cut.place is not None else "")
 
 
-def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -> list[Torn]:
+def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -> list[TornEdge]:
     """The cuts of some nodes; `place` says where a node of the whole graph is among them."""
     found: dict[tuple[object, ...], tuple[Cut, list[int]]] = {}
     for i, node in enumerate(nodes):
@@ -86,7 +86,7 @@ def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -
     for cut, targets in list(found.values())[:MOST]:
         behind = tuple(dict.fromkeys(at for leaf in cut.behind if (at := place(leaf)) is not None and at < min(targets)))
         alone = cut.operation == "AccumulateGrad" and len(behind) == 1
-        torn.append(Torn(cut, tuple(targets), behind[0] if alone else None, behind if len(behind) <= LEAVES else ()))
+        torn.append(TornEdge(cut, tuple(targets), behind[0] if alone else None, behind if len(behind) <= LEAVES else ()))
     return torn
 
 

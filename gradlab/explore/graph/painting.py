@@ -349,7 +349,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
     return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
 
 
-def _ghost(torn: cuts.Torn) -> _Box:
+def _ghost(torn: cuts.TornEdge) -> _Box:
     """What lies behind a cut: its value, and no gradient."""
     node = torn.ghost
     shape = shape_text(node.shape) if node.shape is not None else ""

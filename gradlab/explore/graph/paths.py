@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.graph.contributions import Flow, arriving, ways
+from gradlab.explore.graph.contributions import Flow, arriving, leaf_paths
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
@@ -137,7 +137,7 @@ class Paths:
         self.trace, self.leaf = trace, leaf
         node = trace.nodes[leaf]
         self.name = node.name.partition(", ")[0] or node.label
-        found = ways(trace, leaf)
+        found = leaf_paths(trace, leaf)
         self._flow, self._ways = flow, found
         self.scalar = math.prod(node.shape or ()) == 1
         self.total, self.on, self.count = flow.total, found.edges, found.count
@@ -252,10 +252,10 @@ class Paths:
         }
 
     # ------------------------------------------------------------------------------------------------------------- words
-    def _texts(self, ways: Sequence[Sequence[int]]) -> list[str]:
+    def _texts(self, leaf_paths: Sequence[Sequence[int]]) -> list[str]:
         """The paths in words, whole where two would read alike."""
-        texts = [self._written(edges) for edges in ways]
-        return [self._written(way, whole=texts.count(text) > 1) for way, text in zip(ways, texts, strict=True)]
+        texts = [self._written(edges) for edges in leaf_paths]
+        return [self._written(way, whole=texts.count(text) > 1) for way, text in zip(leaf_paths, texts, strict=True)]
 
     def _written(self, edges: Sequence[int], *, whole: bool = False) -> str:
         """ "w → × → + → loss"."""

@@ -23,7 +23,7 @@ BEHIND = 200  # nodes that are looked at behind a cut
 GIVEN = 8  # arguments without a gradient that are noted of one operation
 
 
-class OfGradlab(Sites, Recording):
+class GradlabRecording(Sites, Recording):
     """Sees what a thread does with gradlab's tensors: sites, as ever, and notes for a trace."""
 
     def __init__(self, library: Any, recorder: Any) -> None:

@@ -87,7 +87,7 @@ def site_of(frame: Any) -> Any:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-class OfTorch(TorchFunctionMode, Recording):
+class TorchRecording(TorchFunctionMode, Recording):
     """Sees the calls of one thread."""
 
     def __init__(self, library: Any, recorder: Any) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradlab.explore.libraries.of_gradlab import GRADLAB
+from gradlab.explore.libraries.library_gradlab import GRADLAB
 from gradlab.explore.libraries.protocol import Library
 
 _MAKERS: dict[str, Callable[[], Library]] = {}
@@ -78,7 +78,7 @@ def adapters() -> list[Library]:
 
 
 def _torch() -> Library:
-    from gradlab.explore.libraries.of_torch import TORCH
+    from gradlab.explore.libraries.library_torch import TORCH
 
     return TORCH
 

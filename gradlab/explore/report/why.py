@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from gradlab.explore.graph.contributions import arriving, ways
+from gradlab.explore.graph.contributions import arriving, leaf_paths
 from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.listing import named
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.paths import Paths
 from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
-from gradlab.explore.report.asking import paths_of
 from gradlab.explore.report.explanation import Explanation, quoted, where
+from gradlab.explore.report.path_queries import paths_of
 from gradlab.explore.report.table import Row
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Line, Trace
 
@@ -121,7 +121,7 @@ def _finding(trace: Trace, findings: Sequence[Any], name: str, kind: str, at: in
             return found
     if at is None or kind not in KINDS:
         return None
-    on = {trace.edges[i].target for i in ways(trace, at).edges} | {at}
+    on = {trace.edges[i].target for i in leaf_paths(trace, at).edges} | {at}
     for found in findings:
         if found.node in on and str(found.kind).startswith(KINDS[kind]):
             return found
@@ -158,7 +158,7 @@ class _Answer:
 
     def __init__(self, trace: Trace, name: str, kind: str, at: int | None, row: Row | None) -> None:
         self.trace, self.name, self.kind, self.at, self.row = trace, name, kind, at, row
-        self.found = ways(trace, at) if at is not None else None
+        self.found = leaf_paths(trace, at) if at is not None else None
 
     def made(
         self, said: Sentence, bare: Sentence, nodes: Sequence[int], fix: str = "", lines: Sequence[Line] = ()
@@ -383,7 +383,7 @@ class _Answer:
 
 def _along(paths: Paths) -> tuple[int, ...]:
     """The way on which at each tensor the largest contribution is followed."""
-    by_source = arriving(paths.trace, ways(paths.trace, paths.leaf))
+    by_source = arriving(paths.trace, leaf_paths(paths.trace, paths.leaf))
     way, node = [paths.leaf], paths.leaf
     while by_source.get(node):
         known = paths.amounts if all(i in paths.amounts for i in by_source[node]) else {}

@@ -23,9 +23,9 @@ from gradlab.explore.libraries.registry import awaited, library_of
 from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
-from gradlab.explore.script.arriving import arrivals
 from gradlab.explore.script.eager import COMPILER, eagerly
 from gradlab.explore.script.frames import trimmed
+from gradlab.explore.script.import_hooks import arrivals
 from gradlab.explore.script.program import Program, running
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.notes import locals_of

@@ -8,7 +8,7 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.labels import shortened
 from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import local_text, short, sum_text, terms_of
+from gradlab.explore.steps.step_text import local_text, short, sum_text, terms_of
 
 ROWS = 40  # steps in the table
 CELL = "text-align:right;padding:3px 7px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"

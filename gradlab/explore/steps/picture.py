@@ -31,7 +31,7 @@ from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import product_text, short, sum_text, terms_of
+from gradlab.explore.steps.step_text import product_text, short, sum_text, terms_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import Value
 

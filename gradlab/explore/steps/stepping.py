@@ -22,7 +22,7 @@ from gradlab.explore.markup import code, count, say, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
-from gradlab.explore.steps import display, slides, telling
+from gradlab.explore.steps import display, slides, step_text
 from gradlab.explore.steps.data import Share, Step, plain
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
@@ -31,7 +31,7 @@ from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.trace.retained_grads import grads_kept
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
@@ -272,7 +272,7 @@ class StepThrough:
     # ------------------------------------------------------------------------------------------------------------ as text
     def text(self, most: int = MOST_ROWS) -> str:
         """The steps as a table for a terminal; of more than `most` the first and the last."""
-        return telling.table(self, most)
+        return step_text.table(self, most)
 
     def __repr__(self) -> str:
         return self.text()

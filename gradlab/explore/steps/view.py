@@ -20,7 +20,7 @@ from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.source_lines import sources
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import local_text
+from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import FEW, Value
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.sweep import Sweep
+from gradlab.explore.trace.sweep import RecordedSweep
 
 
 class SavedReader(Recorder):
     """A recorder for a graph that is there already: of each sweep it reads, before it runs, what the nodes have saved, while a
     backward has freed none of it."""
 
-    def begin(self, *args: Any, **kwargs: Any) -> Sweep | None:
+    def begin(self, *args: Any, **kwargs: Any) -> RecordedSweep | None:
         """A sweep starts."""
         sweep = super().begin(*args, **kwargs)
         if sweep is not None:

@@ -32,7 +32,7 @@ class LeafSeen:
 
 
 @dataclass
-class Sweep:
+class RecordedSweep:
     """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next one, or until the recorder forgets."""
 
     library: Library
@@ -96,7 +96,7 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
     return seen, uses
 
 
-def leaves_of(sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
+def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
     """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
     numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
     order = {node: i for i, node in enumerate(sweep.names.by_node)}

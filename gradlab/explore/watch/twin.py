@@ -15,7 +15,7 @@ from typing import Any
 from gradlab.explore.axes import ticks
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, MAX_BYTES, VALUE, Drawing, escape, text_width, tidy
 from gradlab.explore.markup import NO_MATH, Span, escape_html, number, say, to_html
-from gradlab.explore.report import found as findings
+from gradlab.explore.report import findings_view as findings
 from gradlab.explore.report.parts import code_html
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.snapshot import number_of, snapshot

@@ -18,8 +18,8 @@ from gradlab.diagnose.requires_grad_calls import EARLY, request_last, requires_g
 from gradlab.diagnose.source_locations import as_update, before_a_dot, receiver, source_of
 from gradlab.explore.doctor.case import Case, is_optimizer
 from gradlab.explore.doctor.findings import Finding, sentence
-from gradlab.explore.doctor.lost import lost
-from gradlab.explore.doctor.misfits import MISFITS
+from gradlab.explore.doctor.lost_history import lost_history
+from gradlab.explore.doctor.mismatches import MISFITS
 from gradlab.explore.doctor.program import bound, read, root_of
 from gradlab.explore.doctor.scene import Scene
 from gradlab.explore.libraries import Library, library_of
@@ -31,7 +31,7 @@ SHOWN = 4  # statements that are named where it may have been any of them
 KEEPS = ("requires_grad_", "zero_grad_", "share_memory_")  # methods that end in _ and write no values
 
 
-def mishaps(case: Case) -> Iterable[Finding]:
+def graph_errors(case: Case) -> Iterable[Finding]:
     """Findings on the error with which the cell ended."""
     scene = case.scene
     if scene is None or not scene.steps:
@@ -39,7 +39,7 @@ def mishaps(case: Case) -> Iterable[Finding]:
     said = str(scene.error)
     for pattern, tell in RULES:
         if (match := re.search(pattern, said, re.IGNORECASE)) is not None:
-            if tell is lost and case.trace is not None:
+            if tell is lost_history and case.trace is not None:
                 return  # what was seen tells more
             found = tell(scene, match)
             if found is not None:
@@ -564,7 +564,7 @@ RULES: list[tuple[str, Callable[[Scene, re.Match[str]], Finding | None]]] = [
         _in_place,
     ),
     (r"through the graph a second time|have already been freed", _freed),
-    (r"does not require grad and does not have a grad_fn", lost),
+    (r"does not require grad and does not have a grad_fn", lost_history),
     (r"implicitly created only for scalar outputs", _not_scalar),
     (rf"Mismatch in shape: grad_output\[\d+\] has a shape of {SIZE} and output\[\d+\] has a shape of {SIZE}", _weights),
     (r"assign a gradient of size '(\[[\d, ]*\])' to a tensor of size '(\[[\d, ]*\])'", _grad_shape),

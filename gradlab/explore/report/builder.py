@@ -26,8 +26,8 @@ from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.markup import Sentence, Span, code, count, dimmed, listed, number, say, scalar, shape_text, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.pooled_matrix import PooledMatrix, reduced
+from gradlab.explore.report.report import Bounds, Report, caption
 from gradlab.explore.report.rows import rows_of
-from gradlab.explore.report.shown import Bounds, Report, caption
 from gradlab.explore.report.table import SHOWN, Note, Row
 from gradlab.explore.report.tree import forest
 from gradlab.explore.sources import Source, sources_of, weights_for, weights_needed, why_not

@@ -14,7 +14,7 @@ from gradlab.explore.libraries.protocol import Recording
 Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
 
 
-class OfGradlab(Watcher):
+class GradlabBackwardCalls(Watcher):
     """Sweeps of gradlab's own that write `.grad`."""
 
     def __init__(self, tell: Tell) -> None:
@@ -25,12 +25,12 @@ class OfGradlab(Watcher):
             self._tell(sweep.outputs[0])
 
 
-class Sweeps(Recording):
+class BackwardCalls(Recording):
     """Calls of `backward` on gradlab's tensors and on PyTorch's, as far as the user has imported it."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._thread = tell, threading.get_ident()
-        self._ours = OfGradlab(tell)
+        self._ours = GradlabBackwardCalls(tell)
         self._original: Any = None
 
     def open(self) -> None:

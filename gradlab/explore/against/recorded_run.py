@@ -46,7 +46,7 @@ class Operation:
 
 
 @dataclass
-class Run:
+class RecordedRun:
     """What came of it.
 
     Attributes
@@ -69,7 +69,7 @@ class Run:
     raised_at: Line | None = None
 
 
-def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code: Any) -> Run:
+def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code: Any) -> RecordedRun:
     """Run a function in one library, whose module is `lib`.
 
     Parameters
@@ -82,7 +82,7 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
         The function's own, by which a line of it is known.
     """
     library = next(one for one in adapters() if one.name == name)
-    done = Run()
+    done = RecordedRun()
     with lib.enable_grad(), Recorder(dict) as recorder:
         recorder.unhurried = True
         try:
@@ -102,7 +102,7 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
     return done
 
 
-def _sweep(library: Library, done: Run, roots: Sequence[Any], wanted: Sequence[Any]) -> None:
+def _sweep(library: Library, done: RecordedRun, roots: Sequence[Any], wanted: Sequence[Any]) -> None:
     """Fill in the operations and the gradients."""
     nodes, inputs = spine_first(library, list(dict.fromkeys(library.whole(library.node(root)) for root in roots)))
     sources = {node: i for i, node in enumerate(nodes)}

@@ -11,8 +11,8 @@ import numpy as np
 
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
-from gradlab.explore.playground.lab import Lab
 from gradlab.explore.playground.painting import painted, plot
+from gradlab.explore.playground.view_model import PlaygroundViewModel
 from gradlab.explore.views import opened
 
 WIDTH, HEIGHT = 500, 340  # px of a static picture, at most
@@ -38,7 +38,7 @@ class Playground:
         The points of the descent, (steps + 1, inputs), the start first.
     """
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: PlaygroundViewModel) -> None:
         self._lab = lab
         self._widget: Any = None
 
@@ -187,7 +187,7 @@ class Playground:
         return self._widget
 
     @property
-    def lab(self) -> Lab:
+    def lab(self) -> PlaygroundViewModel:
         """The model that views draw."""
         return self._lab
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gradlab.explore.markup import Sentence, Span, code, count, number, say
-from gradlab.explore.playground.checking import Check
 from gradlab.explore.playground.descent import FAR, OPTIMIZERS, Descent
 from gradlab.explore.playground.function import Kind
+from gradlab.explore.playground.gradient_check import Check
 from gradlab.explore.playground.inputs import Input
 
 EXACT = 6  # digits of an input

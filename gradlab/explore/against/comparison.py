@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from gradlab.explore.against.running import Operation, Run
+from gradlab.explore.against.recorded_run import Operation, RecordedRun
 from gradlab.explore.trace.data import Line
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "float16": 5e-3}
@@ -51,7 +51,7 @@ class Difference:
 
 
 @dataclass
-class Found:
+class Agreement:
     """What a comparison came to.
 
     Attributes
@@ -112,13 +112,13 @@ class Judge:
         return None, float(far.max() / most) if (most := _largest(b)) else relative
 
 
-def compare(ours: Run, theirs: Run, inputs: Sequence[str]) -> Found:
+def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Agreement:
     """Compare two runs; `inputs` are the names of those that require grad."""
     judge = Judge()
     found: list[Difference] = []
     values = gradients = 0
     if ours.error is not None or theirs.error is not None:
-        return Found(0, 0, found, 0.0, set(), ([], []))
+        return Agreement(0, 0, found, 0.0, set(), ([], []))
     pairs, alone = matched(ours.operations, theirs.operations)
     number = {k: i for i, (_, k) in enumerate(pairs)}  # torch's operation: which pair
     apart: list[float] = []  # how far the values of each pair are apart, relatively
@@ -183,10 +183,10 @@ def compare(ours: Run, theirs: Run, inputs: Sequence[str]) -> Found:
             alone[1].append(one.operation)
         found, values = [], values - sum("value" in one.what for one in inside)
         gradients -= sum("gradient" in one.what for one in inside)
-    return Found(values, gradients, found, judge.largest, judge.dtypes, alone)
+    return Agreement(values, gradients, found, judge.largest, judge.dtypes, alone)
 
 
-def _outputs(judge: Judge, ours: Run, theirs: Run) -> tuple[int, list[Difference]]:
+def _outputs(judge: Judge, ours: RecordedRun, theirs: RecordedRun) -> tuple[int, list[Difference]]:
     """How many of what the function returned were compared, and what differs."""
     a, b = dict(ours.outputs), dict(theirs.outputs)
     found: list[Difference] = []

@@ -60,7 +60,7 @@ def _same(a: float | None, b: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReportComparison:
     """What changed from one report to another; made by `Report.compare`. Shown in words and as a table.
 
     Attributes
@@ -182,7 +182,7 @@ def compare(
     others_findings: Sequence[Any],
     heads: Sequence[Sentence],
     traces: tuple[Trace, Trace] | None = None,
-) -> Comparison:
+) -> ReportComparison:
     """What changed from `rows` to `others`; `heads` are the two reports' own sentences, `traces` their graphs."""
     second = {row.name: row for row in others}
     first = {row.name for row in rows}
@@ -190,7 +190,7 @@ def compare(
     known = {(found.kind, str(found.message)) for found in findings}
     known_then = {(found.kind, str(found.message)) for found in others_findings}
     before, after = heads
-    return Comparison(
+    return ReportComparison(
         tuple(changes),
         tuple(row.name for row in rows if row.name not in second),
         tuple(row.name for row in others if row.name not in first),

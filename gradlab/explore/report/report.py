@@ -21,11 +21,11 @@ from gradlab.explore.drawing import DIM, MAX_BYTES, SANS, Drawing, above, escape
 from gradlab.explore.graph import Graph
 from gradlab.explore.labels import unnumbered
 from gradlab.explore.markup import NO_MATH, Sentence, code, count, listed, say, to_latex, to_text
-from gradlab.explore.report import cell_lines, found, tree_view
-from gradlab.explore.report.comparing import Comparison, compare
+from gradlab.explore.report import cell_lines, findings_view, tree_view
+from gradlab.explore.report.comparison import ReportComparison, compare
 from gradlab.explore.report.page import page
 from gradlab.explore.report.parts import Below, Card, Picture, bitmap, code_html, code_latex, code_text
-from gradlab.explore.report.plain import plain
+from gradlab.explore.report.plain_data import plain
 from gradlab.explore.report.plots import plot
 from gradlab.explore.report.table import CARD, RULE, Row, Table, head_html, leaf_table
 from gradlab.explore.report.tree import Part, forest
@@ -178,7 +178,7 @@ class Report:
         RuntimeError
             If the report was made without the graph.
         """
-        from gradlab.explore.report.asking import paths_of
+        from gradlab.explore.report.path_queries import paths_of
 
         return paths_of(self.trace, leaf, self._output)
 
@@ -228,7 +228,7 @@ class Report:
         """
         return plain(self.trace, self.rows, self.findings, self.remarks)
 
-    def compare(self, other: Report) -> Comparison:
+    def compare(self, other: Report) -> ReportComparison:
         """What changed from this report to a later one: in words, as a table, and on one picture of both graphs.
 
         Tensors are matched by name, operations in their order by what they are and by the names of what they make.
@@ -256,14 +256,14 @@ class Report:
             size += _size(jacobian.html()) + _size(jacobian.text)
         count = (self.picture is not None) + (jacobian is not None)
         share = min(MAX_BYTES, (OUTPUT - size) * 3 // 4 // max(1, count))  # base64 makes 4 of 3
-        found: list[Any] = [card]
+        outputs: list[Any] = [card]
         if jacobian is not None:
-            found.append(Picture(jacobian, share))
+            outputs.append(Picture(jacobian, share))
         if self.by_hand or self.picture is not None:
-            found.append(replace(below, room=share))
-        return found
+            outputs.append(replace(below, room=share))
+        return outputs
 
-    def _card(self, most: int | None = found.MOST) -> str:
+    def _card(self, most: int | None = findings_view.MOST) -> str:
         """The sentence, so many findings, and two columns: the words, and the picture beside them where there is room."""
         trees, rows = self._forest
         left, needed = [], 0.0 if self._jacobian_alone else float(COLUMN)
@@ -289,13 +289,14 @@ class Report:
             room += wide
         grid = f'<div style="display:flex;flex-wrap:wrap;margin-left:-1px">{"".join(columns)}</div>' if columns else ""
         card = f"{CARD};max-width:{max(room, NARROW):.0f}px" if self._jacobian_alone else CARD  # there is little in it
-        return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{found.html(self.findings, self.remarks, most)}{grid}</div>'
+        concerns = findings_view.html(self.findings, self.remarks, most)
+        return f'<div {NO_MATH} style="{card}">{head_html(self.head)}{concerns}{grid}</div>'
 
     def _words(self) -> str:
         """The card for a terminal."""
         trees, rows = self._forest
         head = "\n".join(to_text(sentence).strip() for sentence in self.head)
-        said = [found.text(self.findings, self.remarks)]
+        said = [findings_view.text(self.findings, self.remarks)]
         tables = [tree_view.text(trees) if trees else "", self._table(rows, (), self.bounds.leaf_rows).text() if rows else ""]
         first = "\n".join(filter(None, [head, *said, *tables]))
         return "\n\n".join(filter(None, [first, cell_lines.text(self._lines, self.trace.program) if self._lines else ""]))
@@ -308,7 +309,7 @@ class Report:
                 None,
                 [
                     "\n".join(rf"\noindent {to_latex(sentence)}\par" for sentence in self.head),
-                    found.latex(self.findings, self.remarks),
+                    findings_view.latex(self.findings, self.remarks),
                     tree_view.latex(trees) if trees else "",
                     self._table(rows, (), self.bounds.leaf_rows).latex() if rows else "",
                     cell_lines.latex(self._lines, self.trace.program) if self._lines else "",
@@ -325,7 +326,7 @@ class Report:
     def html(self, *, every_finding: bool = False) -> str:
         """The whole report as a fragment of HTML, with the first findings or, for a page of its own, with all of them."""
         jacobian = f'<div style="padding:10px 2px">{self.jacobian_picture.html()}</div>' if self.jacobian_picture else ""
-        card = self._card(None if every_finding else found.MOST)
+        card = self._card(None if every_finding else findings_view.MOST)
         return f"<div>{card}{jacobian}{code_html(self.by_hand, opened=True) if self.by_hand else ''}</div>"
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from gradlab.creation.data import tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See
-from gradlab.explore.libraries.recording_gradlab import OfGradlab
+from gradlab.explore.libraries.recording_gradlab import GradlabRecording
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Note
 from gradlab.explore.trace.slopes import sharp, slopes
@@ -167,7 +167,7 @@ class Gradlab(Library):
         return Gauge(not all(isinstance(tensor.array, (np.ndarray, np.generic)) for tensor in tensors))
 
     def recording(self, recorder: Any) -> Recording:
-        return OfGradlab(self, recorder)
+        return GradlabRecording(self, recorder)
 
     def setting(self, node: Any, name: str) -> Any:
         node = getattr(node, "members", (node,))[0]

@@ -12,8 +12,8 @@ from gradlab.explore.playground.code import Code, named
 from gradlab.explore.playground.descent import MOST, OPTIMIZERS
 from gradlab.explore.playground.function import find_kind
 from gradlab.explore.playground.inputs import Input, read_inputs, read_start
-from gradlab.explore.playground.lab import Lab, asked_rate
-from gradlab.explore.playground.shown import Playground
+from gradlab.explore.playground.playground import Playground
+from gradlab.explore.playground.view_model import PlaygroundViewModel, asked_rate
 
 OPTIONS = "at", "axes", "optimizer", "lr", "steps", "library"
 
@@ -95,7 +95,7 @@ def playground(
     frame = sys._getframe(1)
     called, definition, heading = named(f, call, (frame.f_locals, frame.f_globals))
     code = Code(function.kind, call, called, definition)
-    return Playground(Lab(function, inputs, code, heading, point, which, optimizer, rate, steps))
+    return Playground(PlaygroundViewModel(function, inputs, code, heading, point, which, optimizer, rate, steps))
 
 
 def _axes(inputs: Sequence[Input], asked: str | Sequence[str] | None) -> tuple[int, ...]:

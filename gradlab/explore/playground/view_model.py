@@ -1,8 +1,8 @@
 """What a playground shows, and what changes it: the model of its live view and of its pictures, without a front end.
 
-A `Lab` is asked for something ("move", "step", "rate", …) and answers with a frame: sentences, a table, code, and a picture as
-plain data (`marks`). It is called from one thread at a time, whichever that is: a lock sees to it. An answer computes for a
-fraction of a second; where that was not enough the frame says so ("more", "running") and whoever draws asks again.
+A `PlaygroundViewModel` is asked for something ("move", "step", "rate", …) and answers with a frame: sentences, a table, code, and
+a picture as plain data (`marks`). It is called from one thread at a time, whichever that is: a lock sees to it. An answer
+computes for a fraction of a second; where that was not enough the frame says so ("more", "running") and whoever draws asks again.
 
 The point that the sliders move is also where a path of descent starts, so a path can be dragged by its start.
 """
@@ -18,13 +18,13 @@ import numpy as np
 
 from gradlab.explore.axes import round_step
 from gradlab.explore.markup import Sentence, number, say, to_text
-from gradlab.explore.playground import marks, words
-from gradlab.explore.playground.checking import Check, check
+from gradlab.explore.playground import descriptions, marks
 from gradlab.explore.playground.code import Code
 from gradlab.explore.playground.contours import Grid
 from gradlab.explore.playground.curve import Curve
 from gradlab.explore.playground.descent import MOST, OPTIMIZERS, Descent, curvature
 from gradlab.explore.playground.function import Function
+from gradlab.explore.playground.gradient_check import Check, check
 from gradlab.explore.playground.inputs import Input, snapped
 
 GROUND = 0.2  # seconds for a curve or a grid in one answer
@@ -33,7 +33,7 @@ RUN = 100  # steps that "run" adds
 RATES = 1e-5, 100.0  # that a slider reaches
 
 
-class Lab:
+class PlaygroundViewModel:
     """A function being looked at.
 
     Parameters
@@ -211,12 +211,14 @@ class Lab:
             try:
                 at, gradient = self.function.gradient(point)
             except Exception as error:  # noqa: BLE001  (f is the user's: what it raises is shown)
-                trouble = f"f raised {type(error).__name__} at {words.place(inputs, point)}: {str(error).partition(chr(10))[0]}"
+                trouble = (
+                    f"f raised {type(error).__name__} at {descriptions.place(inputs, point)}: {str(error).partition(chr(10))[0]}"
+                )
             spread = marks.spread(ground)
             checks = [] if trouble else check(self.function, inputs, point, gradient, spread)
             path = self.walked()
             said = self._headline(at, gradient) if not trouble else say(trouble)
-            told = words.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
+            told = descriptions.path(path, self.optimizer, self.lr, self._quadratic(), gradient)
             key = (ground, self._fineness(ground), self.axes)
             picture = self._picture(ground, at, gradient, path)
             if key != self._sent:
@@ -229,7 +231,7 @@ class Lab:
                 "head": [list(span) for span in said],
                 "trouble": trouble,
                 "rows": [] if trouble else self._rows(checks, gradient),
-                "checked": words.checked(inputs, checks, gradient, self.function.kind) if not trouble else "",
+                "checked": descriptions.checked(inputs, checks, gradient, self.function.kind) if not trouble else "",
                 "holes": " ".join(filter(None, (marks.holes_text(ground, self.function.raised), marks.scales_text(picture)))),
                 "code": self.code.gradient(point, shown)
                 if not trouble
@@ -241,7 +243,7 @@ class Lab:
                 ),
                 "picture": picture,
                 "point": point.tolist(),
-                "texts": [number(float(n), words.EXACT) for n in point],
+                "texts": [number(float(n), descriptions.EXACT) for n in point],
                 "axes": list(self.axes),
                 "optimizer": self.optimizer,
                 "lr": self.lr,
@@ -257,7 +259,7 @@ class Lab:
         return (len(ground.xs),) if isinstance(ground, Curve) else ground.values.shape
 
     def _headline(self, at: float, gradient: np.ndarray | None) -> Sentence:
-        return words.headline(self.heading, self.inputs, self.point, at, gradient, self._ahead())
+        return descriptions.headline(self.heading, self.inputs, self.point, at, gradient, self._ahead())
 
     def _ahead(self) -> tuple[float, float] | None:
         """A step to the right along the only input, and what it adds; None if there are several inputs, or no room."""
@@ -278,7 +280,7 @@ class Lab:
         for k, (one, check_) in enumerate(zip(self.inputs, checks, strict=True)):
             g = "none" if gradient is None else number(float(gradient[k]))
             difference = number(check_.slope) if math.isfinite(check_.slope) and check_.kind != "jump" else "–"
-            found.append([one.name, g, difference, words.verdict(check_)])
+            found.append([one.name, g, difference, descriptions.verdict(check_)])
         return found
 
     def _picture(self, ground: Curve | Grid, at: float, gradient: np.ndarray | None, path: Descent) -> dict[str, Any]:

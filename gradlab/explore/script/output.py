@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gradlab.explore.doctor.findings import SHOWN, Finding
 from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, dimmed, say, to_html
-from gradlab.explore.report import found
+from gradlab.explore.report import findings_view
 from gradlab.explore.report.page import page
 from gradlab.explore.report.table import CARD
 from gradlab.explore.script.visiting import INTERRUPTED, Visit
@@ -89,6 +89,6 @@ def page_of(visit: Visit) -> str:
     report = visit.report()
     if report is not None:
         return page(title, body + report.html(every_finding=True), report.contains(advice=False))
-    findings = found.html(visit.diagnosis.findings, visit.diagnosis.remarks, None)
+    findings = findings_view.html(visit.diagnosis.findings, visit.diagnosis.remarks, None)
     contains: Sentence = say("This page contains the lines that findings name, and no values of tensors.")
     return page(title, body + (f'<div {NO_MATH} style="{CARD}">{findings}</div>' if findings else ""), contains)

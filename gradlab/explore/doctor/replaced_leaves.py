@@ -9,7 +9,7 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.findings import Finding
 
 
-def renewed(case: Case) -> dict[int, str]:
+def replaced_leaves(case: Case) -> dict[int, str]:
     """The leaves that got a gradient under a name whose earlier tensor an optimizer holds and steps, with that name."""
     trace = case.trace
     if trace is None or not case.steps:
@@ -31,7 +31,7 @@ def renewed(case: Case) -> dict[int, str]:
 def replaced(case: Case) -> Iterable[Finding]:
     """A leaf was made anew under its name, and the optimizer goes on stepping the old one."""
     names: dict[str, int] = {}
-    for name in renewed(case).values():
+    for name in replaced_leaves(case).values():
         names[name] = names.get(name, 0) + 1
     for name, times in names.items():
         statement = _made_anew(case, name)

@@ -159,9 +159,9 @@ class Torch(Library):
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
 
     def recording(self, recorder: Any) -> Recording:
-        from gradlab.explore.libraries.recording_torch import OfTorch
+        from gradlab.explore.libraries.recording_torch import TorchRecording
 
-        return OfTorch(self, recorder)
+        return TorchRecording(self, recorder)
 
     def setting(self, node: Any, name: str) -> Any:
         try:

@@ -31,7 +31,7 @@ NUMBERS = {"float": "__float__()", "int": "__int__()"}
 OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
-def lost(scene: Scene, match: re.Match[str]) -> Finding | None:
+def lost_history(scene: Scene, match: re.Match[str]) -> Finding | None:
     """The finding on a sweep that was asked of something without history."""
     name = receiver(scene.place, "backward")
     start = _made(scene, name, scene.place.line) if name.isidentifier() else scene.statement
