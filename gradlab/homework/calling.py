@@ -29,9 +29,9 @@ from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.homework import references, ways
-from gradlab.homework.limits import TimeUp, limited
-from gradlab.homework.off_limits import Watch
+from gradlab.homework.forbidden import ForbiddenCalls
 from gradlab.homework.probes import Ask, Asked
+from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.homework.verdicts import Other, described
 
 DEEPEST, LONGEST, MOST_TEXT = 4, 1000, 4000  # of lists in lists, of one list, of a text
@@ -51,7 +51,7 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
     args = [_argument(one, ask) for one in request["args"]]
     use = ways.named(way) if way else None
     guards = [_seen(one) for one in args]
-    watch, before, state = Watch(request["forbidden"]), mode.grad, states()
+    watch, before, state = ForbiddenCalls(request["forbidden"]), mode.grad, states()
     own = {key: watch.exempt(REFERENCES[which]) for key, which in request["given"].items()}
     try:
         with _in_place_of(namespace, own):

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gradlab.homework.limits import Purse
 from gradlab.homework.student import Here, Nowhere, Stopped, Student, Work
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Finding, Verdict
 
 Checks = Callable[[Student], None]

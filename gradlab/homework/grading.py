@@ -34,9 +34,9 @@ from typing import Any, BinaryIO
 
 from gradlab.homework import wire
 from gradlab.homework.exercises import CHECKS, load
-from gradlab.homework.limits import Purse
 from gradlab.homework.probes import QUESTIONS, Probe
 from gradlab.homework.student import SECONDS
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Verdict
 
 ALTOGETHER = 55.0  # seconds for a submission, whatever it does

@@ -27,7 +27,7 @@ Points = dict[str, dict[int, float]]  # of each student by exercise
 
 
 @dataclass
-class Homework:
+class HomeworkSummary:
     """What a class did in one homework."""
 
     name: str
@@ -99,13 +99,13 @@ def summed_up(folder: Path, homework: Path, checks: Path | None = None) -> str:
     return "\n\n".join(map(str, made))
 
 
-def of_gradebook(folder: Path) -> Iterator[Homework]:
+def of_gradebook(folder: Path) -> Iterator[HomeworkSummary]:
     """Each homework in nbgrader's database."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{folder / DATABASE}") as book:
         for assignment in book.assignments:
-            made = Homework(assignment.name)
+            made = HomeworkSummary(assignment.name)
             for submission in assignment.submissions:
                 student = submission.student.id
                 for notebook in submission.notebooks:
@@ -156,16 +156,16 @@ def sentences(verdict: str) -> list[str]:
     return [one for one in made if not one.startswith("it counts once")]
 
 
-def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[Homework]:
+def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[HomeworkSummary]:
     """Each homework in a folder of submissions, graded now."""
-    found: dict[str, Homework] = {}
+    found: dict[str, HomeworkSummary] = {}
     passed_over: dict[str, list[str]] = {}  # by homework: whose folder has checks that were not taken
     for path in sorted(folder.rglob("*.ipynb")):
         places = (homework / path.stem, path.parent) if named is None else (named / path.stem, named)
         checks = next((one for one in places if (one / CHECKS).is_file()), None)
         if checks is None or ".ipynb_checkpoints" in path.parts:
             continue
-        made, student = found.setdefault(path.stem, Homework(path.stem)), path.relative_to(folder).parts[0]
+        made, student = found.setdefault(path.stem, HomeworkSummary(path.stem)), path.relative_to(folder).parts[0]
         began = time.monotonic()
         try:
             verdicts = run(path, checks=checks)

@@ -25,7 +25,7 @@ from traitlets import Bool, Integer
 
 from gradlab.diagnose.sites import recording
 from gradlab.diagnose.source_locations import cells
-from gradlab.notebook.failed import last_failure
+from gradlab.notebook.last_failure import last_failure
 from gradlab.notebook.options import (
     CELL,
     DOCTOR,

@@ -42,14 +42,14 @@ def playground_page(shown: Any, *, live: bool) -> str:
 
 def question(asked: Any, **options: Any) -> None:
     """Ask a lesson's question: in a notebook with a field or with buttons, elsewhere as text."""
-    from gradlab.notebook.asking import put
+    from gradlab.notebook.question_display import put
 
     put(asked, **options)
 
 
 def revealed(shown: Any) -> None:
     """Display an answer, and what is to be looked at below it."""
-    from gradlab.notebook.asking import show
+    from gradlab.notebook.question_display import show
 
     show(shown)
 

@@ -22,12 +22,12 @@ LIBRARY, CALLER = "gradlab", "gradlab.homework.calling"
 WHOLE = ".*"  # ends the name of a library of which nothing may run
 AROUND = {
     CALLER,
-    *(f"gradlab.homework.{name}" for name in ("limits", "off_limits", "programs", "verdicts")),
+    *(f"gradlab.homework.{name}" for name in ("time_limits", "forbidden", "programs", "verdicts")),
 }  # what runs a student's
 WAYS = "gradlab.homework.ways."
 
 
-def found(path: str) -> Any:
+def resolved(path: str) -> Any:
     """What a dotted path of the library stands for.
 
     Raises
@@ -51,7 +51,7 @@ def codes_of(path: str) -> dict[CodeType, str]:
     each the path to say."""
     if path.endswith(WHOLE) and path.removesuffix(WHOLE).isidentifier():
         return {}
-    thing, said = found(path), path.replace(LIBRARY, "gl", 1)
+    thing, said = resolved(path), path.replace(LIBRARY, "gl", 1)
     if not isinstance(thing, ModuleType):
         return dict.fromkeys(_nested(inspect.unwrap(thing).__code__), said)
     return {
@@ -72,7 +72,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
             yield from _nested(constant)
 
 
-class Watch:
+class ForbiddenCalls:
     """Whether code that is off limits has run: `used` is (path, line of the student's code or 0, its text), or None."""
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ class Watch:
             self._codes |= codes_of(path)
 
     @contextmanager
-    def watching(self) -> Iterator[Watch]:
+    def watching(self) -> Iterator[ForbiddenCalls]:
         """Look at every call in the block, and in the threads that it starts."""
         if not self._codes and not self._libraries:
             yield self
