@@ -93,10 +93,10 @@ def outward(x: Tensor, own: Sequence[Tensor]) -> Tensor:
     """A result as the outside sees it: without history, unless the outside records and can ask; with its tangent."""
     if x.node is None or (mode.grad and reaches_outside((x,), own)):
         return x
-    made, tangent = x.detach(), tangent_of(x)
+    result, tangent = x.detach(), tangent_of(x)
     if tangent is not None:
-        set_tangent(made, outward(tangent, own))
-    return made
+        set_tangent(result, outward(tangent, own))
+    return result
 
 
 def zeros_like(x: Tensor, lead: tuple[int, ...] = ()) -> Tensor:
@@ -133,8 +133,8 @@ def tangents(
 ) -> list[Tensor | None]:
     """Ju of each of the outputs, None where it depends on no input."""
     have = [y for y in outputs if y is not None and y.node is not None]
-    made = iter(jvp_of_graph(have, inputs, along, is_batched=batched, create_graph=traced) if have else ())
-    return [None if y is None or y.node is None else next(made) for y in outputs]
+    pushed = iter(jvp_of_graph(have, inputs, along, is_batched=batched, create_graph=traced) if have else ())
+    return [None if y is None or y.node is None else next(pushed) for y in outputs]
 
 
 def units(x: Tensor, start: int, stop: int) -> Tensor:
@@ -177,8 +177,8 @@ def rows(output: Tensor | None, inputs: Sequence[Tensor], *, traced: bool, at_on
     if count == 0:
         return [zeros_like(x, shape) for x in inputs]
     if count == 1:
-        found = cotangents([output], inputs, [units(output, 0, 1).reshape(shape)], traced=traced)
-        return [None if c is None else c.reshape(shape + c.array.shape) if shape else c for c in found]
+        swept = cotangents([output], inputs, [units(output, 0, 1).reshape(shape)], traced=traced)
+        return [None if c is None else c.reshape(shape + c.array.shape) if shape else c for c in swept]
     if at_once != 1 and batchable((output,)):
         parts = [
             grad(

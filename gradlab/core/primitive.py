@@ -173,11 +173,11 @@ class Primitive:
     def __call__(self, *args: Any, **meta: Any) -> Any:
         return self.apply(*args, **meta)
 
-    def cotangent(self, arg: str, **given: Any) -> Any:
+    def cotangent(self, arg: str, **values: Any) -> Any:
         """The rule for `arg` on whatever is given: how formulas and sparsity patterns run the very same rule."""
         names = parameters(self.rules[arg])[0]
-        result = self.rules[arg](*(given[p] for p in names))
-        return result if self.kind != "elementwise" or "g" in names else given["g"] * result
+        result = self.rules[arg](*(values[p] for p in names))
+        return result if self.kind != "elementwise" or "g" in names else values["g"] * result
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"

@@ -90,17 +90,17 @@ class Anomaly(Watcher):
         self.check_nan, self.sites = True, sites  # None: somebody else's record sites
         self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # how a node came to make nan
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note the stack, and of whose backward the operation is part."""
-        if made.node is None:
+        if result.node is None:
             return
-        node = made.node.public[0]
+        node = result.node.public[0]
         self.rebased(node)
-        if self.check_nan and has_nan(made.array):
-            given = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
-            if not given:
+        if self.check_nan and has_nan(result.array):
+            nan_operands = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
+            if not nan_operands:
                 self.first_nan[node] = "made nan of numbers"
-            elif any(x.is_leaf for x in given):
+            elif any(x.is_leaf for x in nan_operands):
                 self.first_nan[node] = "was given nan"
 
     def rebased(self, node: Any) -> None:
@@ -116,9 +116,9 @@ class Anomaly(Watcher):
         if parent is not None:
             node.metadata["parent_"] = parent
 
-    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         """What was noted for the members holds of the node of all."""
-        node = made[0].node.public[0]
+        node = results[0].node.public[0]
         node.metadata.update(members[0].metadata)
         for member in members:
             if (how := self.first_nan.get(member)) is not None:

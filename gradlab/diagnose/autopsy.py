@@ -201,14 +201,14 @@ def instead(location: SourceLocation, function_name: str = "") -> str:
 def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
     """A node was freed by an earlier sweep: which, by what, and what to write."""
     freed = node.saved if type(node.saved) is Freed else None
-    made, by = made_at(node), location_of(freed.site if freed is not None else None)
+    recorded_at, by = made_at(node), location_of(freed.site if freed is not None else None)
     first = str(plain).removesuffix(".")
-    if not made and by is None:
+    if not recorded_at and by is None:
         return RuntimeError(
             f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
             f"and call it once.{how_to_see()}"
         )
-    facts = [("freed", f"{made} ({node.title})")] if made else []
+    facts = [("freed", f"{recorded_at} ({node.title})")] if recorded_at else []
     facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
     carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
     if carried is not None:
@@ -320,8 +320,8 @@ def asked(location: SourceLocation, whole_numbers: bool, *, named: bool = True) 
 def is_frozen(value: Any) -> bool:
     """Whether something is a module that has parameters, and none that requires grad."""
     try:
-        found = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
-        return bool(found) and not any(getattr(one, "requires_grad", True) for one in found)
+        parameters = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
+        return bool(parameters) and not any(getattr(one, "requires_grad", True) for one in parameters)
     except Exception:  # noqa: BLE001  (of the user's own class)
         return False
 
@@ -357,7 +357,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
     first = str(plain)
     graph = list(below([y.node for y in outputs]))
     own = set(graph)
-    made = made_at(x.node)
+    recorded_at = made_at(x.node)
     facts: list[tuple[str, str]] = []
     cut = cut_off(graph, x)
     if cut is not None:
@@ -365,7 +365,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
     elif x.node.op is not None:
         shared = [node for node in below([x.node]) if node in own]
         if shared:
-            by = made or f"by {x.node.title}"
+            by = recorded_at or f"by {x.node.title}"
             facts += [
                 ("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
                 (
@@ -376,8 +376,8 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
                     ),
                 ),
             ]
-        elif made:
-            facts.append(("made", made))
+        elif recorded_at:
+            facts.append(("made", recorded_at))
     else:
         copied = next((loss for loss in getattr(x, "lost", ()) if loss.node is not None and loss.node() in own), None)
         use = ("fix", "differentiate by the tensor that was used, or compute with the copy")
@@ -397,7 +397,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
                     ),
                 )
             )
-    known = made or any(hasattr(node, "site") for node in graph)
+    known = recorded_at or any(hasattr(node, "site") for node in graph)
     return RuntimeError(told(first + ("" if known else how_to_see()), *facts))
 
 
@@ -425,30 +425,30 @@ WORDED: dict[Any, tuple[Any, str]] = {}  # the warning of a line, which may run 
 def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
     """Torch's warning of reading the `.grad` of a tensor that is no leaf, and what to write. Worded once for each pair of lines:
     where it is read, and where the tensor was made."""
-    here, made = site_here(2), getattr(tensor.node, "site", None)
-    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(made or ())[:2])))
+    here, origin = site_here(2), getattr(tensor.node, "site", None)
+    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(origin or ())[:2])))
     if key not in WORDED:
         if len(WORDED) >= 256:
             WORDED.clear()
-        text = worded(str(plain), tensor, location_of(here), location_of(made))
-        WORDED[key] = (here, made), text  # the sites, so that no id is used again
+        text = worded(str(plain), tensor, location_of(here), location_of(origin))
+        WORDED[key] = (here, origin), text  # the sites, so that no id is used again
     return UserWarning(WORDED[key][1])
 
 
-def worded(first: str, tensor: Any, here: SourceLocation | None, made: SourceLocation | None) -> str:
+def worded(first: str, tensor: Any, here: SourceLocation | None, origin: SourceLocation | None) -> str:
     """The warning, and what is known."""
     name = receiver(here, "grad")
-    facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.title})")]
-    if name or made is not None:
+    facts = [] if origin is None else [("made", f"{origin.quoted()} ({tensor.node.title})")]
+    if name or origin is not None:
         called = name if name.replace(".", "").isidentifier() else "y"
-        if step := rebinding(made, called) or rebinding(here, called):
+        if step := rebinding(origin, called) or rebinding(here, called):
             where, update = step
             facts += [
                 ("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
                 ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself"),
             ]
             return told(first, *facts)
-        statement = None if made is None else made.statement
+        statement = None if origin is None else origin.statement
         lost = rebinds(statement, called)
         if lost == "asked too early":
             facts.append(("fix", EARLY.format(name=called, value=request_last(getattr(statement, "value", None)))))

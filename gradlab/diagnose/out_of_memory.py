@@ -23,7 +23,7 @@ def out_of_memory_error(plain: OutOfMemoryError, name: str, error: MemoryError, 
         return plain
     on_gpu = type(error) is not MemoryError and type(error).__module__.startswith("cupy")
     asked = getattr(error, "_size" if on_gpu else "_total_size", None)
-    found = sorted(held(nodes), key=lambda item: -item[1])
+    largest = sorted(held(nodes), key=lambda item: -item[1])
     if on_gpu:
         lines = [f"CUDA out of memory. Tried to allocate {amount(asked)}."]
     elif asked is None:
@@ -37,9 +37,9 @@ def out_of_memory_error(plain: OutOfMemoryError, name: str, error: MemoryError, 
             f"In use are {amount(pool.used_bytes())} of the GPU's memory, and {amount(pool.free_bytes())} more are kept "
             + advice("for reuse (gradlab.cuda.empty_cache() gives them back).")
         )
-    if found:
-        lines.append(f"The graph holds {amount(sum(size for _, size in found))} in {len(found)} saved tensors. The largest:")
-        lines += [f"  {amount(size):>10}  {what}" for what, size in found[:SHOWN]]
+    if largest:
+        lines.append(f"The graph holds {amount(sum(size for _, size in largest))} in {len(largest)} saved tensors. The largest:")
+        lines += [f"  {amount(size):>10}  {what}" for what, size in largest[:SHOWN]]
         lines.append(
             advice(
                 "What to do: a smaller batch; gradlab.utils.checkpoint, which computes a part again instead of saving it; "
@@ -58,7 +58,7 @@ def out_of_memory_error(plain: OutOfMemoryError, name: str, error: MemoryError, 
 def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
     """What the nodes reached save, each memory once: (which tensor of which node, bytes)."""
     seen: set[int] = set()
-    found: list[tuple[str, int]] = []
+    sizes: list[tuple[str, int]] = []
     below = reachable([node for node in nodes if node is not None])
     for node in chain.from_iterable(getattr(one, "members", (one,)) for one in below):
         saved = node.saved if node.op is not None and type(node.saved) is tuple else ()
@@ -70,13 +70,13 @@ def held(nodes: Iterable[Any]) -> list[tuple[str, int]]:
             if id(owner) not in seen:
                 seen.add(id(owner))
                 shape = "×".join(map(str, owner.shape)) or "0-d"
-                found.append(
+                sizes.append(
                     (
                         f"{node.title}, its {'result' if name == 'out' else 'argument ' + name} ({shape} {owner.dtype})",
                         owner.size * owner.itemsize,
                     )
                 )
-    return found
+    return sizes
 
 
 def amount(size: Any) -> str:

@@ -94,13 +94,13 @@ class SourceLocation:
     @cached_property
     def statement(self) -> Any:
         """The innermost simple statement around the place, parsed; None if there is no such thing."""
-        found = None
+        innermost = None
         for node in ast.walk(self.tree) if self.tree is not None else ():
             if isinstance(node, SIMPLE) and node.lineno <= self.line and (node.end_lineno or 0) >= self.end:
                 inside = self.start_column < 0 or (node.lineno, node.col_offset) <= (self.line, self.start_column)
-                if inside and (found is None or (node.lineno, node.col_offset) >= (found.lineno, found.col_offset)):
-                    found = node
-        return found
+                if inside and (innermost is None or (node.lineno, node.col_offset) >= (innermost.lineno, innermost.col_offset)):
+                    innermost = node
+        return innermost
 
     @cached_property
     def tree(self) -> Any:
@@ -249,9 +249,9 @@ def hands_on(source: SourceLocation | None, reader: SourceLocation | None) -> bo
         if isinstance(statement, ast.Expr)
         else []
     )
-    given = {root_name(target) for target in targets} - {"", *MODULES}
+    targets_named = {root_name(target) for target in targets} - {"", *MODULES}
     read = getattr(reader.statement, "value", None)
-    return read is not None and any(isinstance(child, ast.Name) and child.id in given for child in ast.walk(read))
+    return read is not None and any(isinstance(child, ast.Name) and child.id in targets_named for child in ast.walk(read))
 
 
 MODULES = {"gl", "gradlab", "torch", "F", "nn", "np"}

@@ -52,10 +52,10 @@ def library_name(module: str = "gradlab") -> str:
     """What the user's code calls gradlab, or another package; "" if it has no name for it."""
     wanted = sys.modules[module]
     for known in namespaces():
-        found = [name for name in USUAL if known.get(name) is wanted]
-        found = found or [name for name, value in list(known.items()) if value is wanted and isinstance(name, str)]
-        if found:
-            return found[0]
+        names = [name for name in USUAL if known.get(name) is wanted]
+        names = names or [name for name, value in list(known.items()) if value is wanted and isinstance(name, str)]
+        if names:
+            return names[0]
     return ""
 
 

@@ -87,8 +87,8 @@ class SweepPath:
     def _with_tangent(self, tangents: Sequence[np.ndarray]) -> set[int]:
         """The nodes whose tangent is not zero, by one forward sweep to all of them."""
         nodes = list(self._number)
-        found = self._library.tangents(nodes, self._inputs, tangents)
-        return {self._number[node] for node, t in zip(nodes, found, strict=True) if _something(t)}
+        tangents_out = self._library.tangents(nodes, self._inputs, tangents)
+        return {self._number[node] for node, t in zip(nodes, tangents_out, strict=True) if _something(t)}
 
     def _at(self, node: Any) -> int:
         return -1 if node is None else self._number.get(self._library.whole(node), -1)

@@ -77,12 +77,12 @@ def _argument(one: dict[str, Any], ask: Ask) -> Any:
 
 
 def _tensor(one: dict[str, Any]) -> Tensor:
-    made = constant(one["tensor"].copy())
+    tensor = constant(one["tensor"].copy())
     if one["requires_grad"]:
-        made.requires_grad_()
+        tensor.requires_grad_()
     if one["grad"] is not None:
-        made.grad = constant(one["grad"].copy())
-    return made
+        tensor.grad = constant(one["grad"].copy())
+    return tensor
 
 
 def _seen(x: Any) -> Any:
@@ -127,9 +127,9 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     with enable_grad():
         at = constant(np.array(x.detach().array)).requires_grad_()
         y = f(at)
-        made = rows(y, [at], traced=False, at_once=1)[0] if by_rows else columns([y], [at], traced=False)[0][0]
-    assert made is not None
-    return made.reshape((y.array.size, at.array.size))
+        matrix = rows(y, [at], traced=False, at_once=1)[0] if by_rows else columns([y], [at], traced=False)[0][0]
+    assert matrix is not None
+    return matrix.reshape((y.array.size, at.array.size))
 
 
 def _product_with_the_hessian(f: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tensor:

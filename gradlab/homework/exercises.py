@@ -129,5 +129,5 @@ def case(exercise: int, call: int = 1, folder: str | Path = ".") -> Any:
         The functions and tensors, to be looked at and tried; where it is one thing, that thing. (Work that is graded is tried
         on others: the verdict there says "Try one like it".)
     """
-    given = load(folder).case(exercise, call)
-    return given[0] if len(given) == 1 else given
+    arguments = load(folder).case(exercise, call)
+    return arguments[0] if len(arguments) == 1 else arguments

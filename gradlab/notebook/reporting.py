@@ -100,12 +100,12 @@ class CellReporter:
         if ending.kind != "none" and why_not(value, "") is None:
             return self.on(value, ending.text)
         for name in reversed(ending.assigned):
-            found = self.space.get(name)
-            if name == ending.text or found is None or why_not(found, "") is not None:
+            target = self.space.get(name)
+            if name == ending.text or target is None or why_not(target, "") is not None:
                 continue
-            if not found.is_leaf and _size(found) == 1:
+            if not target.is_leaf and _size(target) == 1:
                 try:
-                    return self.on(found, name, said=say(code(name), " is the last scalar that the cell assigned. "))
+                    return self.on(target, name, said=say(code(name), " is the last scalar that the cell assigned. "))
                 except RuntimeError as error:
                     if "a second time" not in str(error):
                         raise
@@ -237,11 +237,11 @@ class CellReporter:
         request, library = self.request, subject.library
         if request.weights is None:
             return None
-        given = self.magics.evaluated(request.weights, self.space)
-        weights = weights_for(library, subject.out, given, subject.called if plain else "the output")
+        evaluated = self.magics.evaluated(request.weights, self.space)
+        weights = weights_for(library, subject.out, evaluated, subject.called if plain else "the output")
         subject.weights = ast.unparse(ast.parse(request.weights, mode="eval"))
         hand.weights = subject.weights
-        if library_of(given) is None:
+        if library_of(evaluated) is None:
             hand.weights = f"{library.alias}.tensor({subject.weights}, dtype={hand.out}.dtype)"
         return weights
 

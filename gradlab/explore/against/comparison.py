@@ -115,10 +115,10 @@ class Judge:
 def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Agreement:
     """Compare two runs; `inputs` are the names of those that require grad."""
     judge = Judge()
-    found: list[Difference] = []
+    differences: list[Difference] = []
     values = gradients = 0
     if ours.error is not None or theirs.error is not None:
-        return Agreement(0, 0, found, 0.0, set(), ([], []))
+        return Agreement(0, 0, differences, 0.0, set(), ([], []))
     pairs, alone = matched(ours.operations, theirs.operations)
     number = {k: i for i, (_, k) in enumerate(pairs)}  # torch's operation: which pair
     apart: list[float] = []  # how far the values of each pair are apart, relatively
@@ -133,10 +133,10 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
         scale = max((_largest(theirs.operations[pairs[s][1]].value) for s in sources), default=0.0)
         wrong, apart[-1] = judge.differ(a.value, b.value, scale, inherited)
         if wrong is not None:
-            found.append(Difference(f"the value of {b.name}", b.name, b.line or a.line, *wrong))
+            differences.append(Difference(f"the value of {b.name}", b.name, b.line or a.line, *wrong))
     outputs, more = _outputs(judge, ours, theirs)
     values += outputs
-    found += more
+    differences += more
     users: dict[int, list[int]] = {}  # by torch's operation, those that hand cotangents to it
     for k, operation in enumerate(theirs.operations):
         for s in operation.inputs:
@@ -157,12 +157,12 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
                 continue
             gradients += 1
             if c is None or d is None:
-                found.append(Difference(what, b.name, b.line or a.line, *_none(c, d)))
+                differences.append(Difference(what, b.name, b.line or a.line, *_none(c, d)))
                 continue
             wrong, far = judge.differ(c, d, scale, inherited)
             worst = max(worst, far)
             if wrong is not None:
-                found.append(Difference(what, b.name, b.line or a.line, *wrong))
+                differences.append(Difference(what, b.name, b.line or a.line, *wrong))
         spread[k] = max(worst, inherited)
     known = max(spread.values(), default=0.0)
     for name, c, d in zip(inputs, ours.gradients, theirs.gradients, strict=False):
@@ -170,36 +170,36 @@ def compare(ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> Ag
         gradients += 1
         if c is None or d is None:
             if c is not d:
-                found.append(Difference(what, "", None, *_none(c, d)))
+                differences.append(Difference(what, "", None, *_none(c, d)))
             continue
         scale = max((_largest(h) for operation in theirs.operations for h in operation.handed if _same_shape(h, d)), default=0.0)
         wrong, _ = judge.differ(c, d, scale, known)
         if wrong is not None:
-            found.append(Difference(what, "", None, *wrong))
-    inside = [one for one in found if one.operation]
-    if inside and len(inside) == len(found) and any(alone):  # the steps are others, and come to the same
+            differences.append(Difference(what, "", None, *wrong))
+    inside = [one for one in differences if one.operation]
+    if inside and len(inside) == len(differences) and any(alone):  # the steps are others, and come to the same
         for one in inside:
             alone[0].append(one.operation)
             alone[1].append(one.operation)
-        found, values = [], values - sum("value" in one.what for one in inside)
+        differences, values = [], values - sum("value" in one.what for one in inside)
         gradients -= sum("gradient" in one.what for one in inside)
-    return Agreement(values, gradients, found, judge.largest, judge.dtypes, alone)
+    return Agreement(values, gradients, differences, judge.largest, judge.dtypes, alone)
 
 
 def _outputs(judge: Judge, ours: RecordedRun, theirs: RecordedRun) -> tuple[int, list[Difference]]:
     """How many of what the function returned were compared, and what differs."""
     a, b = dict(ours.outputs), dict(theirs.outputs)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     if list(a) != list(b):
         first, second = (", ".join(one) or "one value" for one in (a, b))
-        found.append(Difference("what the function returns", "", None, first, second))
+        differences.append(Difference("what the function returns", "", None, first, second))
     both = [where for where in b if where in a]
     scale = max((_largest(operation.value) for operation in theirs.operations), default=0.0)
     for where in both:
         wrong, _ = judge.differ(a[where], b[where], scale, judge.largest)
         if wrong is not None:
-            found.append(Difference(f"the result{where}", "", None, *wrong))
-    return len(both), found
+            differences.append(Difference(f"the result{where}", "", None, *wrong))
+    return len(both), differences
 
 
 def matched(ours: Sequence[Operation], theirs: Sequence[Operation]) -> tuple[list[tuple[int, int]], tuple[list[str], list[str]]]:

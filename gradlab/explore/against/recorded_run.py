@@ -88,11 +88,11 @@ def run(name: str, lib: Any, f: Callable[..., Any], inputs: Sequence[Any], code:
         try:
             out = f(*inputs)
             named = flat("", out, library)
-            made = [(where, value) for where, value in named if library.is_tensor(value)]
+            outputs = [(where, value) for where, value in named if library.is_tensor(value)]
             done.outputs = [
                 (where, _array(library, value) if library.is_tensor(value) else np.asarray(value)) for where, value in named
             ]
-            roots = [value for _, value in made if value.requires_grad and value.numel()]
+            roots = [value for _, value in outputs if value.requires_grad and value.numel()]
             if roots:
                 _sweep(library, done, roots, [x for x in inputs if library.is_tensor(x) and x.requires_grad])
         except Exception as error:  # noqa: BLE001  (it is reported)
@@ -113,10 +113,10 @@ def _sweep(library: Library, done: RecordedRun, roots: Sequence[Any], wanted: Se
     place = {i: k for k, i in enumerate(operations)}
     lines = Lines()
     for i in operations:
-        made = library.made(nodes[i])
-        given = tuple(None if source is None else place.get(sources[source], -1) for source in inputs[i])
-        value = None if made is None else _array(library, made)
-        done.operations.append(Operation(library.name_of(nodes[i]), lines.line(library.site(nodes[i])), given, value))
+        output = library.made(nodes[i])
+        operands = tuple(None if source is None else place.get(sources[source], -1) for source in inputs[i])
+        value = None if output is None else _array(library, output)
+        done.operations.append(Operation(library.name_of(nodes[i]), lines.line(library.site(nodes[i])), operands, value))
     swept = 0
 
     def note(node: Any, handed: Sequence[Any]) -> Sequence[Any]:
@@ -132,8 +132,8 @@ def _sweep(library: Library, done: RecordedRun, roots: Sequence[Any], wanted: Se
         shape = tuple(root.shape)
         starts.append(library.tensor(numbers.standard_normal(shape) if root.numel() > 1 else np.ones(shape), like=root))
     with library.handing([nodes[i] for i in operations], note):
-        found = library.grad(roots, wanted, starts) if wanted else []
-    done.gradients = [None if g is None else np.array(_array(library, g)) for g in found]
+        gradients = library.grad(roots, wanted, starts) if wanted else []
+    done.gradients = [None if g is None else np.array(_array(library, g)) for g in gradients]
 
 
 def _array(library: Library, value: Any) -> np.ndarray:
@@ -157,9 +157,9 @@ def flat(where: str, value: Any, library: Library) -> list[tuple[str, Any]]:
 
 def raised_at(error: Exception, code: Any) -> Line | None:
     """The line of the user's function from which an exception came."""
-    trace, found = error.__traceback__, None
+    trace, frame = error.__traceback__, None
     while trace is not None and code is not None:
         if trace.tb_frame.f_code.co_filename == code.co_filename:
-            found = trace.tb_frame.f_code, trace.tb_lasti
+            frame = trace.tb_frame.f_code, trace.tb_lasti
         trace = trace.tb_next
-    return Lines().line(found)
+    return Lines().line(frame)

@@ -35,12 +35,12 @@ class TorchComparison:
         Operations that only gradlab, and only torch, recorded: they were not compared.
     """
 
-    def __init__(self, found: Agreement, ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> None:
-        self.values, self.gradients = found.values, found.gradients
-        self.differences = tuple(found.differences)
+    def __init__(self, agreement: Agreement, ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> None:
+        self.values, self.gradients = agreement.values, agreement.gradients
+        self.differences = tuple(agreement.differences)
         self.errors = {name: run.error for name, run in (("gradlab", ours), ("torch", theirs)) if run.error is not None}
-        self.alone = found.alone
-        self._found, self._ours, self._theirs, self._inputs = found, ours, theirs, tuple(inputs)
+        self.alone = agreement.alone
+        self._found, self._ours, self._theirs, self._inputs = agreement, ours, theirs, tuple(inputs)
 
     @property
     def agrees(self) -> bool:

@@ -63,8 +63,8 @@ class Translation:
             return value
         text = str(value)
         name = text.rpartition(".")[2]
-        found = getattr(import_module(self.target), name, None) if text == f"{self.source}.{name}" else None
-        return value if found is None else found
+        counterpart = getattr(import_module(self.target), name, None) if text == f"{self.source}.{name}" else None
+        return value if counterpart is None else counterpart
 
     def _theirs(self, value: Any) -> bool:
         module = getattr(value, "__module__", None) or ""

@@ -143,13 +143,13 @@ def reaching(case: Case) -> list[CutHistory]:
     """The cuts of which something reached what is differentiated, by line and way, in the order of the program."""
     trace = case.trace
     assert trace is not None
-    found: dict[tuple[object, ...], CutHistory] = {}
+    by_site: dict[tuple[object, ...], CutHistory] = {}
     final = set(trace.losses)
 
     def add(at: int, nodes: Sequence[int], **more: object) -> None:
         cut = trace.cuts[at]
         key = (cut.how, cut.place, more.get("again"))
-        torn = found.setdefault(key, CutHistory(cut.how, kind_of(cut.how), cut.place, cut))
+        torn = by_site.setdefault(key, CutHistory(cut.how, kind_of(cut.how), cut.place, cut))
         torn.reaches.update((node, None) for node in nodes if node >= 0)
         torn.keys.update((leaf, None) for leaf in cut.keys)
         torn.final |= at in final
@@ -163,12 +163,12 @@ def reaching(case: Case) -> list[CutHistory]:
                 kind = "re-wrapped" if here and cut.place is not None else kind_of(trace.cuts[source].how)
                 add(source, cut.reaches, again=cut.place, number=_single(trace.cuts[source].value), kind=kind)
                 if at in final:
-                    next(reversed(found.values())).final = True
+                    next(reversed(by_site.values())).final = True
         elif cut.how != "born" and (cut.reaches or at in final):
             add(at, cut.reaches)
     for at, node, number in _constants(case):
         add(at, [node], number=number, again=trace.nodes[node].place)
-    return _first_cause(list(found.values()))
+    return _first_cause(list(by_site.values()))
 
 
 def through_a_buffer(case: Case) -> list[CutHistory]:
@@ -177,12 +177,12 @@ def through_a_buffer(case: Case) -> list[CutHistory]:
     trace = case.trace
     if trace is None or trace.nodes or trace.losses or not case.root:
         return []
-    made = next(iter(reversed(case.program.assigned(case.root))), None)
-    sink = trace.asked if made is None else None
+    assignment = next(iter(reversed(case.program.assigned(case.root))), None)
+    sink = trace.asked if assignment is None else None
     for cut in reversed(trace.cuts):
         if kind_of(cut.how) not in ("item", "numpy") or not cut.keys:
             continue
-        if case.program.flows(cut.place, sink) or (made is not None and case.program.leads(cut.place, made)):
+        if case.program.flows(cut.place, sink) or (assignment is not None and case.program.leads(cut.place, assignment)):
             keys = dict.fromkeys(key for other in trace.cuts if other.place == cut.place for key in other.keys)
             return [CutHistory(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
     return []
@@ -212,10 +212,10 @@ def _sources(case: Case, born: int) -> list[int]:
     its way by the names of the program."""
     trace = case.trace
     assert trace is not None
-    made = trace.cuts[born]
+    origin = trace.cuts[born]
     ends = [i for i, cut in enumerate(trace.cuts) if i != born and kind_of(cut.how) in ("item", "numpy") and cut.how != "born"]
-    equal = [i for i in ends if _among(trace.cuts[i].value, made.value)]
-    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, made.place)]
+    equal = [i for i in ends if _among(trace.cuts[i].value, origin.value)]
+    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, origin.place)]
 
 
 def _constants(case: Case) -> list[tuple[int, int, float]]:
@@ -231,7 +231,7 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
                 written[cut.place.where, cut.place.line, cut.place.source] = i
     if not left:
         return []
-    found = []
+    constants = []
     for at, node in enumerate(trace.nodes):
         for operand in node.operands:
             number = _single(operand.value) if operand.kind == "constant" else None
@@ -244,8 +244,8 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
                 if place is not None and (where, line) == (place.where, place.line) and source in place.source
             ]
             if number in left or within:
-                found.append((left[number] if number in left else within[-1], at, number))
-    return found
+                constants.append((left[number] if number in left else within[-1], at, number))
+    return constants
 
 
 def telling(number: float) -> bool:
@@ -261,11 +261,11 @@ def _single(value: Value | None) -> float | None:
     return float(value.numbers[0])
 
 
-def _among(left: Value | None, made: Value | None) -> bool:
+def _among(left: Value | None, right: Value | None) -> bool:
     """Whether the numbers that left are among those of which a tensor was made."""
-    if left is None or made is None or not left.numbers or not made.numbers:
+    if left is None or right is None or not left.numbers or not right.numbers:
         return False
-    known = {float(number) for number in made.numbers if not isinstance(number, complex)}
+    known = {float(number) for number in right.numbers if not isinstance(number, complex)}
     own = [float(number) for number in left.numbers if not isinstance(number, complex)]
     return all(number in known for number in own) and any(telling(number) for number in own)
 
@@ -296,13 +296,13 @@ def _compares(case: Case, node: int) -> bool:
 
 
 def _behind(case: Case, node: int) -> set[int]:
-    found, waiting = {node}, [node]
+    behind, waiting = {node}, [node]
     while waiting:
         for source in case.inputs[waiting.pop()]:
-            if source not in found:
-                found.add(source)
+            if source not in behind:
+                behind.add(source)
                 waiting.append(source)
-    return found
+    return behind
 
 
 # ------------------------------------------------------------------------------------------------------------------ words

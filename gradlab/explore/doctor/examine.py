@@ -46,11 +46,11 @@ FAMILIES: list[Family] = [
 
 def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
     """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     unseen: list[str] = []
     for family in FAMILIES if families is None else families:
         try:
-            found += family(case)
+            findings += family(case)
         except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
             unseen.append(f"What `{family.__name__}` looks for could not be looked at: {type(error).__name__}: {error}.")
     if names := list(case.sharded.values()):
@@ -58,4 +58,4 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
-    return Diagnosis.of(found, unseen)
+    return Diagnosis.of(findings, unseen)

@@ -41,9 +41,9 @@ def graph_errors(case: Case) -> Iterable[Finding]:
         if (match := re.search(pattern, said, re.IGNORECASE)) is not None:
             if tell is lost_history and case.trace is not None:
                 return  # what was seen tells more
-            found = tell(scene, match)
-            if found is not None:
-                yield replace(found, line=found.line or scene.line, worth=WORTH if case.trace is None else SEEN)
+            finding = tell(scene, match)
+            if finding is not None:
+                yield replace(finding, line=finding.line or scene.line, worth=WORTH if case.trace is None else SEEN)
             return
     yield from _without_gradient(scene)
 
@@ -69,12 +69,12 @@ def _not_scalar(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _weights(scene: Scene, match: re.Match[str]) -> Finding:
     name = receiver(scene.place, "backward")
-    given, wanted = _sizes(match[1]), _sizes(match[2])
+    sizes, wanted = _sizes(match[1]), _sizes(match[2])
     return Finding(
         "shape",
-        f"{scene.said}: the weights have shape {given}, and {f'`{name}`' if name else 'the output'} has shape {wanted}.",
+        f"{scene.said}: the weights have shape {sizes}, and {f'`{name}`' if name else 'the output'} has shape {wanted}.",
         fix=sentence(scene.spelled(ALIKE.format(ones=scene.ones(name)))) if name else "Give weights of that shape.",
-        evidence={"weights": given, "output": wanted},
+        evidence={"weights": sizes, "output": wanted},
     )
 
 
@@ -83,8 +83,8 @@ def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     name = source_of(target.value) if isinstance(target, ast.Attribute) else ""
     value = source_of(statement.value) if name else ""
-    given, wanted = _sizes(match[1]), _sizes(match[2])
-    spread = _spreads(given, wanted)
+    sizes, wanted = _sizes(match[1]), _sizes(match[2])
+    spread = _spreads(sizes, wanted)
     fix = (
         f"Give it the shape of its tensor: `{name}.grad = {before_a_dot(statement.value)}.expand_as({name}).clone()`."
         if name and spread
@@ -92,9 +92,9 @@ def _grad_shape(scene: Scene, match: re.Match[str]) -> Finding:
     )
     return Finding(
         "shape",
-        f"{scene.said} gives a gradient of shape {given} to a tensor of shape {wanted}.",
+        f"{scene.said} gives a gradient of shape {sizes} to a tensor of shape {wanted}.",
         fix=fix,
-        evidence={"gradient": given, "tensor": wanted},
+        evidence={"gradient": sizes, "tensor": wanted},
     )
 
 
@@ -128,46 +128,54 @@ def _inputs(scene: Scene) -> list[Any]:
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
             if called == "grad":
-                given = next((k.value for k in node.keywords if k.arg == "inputs"), node.args[1] if len(node.args) > 1 else None)
-                return list(given.elts) if isinstance(given, (ast.List, ast.Tuple)) else [given] if given is not None else []
+                argument = next(
+                    (k.value for k in node.keywords if k.arg == "inputs"), node.args[1] if len(node.args) > 1 else None
+                )
+                return (
+                    list(argument.elts)
+                    if isinstance(argument, (ast.List, ast.Tuple))
+                    else [argument]
+                    if argument is not None
+                    else []
+                )
     return []
 
 
 def _input(scene: Scene, index: int) -> str:
-    given = _inputs(scene)
-    return source_of(given[index]) if index < len(given) else ""
+    inputs = _inputs(scene)
+    return source_of(inputs[index]) if index < len(inputs) else ""
 
 
 def _input_value(scene: Scene, index: int) -> Any:
-    given = _inputs(scene)
-    value = scene.value(given[index]) if index < len(given) else None
+    inputs = _inputs(scene)
+    value = scene.value(inputs[index]) if index < len(inputs) else None
     return value if library_of(value) is not None else None
 
 
 # ------------------------------------------------------------------------------------------------ saved, then overwritten
 def _in_place(scene: Scene, match: re.Match[str]) -> Finding:
-    shape, made = _sizes(match["shape"]), match["made"] or ""
-    by = f", the result of {made}," if made and made not in ("AsStrided", "T", "Transpose") else ""
+    shape, maker = _sizes(match["shape"]), match["made"] or ""
+    by = f", the result of {maker}," if maker and maker not in ("AsStrided", "T", "Transpose") else ""
     what = f"a tensor of shape {shape}{by} that backward() needs"
-    found = _writers(scene, tuple(shape))
-    if len(found) == 1:
-        node, text, fix = found[0]
+    writers = _writers(scene, tuple(shape))
+    if len(writers) == 1:
+        node, text, fix = writers[0]
         return Finding(
             "in-place",
             f"{text} writes to {what}, before {scene.said} reads it.",
             node.lineno if node is not None and scene.place.filename == scene.file else None,
             fix=sentence(fix),
-            evidence={"shape": shape, "made by": made},
+            evidence={"shape": shape, "made by": maker},
             lines=() if scene.line is None else (scene.line,),
         )
-    names = [text for _, text, _ in found][:SHOWN]
+    names = [text for _, text, _ in writers][:SHOWN]
     those = f"These write in place: {', '.join(names)}." if names else "What wrote was not seen."
     return Finding(
         "in-place",
         f"{scene.said}: {what} was written to since it was computed. {those}",
         fix="Write to a copy (x = x + 1 rather than x += 1), or after backward().",
-        evidence={"shape": shape, "made by": made},
-        lines=tuple(node.lineno for node, _, _ in found if node is not None),
+        evidence={"shape": shape, "made by": maker},
+        lines=tuple(node.lineno for node, _, _ in writers if node is not None),
     )
 
 
@@ -243,8 +251,8 @@ def _modules(scene: Scene) -> Iterator[Writer]:
 def _freed(scene: Scene, match: re.Match[str]) -> Finding:
     name = receiver(scene.place, "backward")
     for tell in (_carried, _twice, _of_before):
-        if (found := tell(scene, name)) is not None:
-            return found
+        if (finding := tell(scene, name)) is not None:
+            return finding
     return Finding(
         "freed",
         f"{scene.said} needs what an earlier backward() of the same graph has freed; that one was not seen.",
@@ -260,21 +268,21 @@ def _carried(scene: Scene, name: str) -> Finding | None:
     inside = [node for node in scene.scope if scene.loop.lineno <= node.lineno <= (scene.loop.end_lineno or 0)]
     before = [node for node in scene.scope if node.lineno < scene.loop.lineno]
     graph = _behind(scene.value(name) if name else None)
-    made: dict[str, ast.stmt] = {}
+    assignments: dict[str, ast.stmt] = {}
     for node in inside:
         for one in bound(node):
-            made.setdefault(one, node)
+            assignments.setdefault(one, node)
     for one in dict.fromkeys(one for node in inside for one in sorted(read(node))):
         tensors = _with_history(scene.names.get(one), graph)
         if not tensors or one == name:
             continue
         older = [node for node in before if one in bound(node)]
-        if one not in made:
+        if one not in assignments:
             where = scene.quoted(older[-1]) if older else f"`{one}`"
             return _held(
                 scene, one, older[-1] if older else None, f"{where} is computed once, before the loop", _again(scene, one, older)
             )
-        first = made[one]
+        first = assignments[one]
         early = any(one in read(node) and node.lineno <= first.lineno for node in inside)
         if early:
             fix = f"In each pass {CARRIED.replace('h = h.detach()', f'{one} = {one}.detach()')}."
@@ -363,12 +371,12 @@ def _with_history(value: Any, graph: set[Any]) -> list[Any]:
     """The tensors of a value that are no leaves and, where a graph is known, are made of something in it that is no leaf: of an
     LSTM's state and output neither is behind the other."""
     parts = list(value) if type(value) in (tuple, list) and len(value) < 100 else [value]
-    found = []
+    names = []
     for part in parts:
         library = library_of(part)
         if library is not None and part.requires_grad and not part.is_leaf and (not graph or _shares(library, part, graph)):
-            found.append(part)
-    return found
+            names.append(part)
+    return names
 
 
 def _shares(library: Library, tensor: Any, graph: set[Any]) -> bool:
@@ -418,19 +426,19 @@ def _leaf_in_place(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _not_a_leaf(scene: Scene, match: re.Match[str]) -> Finding:
     """An optimizer is given, or a flag is set of, a tensor that is computed from others."""
-    found = [(text, one) for text, one in _listed_tensors(scene) if one.requires_grad and not one.is_leaf]
-    name = found[0][0] if found else ""
-    made = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno < scene.place.line), None)
+    non_leaves = [(text, one) for text, one in _listed_tensors(scene) if one.requires_grad and not one.is_leaf]
+    name = non_leaves[0][0] if non_leaves else ""
+    assignment = next((node for node in reversed(scene.scope) if name in bound(node) and node.lineno < scene.place.line), None)
     fix = "Give it the leaves from which it is computed."
-    if made is not None and requires_grad_inside(made) and isinstance(made, ast.Assign):
-        fix = sentence(EARLY.format(name=name, value=request_last(made.value)))
+    if assignment is not None and requires_grad_inside(assignment) and isinstance(assignment, ast.Assign):
+        fix = sentence(EARLY.format(name=name, value=request_last(assignment.value)))
     elif match[0].startswith("you can only change"):
         fix = f"For a copy without history: `{name} = {name}.detach()`." if name else "For a copy without history: detach()."
-    where = f" ({scene.quoted(made)})" if made is not None else ""
+    where = f" ({scene.quoted(assignment)})" if assignment is not None else ""
     return Finding(
         "not-a-leaf",
         f"{scene.said}: {f'`{name}`' if name else 'the tensor'} is computed from other tensors{where}, and no leaf.",
-        made.lineno if made is not None and scene.place.filename == scene.file else None,
+        assignment.lineno if assignment is not None and scene.place.filename == scene.file else None,
         fix=fix,
         evidence={"name": name},
         lines=() if scene.line is None else (scene.line,),
@@ -494,15 +502,15 @@ def _without_gradient(scene: Scene) -> Iterable[Finding]:
 def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | None, str]:
     earlier = [node for node in scene.scope if node.lineno < scene.place.line or scene.loop is not None]
     own = scene.place.filename == scene.file
-    made = next(
+    assignment = next(
         (node for node in reversed(earlier) if name in bound(node)), scene.statement if name in bound(scene.statement) else None
     )
-    update = as_update(made, name) if isinstance(made, ast.Assign) else ""
-    if not tensor.requires_grad and made is not None and update:
+    update = as_update(assignment, name) if isinstance(assignment, ast.Assign) else ""
+    if not tensor.requires_grad and assignment is not None and update:
         return (
             "rebound-leaf",
-            f"{scene.quoted(made)} gave its name to a new tensor, made where no history is recorded",
-            made.lineno if own else None,
+            f"{scene.quoted(assignment)} gave its name to a new tensor, made where no history is recorded",
+            assignment.lineno if own else None,
             f"Update the leaf itself: {scene.spelled(UNRECORDED.format(x=update))}.",
         )
     if not tensor.requires_grad:
@@ -516,10 +524,10 @@ def _why_none(scene: Scene, name: str, tensor: Any) -> tuple[str, str, int | Non
         fix = "Keep the name for the leaf, and give the result another one."
         if update:
             fix = f"Update the leaf itself: {scene.spelled(UNRECORDED.format(x=update))}."
-        elif made is not None and requires_grad_inside(made) and isinstance(made, ast.Assign):
-            fix = sentence(EARLY.format(name=name, value=request_last(made.value)))
-        where = f": {scene.quoted(made)} gave its name to a result" if made is not None else ""
-        return "rebound-leaf", f"`{name}` is no leaf{where}", made.lineno if made is not None and own else None, fix
+        elif assignment is not None and requires_grad_inside(assignment) and isinstance(assignment, ast.Assign):
+            fix = sentence(EARLY.format(name=name, value=request_last(assignment.value)))
+        where = f": {scene.quoted(assignment)} gave its name to a result" if assignment is not None else ""
+        return "rebound-leaf", f"`{name}` is no leaf{where}", assignment.lineno if assignment is not None and own else None, fix
     sweeps = [node for node in earlier if _call(node, "backward")]
     if not sweeps:
         return "no-gradient", "no backward() was called before it", None, "Call backward() on the loss first."
@@ -542,18 +550,18 @@ def _shape(scene: Scene, name: str) -> list[int] | None:
     value = scene.value(name) if name else None
     if value is not None and library_of(value) is not None:
         return list(value.shape)
-    found = re.search(r"This one has shape (\[[\d, ]*\])", str(scene.error))
-    return _sizes(found[1]) if found else None
+    match = re.search(r"This one has shape (\[[\d, ]*\])", str(scene.error))
+    return _sizes(match[1]) if match else None
 
 
 def _sizes(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def _spreads(given: list[int], wanted: list[int]) -> bool:
+def _spreads(shape: list[int], wanted: list[int]) -> bool:
     """Whether a shape broadcasts to another."""
-    pairs = zip(reversed(given), reversed(wanted), strict=False)
-    return len(given) <= len(wanted) and all(a in (1, b) for a, b in pairs)
+    pairs = zip(reversed(shape), reversed(wanted), strict=False)
+    return len(shape) <= len(wanted) and all(a in (1, b) for a, b in pairs)
 
 
 SIZE = r"(?:torch\.Size\(|\w+\.Size\()?(\[[\d, ]*\])\)?"

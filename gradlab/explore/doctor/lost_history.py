@@ -36,9 +36,9 @@ def lost_history(scene: Scene, match: re.Match[str]) -> Finding | None:
     name = receiver(scene.place, "backward")
     start = _made(scene, name, scene.place.line) if name.isidentifier() else scene.statement
     for node in _back(scene, start):
-        given = [one for one in _read(scene, node) if carries(one[1])]
-        if given and not any(carries(scene.names.get(one)) for one in bound(node) if one != name):
-            return _cut(scene, name, node, given)
+        operands = [one for one in _read(scene, node) if carries(one[1])]
+        if operands and not any(carries(scene.names.get(one)) for one in bound(node) if one != name):
+            return _cut(scene, name, node, operands)
     if start is None and name:
         return Finding(
             "no-history",
@@ -81,7 +81,7 @@ def _back(scene: Scene, start: Any) -> Iterator[Any]:
 
 def _read(scene: Scene, node: Any) -> list[tuple[str, Any]]:
     """The tensors and models that a statement read: (as written, value)."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     longer: set[int] = set()
     for child in ast.walk(node):
         if isinstance(child, (ast.Name, ast.Attribute)) and id(child) not in longer and isinstance(child.ctx, ast.Load):
@@ -89,20 +89,20 @@ def _read(scene: Scene, node: Any) -> list[tuple[str, Any]]:
                 continue  # of a tensor: that one counts
             value = scene.value(child)
             if library_of(value) is not None or carries(value) or callable(getattr(type(value), "named_parameters", None)):
-                found.setdefault(source_of(child), value)
+                values.setdefault(source_of(child), value)
                 longer |= {id(part) for part in ast.walk(child)}
-    return list(found.items())
+    return list(values.items())
 
 
-def _cut(scene: Scene, name: str, node: Any, given: list[tuple[str, Any]]) -> Finding:
+def _cut(scene: Scene, name: str, node: Any, operands: list[tuple[str, Any]]) -> Finding:
     """A statement read what has a history, and what it made has none."""
-    what = listed([text for text, value in given if library_of(value) is not None])
-    what = what or f"the result of {listed([text for text, _ in given])}"
+    what = listed([text for text, value in operands if library_of(value) is not None])
+    what = what or f"the result of {listed([text for text, _ in operands])}"
     at = f" on line {node.lineno}"
-    how = _way(scene, node, [text for text, _ in given])
+    how = _way(scene, node, [text for text, _ in operands])
     own = scene.place.filename == scene.file
     lines = () if scene.line is None else (scene.line,)
-    made = f"what `{scene.place.text}` differentiates" if not name else f"`{name}`"
+    subject = f"what `{scene.place.text}` differentiates" if not name else f"`{name}`"
     if how is None:
         why = f"what it was given has one ({what})"
         fix, kind = "Look for detach(), .data or no_grad() in what it calls.", "no-history"
@@ -114,9 +114,9 @@ def _cut(scene: Scene, name: str, node: Any, given: list[tuple[str, Any]]) -> Fi
         return _switched_off(scene, name)
     return Finding(
         kind,
-        f"{made} has no history, so {scene.said} cannot differentiate it: at {scene.quoted(node)} it ends, {why}."
+        f"{subject} has no history, so {scene.said} cannot differentiate it: at {scene.quoted(node)} it ends, {why}."
         if how is None
-        else f"{made} has no history, so {scene.said} cannot differentiate it. It ends at {scene.quoted(node)}: {why}.",
+        else f"{subject} has no history, so {scene.said} cannot differentiate it. It ends at {scene.quoted(node)}: {why}.",
         node.lineno if own else None,
         fix=fix,
         evidence={"name": name, "way": how or ""},
@@ -124,13 +124,13 @@ def _cut(scene: Scene, name: str, node: Any, given: list[tuple[str, Any]]) -> Fi
     )
 
 
-def _way(scene: Scene, node: Any, given: list[str]) -> str | None:
+def _way(scene: Scene, node: Any, operands: list[str]) -> str | None:
     """How a statement cut off what it was given, a word of `WAYS`; None where the source does not tell."""
     for child in ast.walk(node):
         below = {source_of(part) for part in ast.walk(child) if isinstance(part, (ast.Name, ast.Attribute))}
-        if not below & set(given):
+        if not below & set(operands):
             continue
-        if isinstance(child, ast.Attribute) and child.attr == "data" and source_of(child.value) in given:
+        if isinstance(child, ast.Attribute) and child.attr == "data" and source_of(child.value) in operands:
             return "data"
         if isinstance(child, ast.Compare):
             return "comparison"

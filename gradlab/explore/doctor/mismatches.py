@@ -60,16 +60,16 @@ def _layer(scene: Scene) -> Finding | None:
     """A layer that was given a tensor of another width than it was made for."""
     if scene.call is None:
         return None
-    path, module, given = scene.call
-    kind, shape = type(module).__name__, list(given[0].shape) if given else []
+    path, module, arguments = scene.call
+    kind, shape = type(module).__name__, list(arguments[0].shape) if arguments else []
     if not shape:
         return None
-    wanted, width, made = _width(module, shape)
+    wanted, width, unit = _width(module, shape)
     if wanted is None or wanted == width:
         return None
     return Finding(
         "shape",
-        f"{scene.said}: `{path}` ({kind}) was made for {wanted} {made}, and was given a tensor of shape {shape}: {width}.",
+        f"{scene.said}: `{path}` ({kind}) was made for {wanted} {unit}, and was given a tensor of shape {shape}: {width}.",
         fix=f"Make it for {width}: {_remade(module, kind, width)}; or have what comes before it give {wanted}.",
         evidence={"layer": path, "wanted": wanted, "given": width},
     )
@@ -160,8 +160,8 @@ def _kinds_differ(scene: Scene, match: re.Match[str]) -> Finding:
     odd = None
     if own is not None:
         path, dtype = own
-        given = scene.call[2][0] if scene.call is not None and scene.call[2] else None
-        got = _dtype(given) if given is not None else ""
+        argument = scene.call[2][0] if scene.call is not None and scene.call[2] else None
+        got = _dtype(argument) if argument is not None else ""
         odd = next(((name, d) for name, d in dtypes if d == got and d != dtype), ("its input", got))
         small = {dtype, got} & set(SMALL)
         more = " Under autocast both are converted for you." if small else ""
@@ -261,14 +261,14 @@ def _devices(scene: Scene, match: re.Match[str]) -> Finding:
 
 def _homes(scene: Scene) -> list[tuple[str, str]]:
     """The models that the statement calls and the devices of their parameters."""
-    found = []
+    homes = []
     for node in ast.walk(scene.statement or ast.Pass()):
         if isinstance(node, ast.Call):
             model = scene.value(node.func)
             if model is not None and not isinstance(model, type) and callable(getattr(type(model), "parameters", None)):
                 devices = list(dict.fromkeys(str(p.device) for p in model.parameters()))
-                found += [(source_of(node.func), device) for device in devices]
-    return found
+                homes += [(source_of(node.func), device) for device in devices]
+    return homes
 
 
 # --------------------------------------------------------------------------------------------------------------- values

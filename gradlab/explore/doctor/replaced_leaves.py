@@ -20,12 +20,12 @@ def replaced_leaves(case: Case) -> dict[int, str]:
         for entry in swept.entries:
             if entry.name:
                 bearers.setdefault(entry.name, {})[entry.key] = entry.arrived > 0
-    found: dict[int, str] = {}
+    replaced_names: dict[int, str] = {}
     for name, keys in bearers.items():
         first, *later = keys
         if first in held and later and not held & {*later}:
-            found |= {key: name for key in later if keys[key]}
-    return found
+            replaced_names |= {key: name for key in later if keys[key]}
+    return replaced_names
 
 
 def replaced(case: Case) -> Iterable[Finding]:
@@ -50,10 +50,12 @@ def replaced(case: Case) -> Iterable[Finding]:
 
 def _made_anew(case: Case, name: str) -> ast.stmt | None:
     """The last statement that binds a name, or an attribute, in a loop if there is one that does."""
-    found = [
+    assignments = [
         node
         for node in case.program.statements
         if isinstance(node, ast.Assign) and name in [ast.unparse(target) for target in node.targets]
     ]
-    again = [node for node in found if name in [ast.unparse(part) for part in ast.walk(node.value) if isinstance(part, ast.expr)]]
-    return next(reversed(again or found), None)
+    again = [
+        node for node in assignments if name in [ast.unparse(part) for part in ast.walk(node.value) if isinstance(part, ast.expr)]
+    ]
+    return next(reversed(again or assignments), None)

@@ -120,10 +120,10 @@ def _odd(node: GraphNode) -> int:
 
 def ranges(numbers: Sequence[int]) -> list[int]:
     """Increasing numbers as stretches [first, length, first, length, …]."""
-    found: list[int] = []
+    runs: list[int] = []
     for number in numbers:
-        if found and number == found[-2] + found[-1]:
-            found[-1] += 1
+        if runs and number == runs[-2] + runs[-1]:
+            runs[-1] += 1
         else:
-            found += [number, 1]
-    return found
+            runs += [number, 1]
+    return runs

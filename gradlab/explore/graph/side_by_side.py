@@ -54,14 +54,14 @@ def graphs(
     if not outs and not named:
         raise ValueError("graphs(a=…, b=…) draws the graphs of several tensors; none was given.")
     names = caller_names() if names is None else names
-    found: dict[str, Graph] = {}
+    pictures: dict[str, Graph] = {}
     for position, out in enumerate(outs, start=1):
         own = next((name for name, value in names.items() if value is out), f"graph {position}")
-        label = own if own not in found and own not in named else f"{own} ({position})"
-        found[label] = _graph(label, out, names, limit, level)
+        label = own if own not in pictures and own not in named else f"{own} ({position})"
+        pictures[label] = _graph(label, out, names, limit, level)
     for label, out in named.items():
-        found[label] = _graph(label, out, names, limit, level)
-    return Graphs(found)
+        pictures[label] = _graph(label, out, names, limit, level)
+    return Graphs(pictures)
 
 
 def _graph(label: str, out: Any, names: Mapping[str, Any], limit: int | None, level: str | None) -> Graph:
@@ -85,8 +85,8 @@ class Graphs:
         By name, in their order.
     """
 
-    def __init__(self, found: Mapping[str, Graph]) -> None:
-        self.graphs = dict(found)
+    def __init__(self, graphs: Mapping[str, Graph]) -> None:
+        self.graphs = dict(graphs)
 
     def __getitem__(self, name: str) -> Graph:
         """The graph of a name."""

@@ -166,9 +166,9 @@ def hessian(
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
     long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
-    made = _asked("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
-    assert isinstance(made, Hessian)
-    return made
+    result = _asked("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
+    assert isinstance(result, Hessian)
+    return result
 
 
 def _asked(
@@ -186,13 +186,13 @@ def _asked(
         raise TypeError(
             f"{verb}(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is {kind_text(inputs)}"
         )
-    given = (inputs,) if single else tuple(inputs)
-    library = one_library(verb, given)
+    arguments = (inputs,) if single else tuple(inputs)
+    library = one_library(verb, arguments)
     _check_batch(batch, request)
-    called = Called(target, given, names, frame)
-    question = Question(verb, target, given, called.output, called.inputs, batch)
+    called = Called(target, arguments, names, frame)
+    question = Question(verb, target, arguments, called.output, called.inputs, batch)
     if question.is_function:  # what the user writes into the inputs later is not meant
-        question = replace(question, inputs=tuple(x.detach().clone() for x in given))
+        question = replace(question, inputs=tuple(x.detach().clone() for x in arguments))
     progress, executor = long.pop("progress"), long.pop("executor")
     asked = elsewhere = None
     check_progress(progress)
@@ -227,12 +227,15 @@ def _asked(
         spare=spare,
     )
     kind = Hessian if verb == "hessian" else Jacobian if batch is None else SampleJacobians
-    made = kind(runner, code, library, [Like(x) for x in graph.likes()], (alone, single))
+    result = kind(runner, code, library, [Like(x) for x in graph.likes()], (alone, single))
     if asked is not None:
-        named = [("input", zip(called.inputs, given, strict=True)), ("output", zip(outputs_called, graph.outputs, strict=True))]
+        named = [
+            ("input", zip(called.inputs, arguments, strict=True)),
+            ("output", zip(outputs_called, graph.outputs, strict=True)),
+        ]
         tensors = [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some]
         resume.begin(asked, runner, tensors)
-    return made
+    return result
 
 
 def _check_batch(batch: Any, request: Mapping[str, Any]) -> None:

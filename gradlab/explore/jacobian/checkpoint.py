@@ -110,25 +110,25 @@ class Checkpoint:
         )
 
     def go_on(
-        self, found: dict[str, Any], sums: Callable[[Sequence[range]], Sequence[int]], *, all_or_none: bool = False
+        self, earlier: dict[str, Any], sums: Callable[[Sequence[range]], Sequence[int]], *, all_or_none: bool = False
     ) -> None:
-        """Take over the blocks of a checkpoint `found`, if it is of this work and the file still holds them.
+        """Take over the blocks of a checkpoint `earlier`, if it is of this work and the file still holds them.
 
         `sums` says of stretches of blocks the sums of the digests of what the target holds. `all_or_none`: a file that has lost
         some blocks counts as empty, since zeros between the blocks may be lost too.
         """
-        compare(self.place, found, self.facts, self.called)
-        if found["blocks"] != self.blocks:
-            _refuse(self.place, [f"the number of blocks differs: {self.blocks}, and it was {found['blocks']}"])
+        compare(self.place, earlier, self.facts, self.called)
+        if earlier["blocks"] != self.blocks:
+            _refuse(self.place, [f"the number of blocks differs: {self.blocks}, and it was {earlier['blocks']}"])
         for what, numbers in self.values.items():
-            if not close(numbers, found["values"][what]):
+            if not close(numbers, earlier["values"][what]):
                 why = "it depends on something else, random numbers or a file, say"
                 by = "its key is" if "the key" in self.facts else "inputs and code are"
                 _refuse(self.place, [f"the {what} of the function differs, although {by} the same: {why}"])
         lost = 0
-        stretches = [range(one["from"], one["to"]) for one in found["done"]]
+        stretches = [range(one["from"], one["to"]) for one in earlier["done"]]
         for (start, stop), one, digest in zip(
-            ((s.start, s.stop) for s in stretches), found["done"], sums(stretches), strict=True
+            ((s.start, s.stop) for s in stretches), earlier["done"], sums(stretches), strict=True
         ):
             if f"{digest % MODULUS:032x}" == one["digest"]:
                 self._join(start, stop, digest)
@@ -144,15 +144,15 @@ class Checkpoint:
 
 
 def compare(
-    place: Place, found: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
+    place: Place, earlier: dict[str, Any], facts: Mapping[str, Part], called: Mapping[str, str], *, all_of: bool = True
 ) -> None:
-    """Refuse, by name, what differs from a checkpoint `found`; `all_of`: or is in the checkpoint alone.
+    """Refuse, by name, what differs from a checkpoint `earlier`; `all_of`: or is in the checkpoint alone.
 
     Raises
     ------
     ValueError
     """
-    before, differences = found["facts"], []
+    before, differences = earlier["facts"], []
     for what, part in facts.items():
         then, name = before.get(what), called.get(what, what)
         if then is None:
@@ -191,18 +191,18 @@ def read(place: Place) -> dict[str, Any] | None:
     except UnicodeDecodeError:
         raise _foreign(place, "it is not text") from None
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _foreign(place, f"it is not JSON ({error})" if text.strip() else "it is empty") from None
-    if not isinstance(found, dict) or found.get("what") != WHAT:
+    if not isinstance(data, dict) or data.get("what") != WHAT:
         raise _foreign(place, f'it is JSON without "what": "{WHAT}"')
-    if found.get("version") != VERSION:
-        raise _foreign(place, f"it has version {found.get('version')!r}, and this gradlab reads version {VERSION}")
+    if data.get("version") != VERSION:
+        raise _foreign(place, f"it has version {data.get('version')!r}, and this gradlab reads version {VERSION}")
     try:
-        _check(found)
+        _check(data)
     except (AttributeError, KeyError, IndexError, TypeError, AssertionError) as error:
         raise _foreign(place, f"it is damaged{f' ({error})' if str(error) else ''}") from None
-    return found
+    return data
 
 
 def theirs(place: Place) -> bool:
@@ -210,18 +210,18 @@ def theirs(place: Place) -> bool:
     return f'"{WHAT}"'.encode() in (place.read() or b"")[:200]
 
 
-def _check(found: dict[str, Any]) -> None:
-    assert all(len(part) == 2 and all(type(one) is str for one in part) for part in found["facts"].values()), "facts"
-    assert found["values"].keys() == {"output", "derivative"}, "values"
-    assert all(type(one) in (int, float) for part in found["values"].values() for one in part), "values"
-    assert all(len(part) >= 3 and len(part) % 3 == 0 for part in found["values"].values()), "values"
-    assert type(found["blocks"]) is int, "blocks"
-    assert found["facts"]["the chunk size"][1].isdecimal(), "facts"
-    assert found["facts"]["the method"], "facts"
+def _check(data: dict[str, Any]) -> None:
+    assert all(len(part) == 2 and all(type(one) is str for one in part) for part in data["facts"].values()), "facts"
+    assert data["values"].keys() == {"output", "derivative"}, "values"
+    assert all(type(one) in (int, float) for part in data["values"].values() for one in part), "values"
+    assert all(len(part) >= 3 and len(part) % 3 == 0 for part in data["values"].values()), "values"
+    assert type(data["blocks"]) is int, "blocks"
+    assert data["facts"]["the chunk size"][1].isdecimal(), "facts"
+    assert data["facts"]["the method"], "facts"
     last = 0
-    for one in sorted(found["done"], key=lambda one: one["from"]):
+    for one in sorted(data["done"], key=lambda one: one["from"]):
         assert [type(one[name]) for name in ("from", "to", "digest")] == [int, int, str], "done"
-        assert last <= one["from"] < one["to"] <= found["blocks"], "done"
+        assert last <= one["from"] < one["to"] <= data["blocks"], "done"
         last = one["to"]
 
 

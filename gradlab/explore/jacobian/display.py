@@ -114,14 +114,14 @@ class Display:
             raise ValueError(
                 f"reduced() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
             )
-        made = HeatCells((first, max(first, end), left, max(left, right)), self._blocks, cells)
+        cells_shown = HeatCells((first, max(first, end), left, max(left, right)), self._blocks, cells)
         with self._store.lock:
-            made.put_known(self._store)
+            cells_shown.put_known(self._store)
             stored, swept = self._store.known_rows, self._store.known_columns
         for j, column in beside.items():
             if not swept[j]:
-                made.put_column(j, column, ~stored)
-        return made
+                cells_shown.put_column(j, column, ~stored)
+        return cells_shown
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the whole, computing what is missing, with matplotlib; returns the axes. Large ones are pooled."""

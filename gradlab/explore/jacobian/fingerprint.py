@@ -132,29 +132,29 @@ class _Taking:
 
     # ------------------------------------------------------------------------------------------------- functions, part by part
     def apart(self, function: Any, name: str) -> dict[str, Part]:
-        found: dict[str, Part] = {}
+        parts: dict[str, Part] = {}
         if isinstance(function, MethodType):
-            found[f"{name}'s object"] = self.part(function.__self__, f"{name}'s object")
+            parts[f"{name}'s object"] = self.part(function.__self__, f"{name}'s object")
             function = function.__func__
         if not isinstance(function, FunctionType) or _library(function.__globals__.get("__name__")):
-            found[f"the function {name}"] = self.part(function, f"the function {name}")
+            parts[f"the function {name}"] = self.part(function, f"the function {name}")
         else:
             self._reference(function, name)
         queue = list(self.functions.values())
         while queue:
             called, one = queue.pop(0)
             before = len(self.functions)
-            found[f"{called}'s code"] = Part(code_digest(one.__code__).hex(), "code")
+            parts[f"{called}'s code"] = Part(code_digest(one.__code__).hex(), "code")
             for what, value in (*_held_by(one, called), *_named_by(one, called)):
                 if isinstance(value, FunctionType) and not _library(value.__globals__.get("__name__")):
                     self._reference(value, value.__name__)
-                    found[what] = Part(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
+                    parts[what] = Part(_hash("function", self.functions[id(value)][0].encode()).hex(), "a function")
                 else:
-                    found[what] = self.part(value, what, _attributes(one.__code__))
+                    parts[what] = self.part(value, what, _attributes(one.__code__))
             queue += list(self.functions.values())[before:]
         for library, version in sorted(self.versions.items()):
-            found[f"the version of {library}"] = Part(version, version)
-        return found
+            parts[f"the version of {library}"] = Part(version, version)
+        return parts
 
     def _reference(self, function: FunctionType, name: str) -> None:
         """Have `function` taken apart under a name of its own."""
@@ -328,30 +328,30 @@ class _Taking:
             return self._all("cached", (value.__wrapped__, value.cache_parameters(), vars(value)))
         try:
             reduce = copyreg.dispatch_table.get(kind)
-            made = reduce(value) if reduce else kind.__reduce_ex__(value, 4)  # type: ignore[call-arg]
+            reduced = reduce(value) if reduce else kind.__reduce_ex__(value, 4)  # type: ignore[call-arg]
         except Exception as error:
             raise self._refusal(value) from error
-        if isinstance(made, str):
-            named = self._found(value, made)
+        if isinstance(reduced, str):
+            named = self._found(value, reduced)
             if named is None:
                 raise self._refusal(value)
             return named
-        function, arguments, state, items, pairs, setter = (*made, None, None, None, None)[:6]
+        function, arguments, state, items, pairs, setter = (*reduced, None, None, None, None)[:6]
         parts = [function, arguments, state, list(items or ()), list(pairs or ()), setter]
         return _hash("object", self._all("parts", parts), *(self._own(value) if self._leaves_out(kind) else ()))
 
     def _own(self, value: Any, beside: frozenset[str] = frozenset()) -> list[bytes]:
         """The class of an object, if it is the user's, and the attributes, whatever it says that it is made of."""
-        kind, found = type(value), []
+        kind, attributes = type(value), []
         for base in kind.__mro__:
             if self._by_name(base) is None:
                 slots = vars(base).get("__slots__", ())
-                found += [
+                attributes += [
                     f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
                     for name in ([slots] if isinstance(slots, str) else slots)
                 ]
         held = {}
-        for name in found:
+        for name in attributes:
             with contextlib.suppress(AttributeError):  # never set
                 held[name] = object.__getattribute__(value, name)
         with contextlib.suppress(AttributeError):
@@ -420,10 +420,10 @@ def _defaulted(function: FunctionType, i: int) -> str:
 
 def _constants(code: CodeType) -> list[Any]:
     """The constants of the code and of the code inside it, in order."""
-    found: list[Any] = []
+    constants: list[Any] = []
     for constant in code.co_consts:
-        found += _constants(constant) if isinstance(constant, CodeType) else [constant]
-    return found
+        constants += _constants(constant) if isinstance(constant, CodeType) else [constant]
+    return constants
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -447,7 +447,7 @@ def _globals(code: CodeType) -> list[str]:
 
 def _imports(function: FunctionType) -> list[str]:
     """The modules that the function's code imports when it runs, packages before what is in them."""
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for code in _codes(function.__code__):
         steps = list(dis.get_instructions(code))
         for level, _, step in zip(steps, steps[1:], steps[2:], strict=False):
@@ -456,8 +456,8 @@ def _imports(function: FunctionType) -> list[str]:
                 with contextlib.suppress(ImportError, TypeError):  # no package to be relative to: a call would fail
                     name = importlib.util.resolve_name("." * up + name, function.__globals__.get("__package__"))
                     parts = name.split(".")
-                    found |= {".".join(parts[:k]): None for k in range(1, len(parts) + 1)}
-    return list(found)
+                    modules |= {".".join(parts[:k]): None for k in range(1, len(parts) + 1)}
+    return list(modules)
 
 
 def _to_import(name: str) -> ModuleType | None:

@@ -51,43 +51,43 @@ def prepare(question: Question, library: Library, *, out: Any, resume: Any, key:
             f"resume=True takes a function, which another process can call again; got {type(target).__name__}. "
             f"Give {verb} the function that computes it"
         )
-    made = None if resume and out is None else Prepared(opened(out, resume=resume))
-    if made is not None and not resume:
-        return made
-    place = made.out.place() if made is not None and isinstance(made.out, Target) else None
-    unmade = made is not None and isinstance(made.out, Unmade)
-    if made is None or not (place or unmade) or (isinstance(out, np.memmap) and out.mode == "c"):
+    prepared = None if resume and out is None else Prepared(opened(out, resume=resume))
+    if prepared is not None and not resume:
+        return prepared
+    place = prepared.out.place() if prepared is not None and isinstance(prepared.out, Target) else None
+    unmade = prepared is not None and isinstance(prepared.out, Unmade)
+    if prepared is None or not (place or unmade) or (isinstance(out, np.memmap) and out.mode == "c"):
         in_memory = isinstance(out, np.memmap) and out.mode == "c"
         got = "a memmap that never reaches its file (mode='c')" if in_memory else type(out).__name__
         raise TypeError(
             "resume=True takes out=np.memmap(file, dtype, mode, shape=...), mode 'w+' for a new file and 'r+' to go on with one, "
             f"or what zarr keeps; out is {got}"
         )
-    made.facts = {"what is computed": Part(verb, verb)}
+    prepared.facts = {"what is computed": Part(verb, verb)}
     if question.batch is not None:
-        made.facts["the axis of the samples"] = Part(str(question.batch), str(question.batch))
+        prepared.facts["the axis of the samples"] = Part(str(question.batch), str(question.batch))
     for k, (x, name) in enumerate(zip(question.inputs, question.input_names, strict=True)):
         array = library.array(x)
         said = f"a {library.name} tensor of shape {array.shape}, {library.dtype_name(x)}"
-        made.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
-        made.called[f"inputs[{k}]"] = f"the input {name}"
+        prepared.facts[f"inputs[{k}]"] = Part(f"{said} {array_digest(array).hex()}", said)
+        prepared.called[f"inputs[{k}]"] = f"the input {name}"
     own = getattr(target, "__name__", None)
     if key is not None:
         version = version_of("gradlab")
-        made.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": Part(version, version)}
+        prepared.facts |= {"the key": part_of(key, "the key"), "the version of gradlab": Part(version, version)}
     else:
         try:
-            made.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
+            prepared.facts |= parts_of(target, own if isinstance(own, str) else type(target).__name__)
         except CannotFingerprintError as error:
             raise CannotFingerprintError(
                 f'{error}. Give the function a name of your own, key="...", and another one whenever it '
                 "changes: then that is compared, and not what it is made of"
             ) from error
     if place is not None:
-        made.found = read(place)
-        if made.found is not None:
-            compare(place, made.found, made.facts, made.called, all_of=False)
-    return made
+        prepared.found = read(place)
+        if prepared.found is not None:
+            compare(place, prepared.found, prepared.facts, prepared.called, all_of=False)
+    return prepared
 
 
 def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarray]]) -> None:
@@ -149,8 +149,8 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
     checkpoint = Checkpoint(place, out.what, asked.facts, asked.called, values, len(blocks))
 
     def sums(stretches: Sequence[range]) -> list[int]:
-        found = runner.elsewhere.read(runner, stretches) if runner.elsewhere is not None else None
-        return found or [sum(digest_of(number, out.held(plan, blocks[number])) for number in some) for some in stretches]
+        known_sums = runner.elsewhere.read(runner, stretches) if runner.elsewhere is not None else None
+        return known_sums or [sum(digest_of(number, out.held(plan, blocks[number])) for number in some) for some in stretches]
 
     if asked.found is not None:
         kept = isinstance(out, ArrayTarget) and plan.colours is not None
@@ -172,8 +172,8 @@ def begin(asked: Prepared, runner: Runner, tensors: Sequence[tuple[str, np.ndarr
 
 def _check_way(out: Target, request: dict[str, Any]) -> None:
     """Refuse a way to compute that does not go with where it is written."""
-    given = request.get("plan")
-    coloured = request.get("method") == "sparse" or request.get("sparsity") is not None or (given and given.colours is not None)
+    plan = request.get("plan")
+    coloured = request.get("method") == "sparse" or request.get("sparsity") is not None or (plan and plan.colours is not None)
     if out.takes == "dense" and coloured:
         raise ValueError(
             "a sparse Jacobian is written into a zarr group, in CSR parts, not into a zarr array: give out= zarr.open_group(…) "

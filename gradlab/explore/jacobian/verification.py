@@ -40,17 +40,17 @@ def compare(sweep: Callable[[np.ndarray], np.ndarray], whole: Any, dtype: np.dty
         shape = count, whole.shape[1]
         return np.asarray(draw.uniform(0.5, 1.0, shape) * draw.choice([-1.0, 1.0], shape), dtype)
 
-    def swept(given: np.ndarray) -> np.ndarray:
-        return np.concatenate([sweep(given[k : k + chunk]) for k in range(0, len(given), chunk)]).astype(np.float64)
+    def swept(block: np.ndarray) -> np.ndarray:
+        return np.concatenate([sweep(block[k : k + chunk]) for k in range(0, len(block), chunk)]).astype(np.float64)
 
-    def apart(given: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def apart(block: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the sweeps are from the matrix, NaN where nobody can tell, and how far rounding of the sums brings them."""
-        given = given.astype(np.float64).T
-        made, sums = (made_of @ given).T, (sizes @ abs(given)).T
+        block = block.astype(np.float64).T
+        product, sums = (made_of @ block).T, (sizes @ abs(block)).T
         finite = np.isfinite(sums)
-        distance = np.where(np.isfinite(found) == finite, np.abs(found - made), np.inf)
-        distance[~np.isfinite(found) & ~(sums <= 0.1 * limits.max)] = np.nan  # both are infinite, or the sum overflows
-        return distance, ROUNDING * (float(limits.eps) * (sums + np.abs(found)) + float(limits.tiny))
+        distance = np.where(np.isfinite(expected) == finite, np.abs(expected - product), np.inf)
+        distance[~np.isfinite(expected) & ~(sums <= 0.1 * limits.max)] = np.nan  # both are infinite, or the sum overflows
+        return distance, ROUNDING * (float(limits.eps) * (sums + np.abs(expected)) + float(limits.tiny))
 
     with np.errstate(all="ignore"):
         first = vectors(1 if limits.eps < 1e-10 else 2)  # of few digits, two weights may be as good as alike

@@ -160,8 +160,8 @@ class Gradlab(Library):
     def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
         return slopes(getattr(g, "array", g), getattr(handed, "array", handed), flat, axis)
 
-    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
-        return sharp(rows, given, axis)
+    def sharp(self, rows: Any, inputs: Any, axis: int) -> Any:
+        return sharp(rows, inputs, axis)
 
     def gauge(self, tensors: Sequence[Any]) -> Gauge:
         return Gauge(not all(isinstance(tensor.array, (np.ndarray, np.generic)) for tensor in tensors))
@@ -213,14 +213,14 @@ class Gradlab(Library):
         return array.dtype, CPU if isinstance(array, np.generic) else device_of(array)
 
     def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
-        given = [
+        cotangents = [
             None if g is None else tensor(g, dtype=known_dtype(like[0]), device=like[1])
             for g, like in zip(outputs, likes, strict=True)
         ]
         with no_grad():
-            found = node(*given)
-        found = found if isinstance(found, tuple) else (found,)
-        return [None if c is None or type(c.array) is Bundle else self.numbers(c) for c in found]
+            results = node(*cotangents)
+        results = results if isinstance(results, tuple) else (results,)
+        return [None if c is None or type(c.array) is Bundle else self.numbers(c) for c in results]
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
         kept: list[tuple[str, Any]] = []
@@ -232,12 +232,12 @@ class Gradlab(Library):
         return kept
 
     def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
-        found = []
+        values = []
         for name, item in self.saved(node):
-            made = item.grad_fn if isinstance(item, Tensor) else node if name == "out" else None
-            if made is not None and self.whole(made) is made:  # not one of several outputs
-                found.append((made, item))
-        return found
+            maker = item.grad_fn if isinstance(item, Tensor) else node if name == "out" else None
+            if maker is not None and self.whole(maker) is maker:  # not one of several outputs
+                values.append((maker, item))
+        return values
 
     def freed(self, node: Any) -> bool:
         return any(
@@ -253,7 +253,7 @@ class Gradlab(Library):
 
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
         refs = [node.hooks.retain for node in nodes if node.hooks is not None and node.hooks.retain is not None]
-        return [found for ref in refs if (found := ref()) is not None]
+        return [tensor for ref in refs if (tensor := ref()) is not None]
 
     def autograd(self) -> Any:
         return autograd
@@ -270,8 +270,8 @@ class Gradlab(Library):
 
     has_forward = True
 
-    def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], given: Sequence[np.ndarray]) -> list[Any]:
-        return jvp_sweep(nodes, {x.node: self.tensor(u, x).array for x, u in zip(inputs, given, strict=True)})
+    def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], directions: Sequence[np.ndarray]) -> list[Any]:
+        return jvp_sweep(nodes, {x.node: self.tensor(u, x).array for x, u in zip(inputs, directions, strict=True)})
 
 
 class Seeing(Watcher):

@@ -52,20 +52,20 @@ class Torch(Library):
         variable = self.variable(node)
         if variable is not None:
             return tuple(variable.shape)
-        made: Any = _made(node)
-        return None if made is None else tuple(made.shape)
+        metadata: Any = _made(node)
+        return None if metadata is None else tuple(metadata.shape)
 
     # ---------------------------------------------------------------------------------------- what was seen, see `trace`
     def note(self, node: Any) -> Note | None:
-        found: Note | None = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
-        return found
+        note: Note | None = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
+        return note
 
     def dtype_of(self, node: Any) -> str:
         variable = self.variable(node)
         if variable is not None:
             return self.dtype_name(variable)
-        made: Any = _made(node)
-        return "" if made is None else str(made.dtype).rpartition(".")[2]
+        metadata: Any = _made(node)
+        return "" if metadata is None else str(metadata.dtype).rpartition(".")[2]
 
     def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Any]:
         from gradlab.explore.libraries.reducing_torch import reduced
@@ -148,10 +148,10 @@ class Torch(Library):
 
         return slopes(g, handed, flat, axis)
 
-    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
+    def sharp(self, rows: Any, inputs: Any, axis: int) -> Any:
         from gradlab.explore.libraries.reducing_torch import sharp
 
-        return sharp(rows, given, axis)
+        return sharp(rows, inputs, axis)
 
     def gauge(self, tensors: Sequence[Any]) -> Gauge:
         from gradlab.explore.libraries.gauging_torch import TorchGauge
@@ -203,13 +203,13 @@ class Torch(Library):
 
     def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
         torch = sys.modules["torch"]
-        given = [
+        cotangents = [
             None if g is None else torch.as_tensor(g).to(dtype=like[0], device=like[1])
             for g, like in zip(outputs, likes, strict=True)
         ]
         with torch.no_grad():
-            found = node(*given)
-        return [None if c is None else self.numbers(c) for c in (found if isinstance(found, tuple) else (found,))]
+            results = node(*cotangents)
+        return [None if c is None else self.numbers(c) for c in (results if isinstance(results, tuple) else (results,))]
 
     def saved(self, node: Any) -> list[tuple[str, Any]]:
         tensor, kept = sys.modules["torch"].Tensor, []
@@ -223,8 +223,8 @@ class Torch(Library):
         return kept
 
     def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
-        found = [(value.grad_fn, value) for _, value in self.saved(node) if value.grad_fn is not None]
-        return [(made, value) for made, value in found if len(getattr(made, "_input_metadata", "?")) == 1]
+        values = [(value.grad_fn, value) for _, value in self.saved(node) if value.grad_fn is not None]
+        return [(maker, value) for maker, value in values if len(getattr(maker, "_input_metadata", "?")) == 1]
 
     def freed(self, node: Any) -> bool:
         try:
@@ -242,12 +242,12 @@ class Torch(Library):
         return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
 
     def retaining(self, nodes: Sequence[Any]) -> list[Any]:
-        made, kinds = set(nodes), [sys.modules["torch"].Tensor]
+        wanted_nodes, kinds = set(nodes), [sys.modules["torch"].Tensor]
         for kind in kinds:  # grows while it is read
             kinds += kind.__subclasses__()
         wanted = frozenset(kinds)
-        found = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
-        return [one for one in found if one.retains_grad and one.grad_fn in made]
+        tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
+        return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
 
     def autograd(self) -> Any:
         return sys.modules["torch"].autograd

@@ -74,7 +74,7 @@ def _bracketed(x: float) -> str:
     return f"({number(x)})" if x < 0 else number(x)
 
 
-def verdict(found: Check) -> str:
+def verdict(check: Check) -> str:
     """A check in a word or a few."""
     return {
         "agrees": "agrees",
@@ -84,15 +84,15 @@ def verdict(found: Check) -> str:
         "edge": "edge",
         "unclear": "unclear",
         "late": "not checked",
-    }[found.kind]
+    }[check.kind]
 
 
 def checked(inputs: Sequence[Input], checks: Sequence[Check], gradient: np.ndarray | None, kind: Kind) -> str:
     """The check in sentences: what agrees first, then what does not, each with its step and error."""
     said = []
-    agreeing = [found for found in checks if found.kind == "agrees"]
+    agreeing = [check for check in checks if check.kind == "agrees"]
     if agreeing:
-        worst = max(agreeing, key=lambda found: found.error)
+        worst = max(agreeing, key=lambda check: check.error)
         which = (
             ""
             if len(agreeing) == len(checks)
@@ -102,45 +102,45 @@ def checked(inputs: Sequence[Input], checks: Sequence[Check], gradient: np.ndarr
             f"The central difference (f(x + h) − f(x − h)) / 2h agrees{which}: h = {number(worst.h, 2)}, its error about "
             f"{number(worst.error, 2)}."
         )
-    for k, (one, found) in enumerate(zip(inputs, checks, strict=True)):
+    for k, (one, check) in enumerate(zip(inputs, checks, strict=True)):
         g = None if gradient is None else float(gradient[k])
-        text = _doubtful(one, found, g, kind)
+        text = _doubtful(one, check, g, kind)
         if text:
             said.append(text)
     return " ".join(said)
 
 
-def _doubtful(one: Input, found: Check, g: float | None, kind: Kind) -> str:
+def _doubtful(one: Input, check: Check, g: float | None, kind: Kind) -> str:
     name, got = one.name, "no gradient" if g is None else number(g)
-    match found.kind:
+    match check.kind:
         case "kink":
             among = (
                 f"the gradient, {got}, is one of the slopes between them"
-                if g is not None and min(found.left, found.right) - 1e-9 <= g <= max(found.left, found.right) + 1e-9
+                if g is not None and min(check.left, check.right) - 1e-9 <= g <= max(check.left, check.right) + 1e-9
                 else f"the gradient, {got}, is none of the slopes between them"
             )
             return (
-                f"Kink here in {name}: to the left the slope is {number(found.left)}, to the right "
-                f"{number(found.right)} (within h = {number(found.h, 2)}); {among}."
+                f"Kink here in {name}: to the left the slope is {number(check.left)}, to the right "
+                f"{number(check.right)} (within h = {number(check.h, 2)}); {among}."
             )
         case "jump":
             return (
-                f"Jump here in {name}: within h = {number(found.h, 2)} the value changes by {number(found.left)}, which "
+                f"Jump here in {name}: within h = {number(check.h, 2)} the value changes by {number(check.left)}, which "
                 f"no gradient shows (it is {got})."
             )
         case "edge":
             return f"No check in {name}: f is not a finite number here or right beside."
         case "unclear":
             return (
-                f"The differences in {name} settle nothing: {number(found.slope)} with an error of about "
-                f"{number(found.error, 2)} for h = {number(found.h, 2)}."
+                f"The differences in {name} settle nothing: {number(check.slope)} with an error of about "
+                f"{number(check.error, 2)} for h = {number(check.h, 2)}."
             )
         case "late":
             return f"{name} was not checked: f takes too long to be called so often while a slider moves."
         case "differs":
             return (
-                f"Differs in {name}: the central difference is {number(found.slope)} (h = {number(found.h, 2)}, error about "
-                f"{number(found.error, 2)}), {kind.library.name} says {got}. f is smooth here as far as differences "
+                f"Differs in {name}: the central difference is {number(check.slope)} (h = {number(check.h, 2)}, error about "
+                f"{number(check.error, 2)}), {kind.library.name} says {got}. f is smooth here as far as differences "
                 "tell, so some part of it passes on another gradient than its own, or none."
             )
     return ""

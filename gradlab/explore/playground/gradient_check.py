@@ -59,17 +59,17 @@ def check(
             shifted[:, k] += sign * hs
             moved.append(shifted)
     values = function.values(np.concatenate(moved), until)
-    found: list[Check] = []
+    checks: list[Check] = []
     at = 1
     for k, (one, hs) in enumerate(zip(inputs, steps, strict=True)):
         ahead, behind = values[at : at + len(hs)], values[at + len(hs) : at + 2 * len(hs)]
         at += 2 * len(hs)
         if len(behind) < len(hs):
-            found.append(Check("late"))
+            checks.append(Check("late"))
             continue
         differences = _Differences(float(values[0]), ahead, behind, hs, abs(float(point[k])), eps, spread / one.width)
-        found.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
-    return found
+        checks.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
+    return checks
 
 
 def _steps(one: Input, x: float, eps: float) -> np.ndarray:

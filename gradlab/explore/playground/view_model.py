@@ -128,14 +128,14 @@ class PlaygroundViewModel:
                 raise ValueError(f"a playground does not know the request {ask!r}")
         return self.frame()
 
-    def _asked_point(self, given: Any) -> np.ndarray:
-        numbers = np.asarray(given, float)
+    def _asked_point(self, value: Any) -> np.ndarray:
+        numbers = np.asarray(value, float)
         if numbers.shape != (len(self.inputs),) or not np.isfinite(numbers).all():
             raise ValueError(f"a point here has {len(self.inputs)} finite numbers")
         return np.array([min(max(float(n), i.low), i.high) for n, i in zip(numbers, self.inputs, strict=True)])
 
-    def _asked_axes(self, given: Any) -> tuple[int, ...]:
-        axes = tuple(int(k) for k in given)
+    def _asked_axes(self, value: Any) -> tuple[int, ...]:
+        axes = tuple(int(k) for k in value)
         if len(axes) not in (1, 2) or len(set(axes)) != len(axes) or not all(0 <= k < len(self.inputs) for k in axes):
             raise ValueError("the axes are one input, or two different ones")
         return axes
@@ -276,12 +276,12 @@ class PlaygroundViewModel:
             return step, math.nan
 
     def _rows(self, checks: Sequence[Check], gradient: np.ndarray | None) -> list[list[str]]:
-        found = []
+        rows = []
         for k, (one, check_) in enumerate(zip(self.inputs, checks, strict=True)):
             g = "none" if gradient is None else number(float(gradient[k]))
             difference = number(check_.slope) if math.isfinite(check_.slope) and check_.kind != "jump" else "–"
-            found.append([one.name, g, difference, descriptions.verdict(check_)])
-        return found
+            rows.append([one.name, g, difference, descriptions.verdict(check_)])
+        return rows
 
     def _picture(self, ground: Curve | Grid, at: float, gradient: np.ndarray | None, path: Descent) -> dict[str, Any]:
         if isinstance(ground, Curve):
@@ -325,7 +325,7 @@ class PlaygroundViewModel:
             )
 
 
-def asked_rate(given: Any) -> float:
+def asked_rate(value: Any) -> float:
     """A learning rate.
 
     Raises
@@ -334,9 +334,9 @@ def asked_rate(given: Any) -> float:
         If it is no positive finite number.
     """
     try:
-        rate = float(given)
+        rate = float(value)
     except (TypeError, ValueError):
         rate = math.nan
     if not (math.isfinite(rate) and rate > 0):
-        raise ValueError(f"a learning rate is a positive number; got {given!r}")
+        raise ValueError(f"a learning rate is a positive number; got {value!r}")
     return rate

@@ -106,17 +106,17 @@ def explain(
         raise RuntimeError(f"element 0 of tensors does not require grad and does not have a grad_fn: {to_text(reason)}.")
     asked = _asked_for(wrt, names)
     subject = Subject(library, library.node(out), tuple(out.shape), called, out)
-    given = None
+    weights_used = None
     if weights is not None:
         subject.weights = next((name for name, tensor in names.items() if tensor is weights), "v")
-        given = weights_for(library, out, weights, called or "out")
+        weights_used = weights_for(library, out, weights, called or "out")
     elif not subject.size or (subject.size != 1 and subject.size > bounds.jacobian_rows):
         raise weights_needed(library, out, called or "out", f"explain({called or 'out'}, weights={{}})", bounds.jacobian_rows)
     sources = sources_of(library, [subject.root], names, asked)
-    with_jacobian = given is None and subject.size != 1
+    with_jacobian = weights_used is None and subject.size != 1
     trace = None
     if not with_jacobian:
-        trace = differentiate(subject, sources, given, names)
+        trace = differentiate(subject, sources, weights_used, names)
     hand = EquivalentCode(library.alias, library.name, called if is_code(called) else "out", subject.weights)
     inputs = [source.name for source in sources if source.used and source.wanted and source.named]
     hand = hand.jacobian(inputs) if with_jacobian else hand.gradients(inputs)
@@ -129,7 +129,7 @@ def explain(
         by_hand=hand.text(),
         bounds=bounds,
         jacobian=matrix,
-        weights=given,
+        weights=weights_used,
         trace=trace,
     )
 
@@ -140,9 +140,9 @@ def _asked_for(wrt: Any, names: Mapping[str, Any]) -> dict[str, Any] | None:
     if isinstance(wrt, Mapping):
         asked = dict(wrt)
     else:
-        given = [wrt] if library_of(wrt) is not None or isinstance(wrt, str) or not isinstance(wrt, Sequence) else list(wrt)
+        targets = [wrt] if library_of(wrt) is not None or isinstance(wrt, str) or not isinstance(wrt, Sequence) else list(wrt)
         called = {id(tensor): name for name, tensor in names.items()}
-        asked = {called.get(id(tensor), f"wrt[{i}]" if len(given) > 1 else "wrt"): tensor for i, tensor in enumerate(given)}
+        asked = {called.get(id(tensor), f"wrt[{i}]" if len(targets) > 1 else "wrt"): tensor for i, tensor in enumerate(targets)}
     for name, tensor in asked.items():
         if library_of(tensor) is None:
             raise TypeError(f"wrt must be tensors, and {name} is {type(tensor).__name__}: {tensor!r:.80}.")
@@ -160,8 +160,8 @@ def differentiate(
     recorder = recorder or Recorder(dict, called=names)
     start = library.tensor(np.ones(subject.shape), like=out) if weights is None else weights
     with recorder.sweeping(library, [(subject.root, start)], [out], None, (), private=True, retains=True):
-        found = library.grad([out], [source.tensor for source in wanted], None if weights is None else [weights])
-    for source, gradient in zip(wanted, found, strict=True):
+        gradients = library.grad([out], [source.tensor for source in wanted], None if weights is None else [weights])
+    for source, gradient in zip(wanted, gradients, strict=True):
         source.gradient = gradient
         recorder.found(source.tensor, gradient)
     return recorder.trace()
@@ -369,9 +369,9 @@ def _weighted(subject: Subject, weights: Any) -> Sentence:
     if weights is None:
         return ()
     called = subject.weights if len(subject.weights) <= LONG else f"{subject.weights[: LONG - 1]}…"
-    given = weights if isinstance(weights, Value) else subject.library.values([weights])[0]
-    few = len(given.shape) == 1 and given.shape[0] <= 8
-    written = f"[{', '.join(scalar(x, 3) for x in given.numbers)}]" if few and given.numbers is not None else ""
+    value = weights if isinstance(weights, Value) else subject.library.values([weights])[0]
+    few = len(value.shape) == 1 and value.shape[0] <= 8
+    written = f"[{', '.join(scalar(x, 3) for x in value.numbers)}]" if few and value.numbers is not None else ""
     return say(", weighted by ", code(called or "v"), f" = {written}" if written and written != subject.weights else "")
 
 

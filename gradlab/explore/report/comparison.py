@@ -107,7 +107,7 @@ class ReportComparison:
             if names:
                 said.append(say(text, listed([code(name) for name in names]), "."))
         for findings, text in ((self.findings_gone, "Gone: "), (self.findings_new, "New: ")):
-            said += [say(Span(text, "strong"), marked(str(found.message))) for found in findings]
+            said += [say(Span(text, "strong"), marked(str(finding.message))) for finding in findings]
         return tuple(said)
 
     def table(self, limit: int | None = MOST) -> Table:
@@ -187,15 +187,15 @@ def compare(
     second = {row.name: row for row in others}
     first = {row.name for row in rows}
     changes = [_change(row, second[row.name]) for row in rows if row.name in second]
-    known = {(found.kind, str(found.message)) for found in findings}
-    known_then = {(found.kind, str(found.message)) for found in others_findings}
+    known = {(finding.kind, str(finding.message)) for finding in findings}
+    known_then = {(finding.kind, str(finding.message)) for finding in others_findings}
     before, after = heads
     return ReportComparison(
         tuple(changes),
         tuple(row.name for row in rows if row.name not in second),
         tuple(row.name for row in others if row.name not in first),
-        tuple(found for found in findings if (found.kind, str(found.message)) not in known_then),
-        tuple(found for found in others_findings if (found.kind, str(found.message)) not in known),
+        tuple(finding for finding in findings if (finding.kind, str(finding.message)) not in known_then),
+        tuple(finding for finding in others_findings if (finding.kind, str(finding.message)) not in known),
         (say(Span("before: ", "dim"), before), say(Span("after: ", "dim"), after)),
         traces,
     )
@@ -207,6 +207,6 @@ def _change(row: Row, other: Row) -> Change:
         moved = math.hypot(*(abs(b - a) for a, b in zip(row.value_numbers, other.value_numbers, strict=True)))
     reshaped = f" ({shape_text(row.shape)} → {shape_text(other.shape)})" if row.shape != other.shape else ""
     before, after, value_before, value_after = (
-        None if found is None else found.norm for found in (row.gradient, other.gradient, row.value, other.value)
+        None if value is None else value.norm for value in (row.gradient, other.gradient, row.value, other.value)
     )
     return Change(f"{row.name}{reshaped}", before, after, value_before, value_after, moved)

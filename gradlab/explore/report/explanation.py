@@ -194,15 +194,15 @@ def where(line: Line) -> str:
 
 def versions(library: str) -> list[str]:
     """ "gradlab 0.1.0", "torch 2.13.0", …: of what is imported."""
-    found = []
+    texts = []
     for package in PACKAGES:
         module = sys.modules.get(package)
         if module is not None and (package != "torch" or library == "torch"):
             try:
-                found.append(f"{package} {getattr(module, '__version__', None) or version(package)}")
+                texts.append(f"{package} {getattr(module, '__version__', None) or version(package)}")
             except PackageNotFoundError:
                 continue
-    return [*found, f"Python {platform.python_version()}", platform.system()]
+    return [*texts, f"Python {platform.python_version()}", platform.system()]
 
 
 def quoted(text: str) -> str:

@@ -14,7 +14,7 @@ MOST = 5
 def sentences(findings: Sequence[Any], remarks: Sequence[Any], most: int | None = MOST) -> list[tuple[Sentence, Sentence]]:
     """For each finding a sentence and, quieter, what to do and what it rests on; of more than `most` the last counts the rest."""
     everything = [("Problem", "■", finding) for finding in findings] + [("Note", "□", remark) for remark in remarks]
-    shown = [(_first(word, mark, found), _second(found)) for word, mark, found in everything[:most]]
+    shown = [(_first(word, mark, one), _second(one)) for word, mark, one in everything[:most]]
     rest = [] if most is None else everything[most:]
     if rest:
         problems = sum(word == "Problem" for word, _, _ in rest)
@@ -24,17 +24,17 @@ def sentences(findings: Sequence[Any], remarks: Sequence[Any], most: int | None 
     return shown
 
 
-def _first(word: str, mark: str, found: Any) -> Sentence:
-    line = getattr(found, "line", None)
-    message = str(found.message)
+def _first(word: str, mark: str, finding: Any) -> Sentence:
+    line = getattr(finding, "line", None)
+    message = str(finding.message)
     said = marked(message)
     where = say(Span(f"  line {line}", "dim")) if line is not None and f"line {line}" not in message else ()
     return say(Span(f"{mark} {word}", "strong"), "  ", said, where)
 
 
-def _second(found: Any) -> Sentence:
+def _second(finding: Any) -> Sentence:
     """What to do; the evidence stands in the first sentence, in words."""
-    fix = getattr(found, "fix", None)
+    fix = getattr(finding, "fix", None)
     return dimmed(marked(str(fix))) if fix else ()
 
 

@@ -24,8 +24,8 @@ def plain(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], remarks: S
         "nodes": [_node(i, node) for i, node in enumerate(trace.nodes)],
         "edges": [_edge(edge) for edge in trace.edges],
         "rows": [_row(row) for row in rows],
-        "findings": [_finding(found) for found in findings],
-        "remarks": [_finding(found) for found in remarks],
+        "findings": [_finding(finding) for finding in findings],
+        "remarks": [_finding(finding) for finding in remarks],
     }
 
 
@@ -53,16 +53,16 @@ def _numbers(value: Value | None) -> Any:
     return None if value is None or value.size > FEW else safe(value.nested)
 
 
-def stats(found: Value | Statistics | None) -> dict[str, Any] | None:
+def stats(value: Value | Statistics | None) -> dict[str, Any] | None:
     """Plain numbers about an array; None of none."""
-    if found is None:
+    if value is None:
         return None
-    if isinstance(found, Value) and found.numbers is not None:
-        return _of_few(found)
-    s = found.statistics if isinstance(found, Value) else found
+    if isinstance(value, Value) and value.numbers is not None:
+        return _of_few(value)
+    s = value.statistics if isinstance(value, Value) else value
     return {
         "size": s.size,
-        "norm": safe(float(found.norm)),
+        "norm": safe(float(value.norm)),
         "minimum": safe(s.minimum),
         "maximum": safe(s.maximum),
         "mean": safe(s.mean),
@@ -161,5 +161,5 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _finding(found: Any) -> dict[str, Any]:
-    return {key: safe(getattr(found, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence")}
+def _finding(finding: Any) -> dict[str, Any]:
+    return {key: safe(getattr(finding, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence")}

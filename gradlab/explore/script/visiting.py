@@ -202,23 +202,23 @@ def _where(error: BaseException, filename: str) -> dict[str, Any]:
 
 
 def _unseen(program: Program, recorder: Recorder, trace: Trace | None) -> list[str]:
-    found = []
+    sentences = []
     if not recorder.sweeps and not recorder.refused:
-        found.append(
+        sentences.append(
             "No backward() was called in the script's own process and thread, so there are no gradients to look at. What other "
             "processes and threads do is not seen."
         )
     elif trace is not None and recorder.journal.skipped:
         looked = recorder.sweeps - recorder.journal.skipped
-        found.append(
+        sentences.append(
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; the last of "
             f"these was number {trace.sweep}."
         )
     if COMPILER in sys.modules and (
         "compile(" in program.source or any(call.kind == "OptimizedModule" for call in recorder.calls)
     ):
-        found.append(
+        sentences.append(
             "torch.compile was set aside: what it compiles ran as it is written, so that its lines could be seen. What compiling "
             "itself does to a number was not."
         )
-    return found
+    return sentences

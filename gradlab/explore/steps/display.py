@@ -70,7 +70,7 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
         f'<td style="{LEFT}">{to_html(title)}</td>',
         _cell(short(step.upstream), "gradient"),
     ]
-    made = []
+    rows = []
     for share, (place, term) in zip(step.shares, step.meets, strict=True):
         there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
         cells = [
@@ -79,9 +79,9 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
             _cell(short(share["downstream"]), "gradient"),
             _cell(there, "gradient strong"),
         ]
-        made.append("".join([*first, *cells]))
+        rows.append("".join([*first, *cells]))
         first = [_cell("")] * 4
-    return "".join(f"<tr>{row}</tr>" for row in made or ["".join([*first, *[_cell("")] * 4])])
+    return "".join(f"<tr>{row}</tr>" for row in rows or ["".join([*first, *[_cell("")] * 4])])
 
 
 def _cell(text: str, kind: str = "plain") -> str:

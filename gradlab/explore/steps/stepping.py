@@ -117,8 +117,8 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
         recorder.sweeping(library, [(root, start)], [out], None, (), private=True, retains=True),
         library.watching(nodes, watched.see),
     ):
-        found = library.grad([out], [end for _, end in leaves], [start]) if leaves else []
-    for (node, _), gradient in zip(leaves, found, strict=True):
+        gradients = library.grad([out], [end for _, end in leaves], [start]) if leaves else []
+    for (node, _), gradient in zip(leaves, gradients, strict=True):
         if gradient is not None:
             if (tensor := library.variable(node)) is not None:
                 recorder.found(tensor, gradient)
@@ -177,11 +177,11 @@ def names_of(names: Mapping[str, Any], tensor: Any) -> str:
 
 def _names_by_key(library: Library, names: Mapping[str, Any]) -> dict[Key, str]:
     """The user's names by where the gradient of the tensor arrives: of a node with several outputs each has its own."""
-    found: dict[Key, str] = {}
+    by_key: dict[Key, str] = {}
     for name, tensor in names.items():
         if library.is_tensor(tensor) and tensor.requires_grad:
-            found.setdefault((library.node(tensor), _output_number(library, tensor)), name)
-    return found
+            by_key.setdefault((library.node(tensor), _output_number(library, tensor)), name)
+    return by_key
 
 
 def _steps(

@@ -151,12 +151,12 @@ def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
 def _local(local: Any) -> dict[str, Any] | None:
     if local is None:
         return None
-    found: dict[str, Any] = {"text": local_text(local)}
+    data: dict[str, Any] = {"text": local_text(local)}
     if not isinstance(local, np.ndarray):
-        found["number"] = _safe(float(local)) if isinstance(local, (int, float)) else None
+        data["number"] = _safe(float(local)) if isinstance(local, (int, float)) else None
     elif local.ndim == 2 and max(local.shape) <= SIDE and local.size > 1 and local.dtype.kind == "f":
-        found["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
-    return found
+        data["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
+    return data
 
 
 def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:
@@ -175,11 +175,11 @@ def _rules(trace: Trace, steps: Sequence[Step]) -> dict[str, Any]:
     if trace.library != "gradlab":
         return {}
     known = {op.node_name: op for op in reversed(list(PRIMITIVES.values()))}
-    found = {}
+    rules = {}
     for name in dict.fromkeys(step.operation for step in steps):
         if name in known and (rule := rule_of(GRADLAB, known[name])) is not None:
-            found[name] = rule
-    return found
+            rules[name] = rule
+    return rules
 
 
 def _code(trace: Trace, called: str) -> str:

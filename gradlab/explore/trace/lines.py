@@ -30,8 +30,8 @@ class Source:
                 tree = ast.parse(text)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return
-            found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-            self.statements = sorted(found, key=lambda node: (node.lineno, node.col_offset))
+            statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+            self.statements = sorted(statements, key=lambda node: (node.lineno, node.col_offset))
 
     def statement(self, place: SourceLocation) -> Any:
         """The innermost statement around a place that is simple, or whose head the place is in; None if there is none."""
@@ -67,10 +67,10 @@ class Lines:
         if site is None:
             return None
         key = site[0], site[1]
-        found = self._lines.get(key)
-        if found is None:
-            found = self._lines[key] = self._looked_up(key)
-        return found
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._looked_up(key)
+        return line
 
     def expression(self, site: Any) -> Any:
         """The very sub-expression of a site, parsed; of an update `x += y` the statement; None if it is not known."""
@@ -104,10 +104,10 @@ class Lines:
 
     def _source(self, filename: str) -> Source:
         lines = linecache.getlines(filename)
-        found = self._sources.get(filename)
-        if found is None:
-            found = self._sources[filename] = Source(lines)
-        return found
+        source = self._sources.get(filename)
+        if source is None:
+            source = self._sources[filename] = Source(lines)
+        return source
 
 
 def _characters(line: str, column: int) -> int:

@@ -339,8 +339,8 @@ class Recorder:
     def _given(self, library: Library, seen: Seen, node: Any) -> None:
         """What an operation was given besides, while it is there."""
         note = library.note(node)
-        for given in note.given if note is not None and not note.inner else ():
-            kept = given.kept
+        for operand in note.given if note is not None and not note.inner else ():
+            kept = operand.kept
             if kept is not None and kept.numbers is None and kept not in seen.given:
                 value = library.kept_value(kept)
                 if value is not None:
@@ -390,9 +390,9 @@ class Recorder:
         leaves = [leaf for leaf in sweep.leaves.values() if leaf.tensor is not None]
         wanted = [leaf.tensor for leaf in leaves]
         held = [leaf.tensor.grad for leaf in leaves]
-        found = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
+        settled = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
         for leaf in leaves:
-            leaf.value = next(found)
+            leaf.value = next(settled)
         if not sweep.private:
             with suppress(Exception):  # a tensor of a kind that tells less is not in the journal
                 self._enter(sweep, leaves, held)
@@ -400,7 +400,7 @@ class Recorder:
             leaf.tensor = None
             if g is None:
                 continue
-            leaf.gradient = next(found)
+            leaf.gradient = next(settled)
             if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
@@ -567,12 +567,12 @@ class Recorder:
         )
 
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
-        made: Counter[str] = Counter()
+        operations: Counter[str] = Counter()
         for node in trace.nodes:
             steps = node.module.split(".")
-            made.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
+            operations.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
         return tuple(
-            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), made[path])
+            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
             for call in self.calls
             for path in (reader.path(call),)
         )

@@ -17,11 +17,11 @@ class SavedReader(Recorder):
         sweep = super().begin(*args, **kwargs)
         if sweep is not None:
             library = sweep.library
-            found: dict[Any, Any] = {}
+            values: dict[Any, Any] = {}
             for node in sweep.nodes:
-                for made, value in library.values_saved(node):
-                    found.setdefault(library.whole(made), value)
-            self._found = dict(zip(found, library.values(list(found.values())), strict=True))
+                for maker, value in library.values_saved(node):
+                    values.setdefault(library.whole(maker), value)
+            self._found = dict(zip(values, library.values(list(values.values())), strict=True))
         return sweep
 
     def end(self, error: BaseException | None) -> None:

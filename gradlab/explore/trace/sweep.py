@@ -73,8 +73,8 @@ class RecordedSweep:
         """Read what lies on a device, in one transfer."""
         seen = self.seen
         tables = (seen.values, seen.gradients, seen.given, seen.slopes)
-        found = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
-        settled = iter(self.library.settled(found))
+        values = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
+        settled = iter(self.library.settled(values))
         for table in tables:
             for node in table:
                 table[node] = next(settled)
@@ -100,14 +100,14 @@ def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
     """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
     numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
     order = {node: i for i, node in enumerate(sweep.names.by_node)}
-    found = []
+    leaves = []
     for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
         name = next(iter(sweep.names.by_node.get(node, ())), "")
         if leaf.value is not None:
             value, arrived = leaf.value, sweep.seen.gradients.get(node)
             if sweep.private:
                 leaf.gradient, leaf.before = arrived, None
-            found.append(
+            leaves.append(
                 Leaf(
                     name,
                     numbers.get(name),
@@ -121,4 +121,4 @@ def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
                     leaf.key,
                 )
             )
-    return tuple(found)
+    return tuple(leaves)

@@ -20,7 +20,7 @@ def environment(tensor: Any) -> dict[str, str]:
     """By what this process computes with tensors like this one, in words."""
     config: Any = np.show_config(mode="dicts")
     blas = config["Build Dependencies"]["blas"]
-    found = {
+    facts = {
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "BLAS": f"{blas.get('name')} {blas.get('version')}",
@@ -29,16 +29,16 @@ def environment(tensor: Any) -> dict[str, str]:
     }
     library = library_of(tensor)
     if library is not None:
-        found[f"{library.name}'s version"] = str(getattr(sys.modules.get(library.name), "__version__", "unknown"))
+        facts[f"{library.name}'s version"] = str(getattr(sys.modules.get(library.name), "__version__", "unknown"))
         kind = getattr(tensor.device, "type", tensor.device)
-        found["the device"] = str(kind)
+        facts["the device"] = str(kind)
     torch = sys.modules.get("torch")
     if torch is not None and library is not None and library.name == "torch":
-        found["torch's kernels"] = torch.backends.cpu.get_cpu_capability()
-        found["torch's threads"] = str(torch.get_num_threads())
-        if found["the device"] == "cuda":
-            found["the card"] = torch.cuda.get_device_name(tensor.device)
-    return found
+        facts["torch's kernels"] = torch.backends.cpu.get_cpu_capability()
+        facts["torch's threads"] = str(torch.get_num_threads())
+        if facts["the device"] == "cuda":
+            facts["the card"] = torch.cuda.get_device_name(tensor.device)
+    return facts
 
 
 def differing(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
