@@ -10,8 +10,8 @@ from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
-import gradlab.diagnose.registered as _explaining
-import gradlab.notebook.registered as _viewing
+import gradlab.diagnose.registration as _explaining
+import gradlab.notebook.registration as _viewing
 from gradlab import autograd, backends, cuda, linalg, nn, return_types, special
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
@@ -82,7 +82,7 @@ _LAZY = {
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
-    "graphs": "gradlab.explore.graph.several",
+    "graphs": "gradlab.explore.graph.side_by_side",
     "hessian": "gradlab.explore.jacobian",
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
@@ -106,7 +106,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
-    from gradlab.explore.graph.several import graphs
+    from gradlab.explore.graph.side_by_side import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.playground import playground
     from gradlab.explore.report import explain

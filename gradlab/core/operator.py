@@ -99,8 +99,8 @@ class Operator:
     @property
     def function(self) -> Callable[..., Any]:
         """What users call: the recording function of a primitive, or the function itself."""
-        made: Callable[..., Any] = self.target.record if self.is_primitive else self.target
-        return made
+        implementation: Callable[..., Any] = self.target.record if self.is_primitive else self.target
+        return implementation
 
     def published(self) -> Callable[..., Any]:
         """The function, with the name, the annotations and the docstring that users see."""
@@ -142,8 +142,8 @@ class Operator:
         if not self.is_primitive:
             return summary
         rest = [PARAMETERS[name] for name in self.target.public[1:]]
-        given, _, result = self.example.partition(" -> ")
-        first, *others = given.split("; ")
+        operands, _, result = self.example.partition(" -> ")
+        first, *others = operands.split("; ")
         call = f"x.{self.name}_({', '.join(f'gl.tensor({one})' for one in others)})"
         sections = [
             summary,
@@ -171,9 +171,9 @@ class Operator:
         return "\n".join(lines)
 
     def examples(self) -> str:
-        given, _, result = self.example.partition(" -> ")
+        inputs, _, result = self.example.partition(" -> ")
         place = "" if self.top else "special."
-        operands = ", ".join(f"gl.tensor({one})" for one in given.split("; "))
+        operands = ", ".join(f"gl.tensor({one})" for one in inputs.split("; "))
         return f">>> import gradlab as gl\n>>> gl.{place}{self.name}({operands})\ntensor({result})"
 
 

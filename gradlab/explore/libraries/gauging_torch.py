@@ -49,27 +49,27 @@ class TorchGauge(Gauge):
 
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         with torch.no_grad():
-            made = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
-            axis = 1 if made.dim() >= 4 else made.dim() - 1
-            absent = torch.full((), -1.0, device=made.device)
+            flat_values = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
+            axis = 1 if flat_values.dim() >= 4 else flat_values.dim() - 1
+            absent = torch.full((), -1.0, device=flat_values.device)
             dead = full = absent
             if kind in DEAD:
-                dead = (made.movedim(axis, 0).reshape(made.shape[axis], -1) == 0).all(1).float().mean()
+                dead = (flat_values.movedim(axis, 0).reshape(flat_values.shape[axis], -1) == 0).all(1).float().mean()
             if flat is not None:
-                full = ((made <= flat[0]) | (made >= flat[1])).float().mean()
+                full = ((flat_values <= flat[0]) | (flat_values >= flat[1])).float().mean()
             return torch.stack([dead, full])
 
     def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
         by_device: dict[Any, list[int]] = {}
         for i, vector in enumerate(vectors):
             by_device.setdefault((vector.device, vector.dtype), []).append(i)
-        found: list[Any] = [None] * len(vectors)
+        numbers: list[Any] = [None] * len(vectors)
         for indices in by_device.values():
             together = torch.cat([vectors[i].reshape(-1) for i in indices]).cpu().numpy().astype(np.float64)
             stops = np.cumsum([vectors[i].numel() for i in indices])[:-1]
             for i, piece in zip(indices, np.split(together, stops), strict=True):
-                found[i] = piece
-        return found
+                numbers[i] = piece
+        return numbers
 
 
 def _norms(tensors: list[Any]) -> list[Any]:

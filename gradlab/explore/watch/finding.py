@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import library_of
-from gradlab.explore.libraries.sweeps import Sweeps
+from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.names import held_by_self, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
 from gradlab.explore.watch.layers import leaves_of, watched
@@ -34,7 +34,7 @@ class Found:
 
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, quiet: bool = False) -> None:
         self._namespace, self._every, self._quiet = namespace, every, quiet
-        self._sweeps = Sweeps(self._swept)
+        self._sweeps = BackwardCalls(self._swept)
         self.watch: Watch | None = None
         self.trouble = ""
 

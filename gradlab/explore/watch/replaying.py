@@ -17,6 +17,7 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import say
 from gradlab.explore.names import names_in
 from gradlab.explore.report import Bounds, Subject, differentiate, explain, make_report
 from gradlab.explore.sources import sources_of
@@ -24,7 +25,6 @@ from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import Watched
-from gradlab.explore.words import say
 
 BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
 

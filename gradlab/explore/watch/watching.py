@@ -22,7 +22,7 @@ import numpy as np
 from gradlab.core.extent import extent
 from gradlab.explore.doctor.findings import Diagnosis
 from gradlab.explore.libraries import library_of
-from gradlab.explore.libraries.sweeps import Sweeps
+from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import Comparison
 from gradlab.explore.watch.judging import Judge
@@ -73,7 +73,7 @@ class Watch:
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
         self._pause, self._once = False, False
-        self._sweeps = Sweeps(_weakly(self.begins))
+        self._sweeps = BackwardCalls(_weakly(self.begins))
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:

@@ -22,7 +22,7 @@ from gradlab.ops.shapes import in_single, transpose, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.matrix import matmul
-from gradlab.rules.unmoved import unmoved
+from gradlab.rules.zero_derivative import zero_derivative
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -97,7 +97,7 @@ def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
 
 def one(t: Tensor) -> list[Tensor]:
     """The weight of the nearest pixel: a function of the place, with the slope 0."""
-    return [unmoved.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
+    return [zero_derivative.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
 
 
 def two(t: Tensor) -> list[Tensor]:
