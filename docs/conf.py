@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project, author = "gradlab", "the gradlab authors"
 release = version = gradlab.__version__
-copyright = author  # noqa: A001  (Sphinx's name)
+copyright = author
 
 extensions = [
     "myst_nb",

@@ -1,5 +1,7 @@
-"""Docstrings are written to be read in a terminal: `|x|`, `size*` and `exp_` mean what they say. Here they are made to mean that in
-reStructuredText too, where bars, stars and a last underscore are marks."""
+"""Docstrings are written to be read in a terminal: `|x|`, `size*` and `exp_` mean what they say.
+
+In reStructuredText bars, stars and a last underscore are marks; here they are escaped.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,25 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-# What is left alone: code in backquotes, and roles and directives with what belongs to them.
 CODE = re.compile(r"(``[^`]*``|:?[\w:]*`[^`]*`)")
-MARKS = re.compile(r"(?<!\\)(\||\*(?!\*?\w+ :)|(?<=\w)_(?!\w))")
+MARKS = re.compile(r"(?<!\\)(\||\*|(?<=\w)_(?!\w))")
+PARAMETER = re.compile(r"\s*\*{0,2}\w+(, \*{0,2}\w+)* : ")  # numpydoc sees to these
 
 
 def escaped(lines: list[str]) -> list[str]:
-    """The lines with these marks escaped, outside of code, examples and formulas."""
-    done, block = [], -1  # block: the indentation of a directive, while inside of one
+    """The lines with these marks escaped: not in code, in examples, and in directives with what is indented below them."""
+    done, directive = [], None  # the indentation of the directive that the line may belong to
     for line in lines:
-        indent = len(line) - len(line.lstrip())
-        if block >= 0 and line.strip() and indent <= block:
-            block = -1
-        if line.lstrip().startswith((".. ", ">>>")):
-            block = indent if line.lstrip().startswith("..") else max(indent - 1, 0) if indent else 0
-        example = line.lstrip().startswith((">>>", "..."))
-        if block >= 0 or example or re.match(r"\s*\*{0,2}\w+(, \*{0,2}\w+)* : ", line):
-            done.append(line)
-        else:
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if directive is not None and text and indent <= directive:
+            directive = None
+        if text.startswith(".. "):
+            directive = indent
+        if directive is None and not text.startswith((">>>", "...")) and not PARAMETER.match(line):
             parts = CODE.split(line)
-            done.append("".join(part if i % 2 else MARKS.sub(r"\\\1", part) for i, part in enumerate(parts)))
+            line = "".join(part if i % 2 else MARKS.sub(r"\\\1", part) for i, part in enumerate(parts))
+        done.append(line)
     return done
 
 

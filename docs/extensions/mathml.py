@@ -9,13 +9,19 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 
+def mathml(node: nodes.Node, as_block: bool) -> str:
+    """Without `\\textstyle`, which MathML has no element for: sums are small in a line anyway."""
+    markup: str = tex2mathml(node.astext().replace(r"\textstyle", ""), as_block=as_block)
+    return markup
+
+
 def inline(self: Any, node: nodes.math) -> None:
-    self.body.append(tex2mathml(node.astext(), as_block=False))
+    self.body.append(mathml(node, as_block=False))
     raise nodes.SkipNode
 
 
 def block(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>')
     raise nodes.SkipNode
 
 
