@@ -1,4 +1,4 @@
-"""The documentation: `sphinx-build -W docs docs/_build` makes it, of the lessons, of the docstrings and of the pages here."""
+"""The documentation: `python -m sphinx docs site` makes it, of the lessons, of the docstrings and of the pages here."""
 
 import os
 import sys
@@ -22,7 +22,6 @@ extensions = [
     "reference_pages",
     "lesson_pages",
 ]
-exclude_patterns = ["_build"]
 nitpicky = False
 html_theme = "pydata_sphinx_theme"
 html_title = "gradlab"
@@ -30,6 +29,7 @@ html_static_path = ["_static"]
 html_css_files = ["gradlab.css"]
 html_js_files = ["theme.js"]
 default_role = "code"
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
