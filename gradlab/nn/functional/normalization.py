@@ -11,6 +11,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
+from gradlab.nn.functional.descriptions import described
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import div
 from gradlab.ops.joins import cat
@@ -27,6 +28,7 @@ BATCH, BATCH_PLAIN, LAYER, LAYER_PLAIN, GROUP, GROUP_PLAIN = (
 )
 
 
+@described
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -37,10 +39,56 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Each channel less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others (C).
+    r"""Each channel less its mean over its deviation, over all samples.
 
-    In training mean and (biased) variance are those of the batch, and the running ones, if given, move towards them by
-    `momentum`, the variance with n - 1 in the denominator; else the running ones are used."""
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    running_mean : Tensor or None
+        The mean of each channel, (C), for evaluation; in training it moves towards that of the batch, in place.
+    running_var : Tensor or None
+        The variance of each channel, (C), likewise.
+    {channel_weight}
+    {channel_bias}
+    training : bool, default False
+        Whether mean and variance are those of the batch.
+    {momentum}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        In training: if there is one value per channel, `eps` is not greater than 0, or only one of the running numbers is given.
+    RuntimeError
+        If the others have not one element for each channel, another dtype, or a running number requires a gradient; out of
+        training, if one of these is missing.
+    IndexError
+        If `input` has less than two dimensions.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    σ² divides by n, what `running_var` moves towards by n - 1 (Ioffe and Szegedy 2015).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([[1.0], [3.0]])
+    >>> mean, var = gl.zeros(1), gl.ones(1)
+    >>> F.batch_norm(x, mean, var, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    >>> mean, var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
@@ -153,11 +201,49 @@ def move(running: Tensor, found: Any, momentum: float) -> None:
     held += (found * momentum).reshape(held.shape)
 
 
+@described
 def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    """The last axes, of the sizes `normalized_shape`, less their mean over their deviation, times `weight`, plus `bias` (both of
-    `normalized_shape`)."""
+    r"""Each sample's features less their mean over their deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The features, (…, *normalized_shape), floating point.
+    {normalized_shape}
+    weight : Tensor, optional
+        A factor for each feature, of shape `normalized_shape`.
+    bias : Tensor, optional
+        What is added to each, of shape `normalized_shape`.
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    TypeError
+        If `normalized_shape` is no tuple or list.
+    RuntimeError
+        If the shapes do not fit, or the dtypes differ.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    σ² divides by n (Ba et al. 2016).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.layer_norm(gl.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247],
+            [-1.2247,  0.0000,  1.2247]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("layer_norm", input)
     features, shape = as_features("layer_norm", input, normalized_shape), input.array.shape
@@ -174,11 +260,48 @@ def layer_norm(
     return normalised(LAYER, LAYER_PLAIN, input, weight, bias, (rows, n), (-1,), (n,), eps, [])
 
 
+@described
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    """Groups of channels, each sample's own, less their mean over their deviation, times `weight`, plus `bias`: input (N, C, …),
-    weight and bias (C)."""
+    r"""Groups of channels of each sample less their mean over their deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    num_groups : int
+        How many groups there are; it divides C.
+    {channel_weight}
+    {channel_bias}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        If there is one value for each group.
+    RuntimeError
+        If `input` has less than two dimensions, C is not divisible, the others have not one element for each channel, or the
+        dtypes differ.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    With one group this is the mean over all channels, with C groups `instance_norm` (Wu and He 2018).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.group_norm(gl.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("group_norm", input)
     shape = input.array.shape
@@ -213,6 +336,7 @@ def group_norm(
     )
 
 
+@described
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -223,8 +347,52 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Each channel of each sample less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others
-    (C). Without `use_input_stats` the running mean and variance are used; with it they move, as those of `batch_norm` do."""
+    r"""Each channel of each sample less its mean over its deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    running_mean : Tensor, optional
+        The mean of each channel, (C), for `use_input_stats=False`; else it moves towards that of the batch, in place.
+    running_var : Tensor, optional
+        The variance of each channel, (C), likewise.
+    {channel_weight}
+    {channel_bias}
+    use_input_stats : bool, default True
+        Whether mean and variance are those of the sample.
+    {momentum}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        If there is one element per channel, or only one of the running numbers is given.
+    RuntimeError
+        If the others have not one element for each channel, or another dtype; without `use_input_stats`, if a running number is
+        missing.
+    IndexError
+        If `input` has less than two dimensions.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    Ulyanov et al. (2016).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.instance_norm(gl.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("instance_norm", input)
     shape = input.array.shape
@@ -241,9 +409,45 @@ def instance_norm(
     )
 
 
+@described
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """The last axes, of the sizes `normalized_shape`, over the root of their mean square (plus `eps`, by default the dtype's
-    own), times `weight`."""
+    r"""Each sample's features over the root of their mean square.
+
+    Parameters
+    ----------
+    input : Tensor
+        The features, (…, *normalized_shape), floating point.
+    {normalized_shape}
+    weight : Tensor, optional
+        A factor for each feature, of shape `normalized_shape`.
+    eps : float, optional
+        What is added to the mean square; the dtype's own `eps` if left out.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    TypeError
+        If `normalized_shape` is no tuple or list.
+    RuntimeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    .. math:: y = \frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} w
+
+    Zhang and Sennrich (2019).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.rms_norm(gl.tensor([1.0, 7.0]), (2,))
+    tensor([0.2000, 1.4000])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("rms_norm", input)
     features, x = as_features("rms_norm", input, normalized_shape), input.array
@@ -263,8 +467,48 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     return scaled if weight is None else scaled * weight
 
 
+@described
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input / (k + alpha · mean of the squares over `size` neighbouring channels) ** beta, with zeros beyond the ends."""
+    r"""Each element over a power of the mean square of neighbouring channels.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …) of at least three dimensions.
+    size : int
+        Over how many channels the mean is taken; beyond the ends there are zeros.
+    alpha : float, default 1e-4
+        The factor of the mean.
+    beta : float, default 0.75
+        The power.
+    k : float, default 1.0
+        What is added to the mean.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    ValueError
+        If `input` has less than three dimensions.
+    RuntimeError
+        If `size` is less than 1.
+
+    Notes
+    -----
+    .. math:: y = x \left(k + \alpha \operatorname{mean}(x^2)\right)^{-\beta}
+
+    Krizhevsky et al. (2012).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.local_response_norm(gl.tensor([[[1.0], [2.0]]]), 1, alpha=1.0, beta=1.0)
+    tensor([[[0.5000],
+             [0.4000]]])
+    """
     x = input.array
     if x.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {x.ndim} dimensions)")

@@ -124,10 +124,47 @@ WEIGHTS = {"nearest": one, "bilinear": two, "bicubic": cubic_weights}
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """An image (N, C, H, W), or a volume (N, C, D, H, W), read at the places of `grid` (N, …, 2 or 3): (N, C, …).
+    """Images, or volumes, read at places between their pixels.
 
-    The last axis of the grid counts x first: width, height, depth. mode: "bilinear" (in a volume trilinear), "nearest", "bicubic"
-    (images alone). padding_mode: outside lies 0 ("zeros"), the nearest pixel ("border"), or a mirror image ("reflection")."""
+    Parameters
+    ----------
+    input : Tensor
+        The images, (N, C, H, W), or volumes, (N, C, D, H, W), floating point.
+    grid : Tensor
+        The places, (N, H', W', 2) or (N, D', H', W', 3), from -1 to 1 inside the image; the last dimension counts x first: width,
+        height, depth.
+    mode : {"bilinear", "nearest", "bicubic"}, default "bilinear"
+        How pixels around a place are weighed; "bilinear" is trilinear in a volume, "bicubic" is for images alone.
+    padding_mode : {"zeros", "border", "reflection"}, default "zeros"
+        What lies outside: 0, the nearest pixel, or a mirror image.
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the outermost pixels rather than the image's edges; False if left out, with a
+        warning.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, H', W') or (N, C, D', H', W').
+
+    Raises
+    ------
+    ValueError
+        If `mode` or `padding_mode` is none of the three.
+    TypeError, ValueError, RuntimeError, NotImplementedError
+        If one of them is no tensor, the shapes or dtypes do not fit, or they hold integers or bools.
+
+    Notes
+    -----
+    Jaderberg et al. (2015). Image and grid get gradients.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> image = gl.tensor([[[[0.0, 10.0]]]])
+    >>> F.grid_sample(image, gl.tensor([[[[0.0, 0.0]]]]), align_corners=True)
+    tensor([[[[5.]]]])
+    """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -213,8 +250,46 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
 
 # -------------------------------------------------------------------------------------------------------------------- grids
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places that affine maps theta (N, 2, 3) take the pixels of an image of `size` (N, C, H, W) to, for `grid_sample`:
-    (N, H, W, 2); of maps (N, 3, 4) and volumes (N, C, D, H, W), (N, D, H, W, 3)."""
+    """The places that affine maps take pixels to, for `grid_sample`.
+
+    Parameters
+    ----------
+    theta : Tensor
+        The maps, (N, 2, 3), or of volumes (N, 3, 4), floating point.
+    size : sequence of ints
+        The shape of the images, (N, C, H, W) or (N, C, D, H, W).
+    align_corners : bool, optional
+        As for `grid_sample`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, H, W, 2), or (N, D, H, W, 3).
+
+    Raises
+    ------
+    TypeError
+        If `theta` is no tensor.
+    ValueError
+        If it is not floating point or has another shape, or a size is less than 1.
+    NotImplementedError
+        If `size` has neither four nor five numbers.
+    RuntimeError
+        If there is not one map for each sample.
+
+    Notes
+    -----
+    A place (x, y) of the result is read at θ (x, y, 1)ᵀ.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> theta = gl.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)[0, 0]
+    tensor([[-1., -1.],
+            [ 1., -1.]])
+    """
     if align_corners is None:
         warnings.warn(CHANGED, UserWarning, stacklevel=2)
     if not isinstance(theta, Tensor):
