@@ -19,6 +19,7 @@ from gradlab.nn.functional.windows import (
     adaptive_single,
     check_tensor,
     pooled_shape,
+    refused,
     several,
     single,
     window,
@@ -78,6 +79,8 @@ def avg_pool1d(
     Raises
     ------
     {window_raises}
+    NotImplementedError
+        If `input` holds bools.
 
     Notes
     -----
@@ -143,6 +146,8 @@ def avg_pool2d(
     {window_raises}
     IndexError
         If `input` has too few dimensions.
+    NotImplementedError
+        If `input` holds bools.
 
     Notes
     -----
@@ -195,6 +200,8 @@ def avg_pool3d(
     {window_raises}
     IndexError
         If `input` has too few dimensions.
+    NotImplementedError
+        If `input` holds bools.
 
     Notes
     -----
@@ -232,6 +239,8 @@ def mean_over_windows(
         )
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
+    if input.array.dtype.kind == "b":
+        raise refused(name, input)
     out = pooled_shape(input, n, k, s, p, (1,) * n, ceil_mode)
     maps = tuple([window_map(*axis) for axis in zip(shape[-n:], out, k, s, p, strict=True)])
     over = (
@@ -434,6 +443,8 @@ def lp_pool2d(
     Raises
     ------
     {window_raises}
+    IndexError
+        If `input` has too few dimensions.
 
     Notes
     -----

@@ -57,6 +57,8 @@ def binary_cross_entropy(
         If the shapes differ, or `reduction` is none of the three.
     RuntimeError
         If the dtypes differ, an element is not from 0 to 1, or `weight` does not broadcast or requires a gradient.
+    NotImplementedError
+        If both hold integers or bools.
 
     Notes
     -----
@@ -140,7 +142,7 @@ def binary_cross_entropy_with_logits(
     RuntimeError
         If `target` is not floating point, or a weight does not broadcast or requires a gradient.
     NotImplementedError
-        If both hold integers.
+        If both hold integers or bools.
 
     Notes
     -----

@@ -222,7 +222,7 @@ def cross_entropy(
         If the shapes do not fit, or `reduction` is none of the three.
     RuntimeError
         If `target` holds neither classes nor floating point probabilities, its shape does not fit, `weight` has not one element
-        for each class, or `label_smoothing` is not from 0 to 1.
+        for each class, `label_smoothing` is not from 0 to 1, or `ignore_index` is given with probabilities.
     IndexError
         If a target is no class.
     NotImplementedError

@@ -165,7 +165,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     Raises
     ------
     RuntimeError
-        If the shapes do not broadcast, or both hold integers.
+        If the shapes do not broadcast.
 
     Notes
     -----

@@ -132,7 +132,9 @@ def mse_loss(
     ------
     {not_a_reduction}
     RuntimeError
-        If the shapes do not broadcast, or the predictions and targets hold integers.
+        If the shapes do not broadcast.
+    NotImplementedError
+        If both hold integers or bools.
 
     Notes
     -----
@@ -186,7 +188,7 @@ def l1_loss(
     ------
     {not_a_reduction}
     RuntimeError
-        If the shapes do not broadcast.
+        If the shapes do not broadcast, or the mean of integers is asked for.
 
     Notes
     -----
@@ -239,6 +241,8 @@ def smooth_l1_loss(
     {not_a_reduction}
     RuntimeError
         If `beta` is negative, or the shapes do not broadcast.
+    NotImplementedError
+        If both hold integers or bools.
 
     Notes
     -----
@@ -288,6 +292,8 @@ def huber_loss(
     {not_a_reduction}
     RuntimeError
         If `delta` is not greater than 0, or the shapes do not broadcast.
+    NotImplementedError
+        If both hold integers or bools.
 
     Notes
     -----

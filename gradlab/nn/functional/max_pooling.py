@@ -363,6 +363,7 @@ def max_unpool1d(
     >>> F.max_unpool1d(y, places, 2)
     tensor([[0., 3., 0., 4.]])
     """
+    check_unpooled(input, indices)
     k, s, p = (
         single(n, v)
         for n, v in (("kernel_size", kernel_size), ("stride", kernel_size if stride is None else stride), ("padding", padding))
@@ -414,6 +415,7 @@ def max_unpool2d(
     tensor([[[0., 0.],
              [0., 4.]]])
     """
+    check_unpooled(input, indices)
     k, s, p = (
         several("max_unpool2d", name, value, 2)
         for name, value in (
@@ -423,6 +425,11 @@ def max_unpool2d(
         )
     )
     return unpool(input, indices, unpooled_shape(input.array.shape[-2:], k, s, p, output_size))
+
+
+def check_unpooled(input: Any, indices: Any) -> None:
+    check_tensor("max_unpool2d", input)
+    check_tensor("max_unpool2d", indices, "indices", 2)
 
 
 def unpooled_shape(shape: tuple[int, ...], k: Any, s: Any, p: Any, output_size: Any) -> tuple[int, ...]:
@@ -438,8 +445,6 @@ def unpooled_shape(shape: tuple[int, ...], k: Any, s: Any, p: Any, output_size: 
 
 def unpool(input: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     """Zeros of `size` planes with the input at the indices."""
-    check_tensor("max_unpool2d", input)
-    check_tensor("max_unpool2d", indices, "indices", 2)
     shape = input.array.shape
     if indices.array.dtype != np.int64:
         raise RuntimeError(

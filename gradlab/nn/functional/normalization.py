@@ -68,7 +68,7 @@ def batch_norm(
     RuntimeError
         If the others have not one element for each channel, another dtype, or a running number requires a gradient; out of
         training, if one of these is missing.
-    IndexError
+    IndexError, RuntimeError
         If `input` has less than two dimensions.
 
     Notes
@@ -284,10 +284,12 @@ def group_norm(
     ------
     {norm_refused}
     ValueError
-        If there is one value for each group.
+        If there is a single sample, with one value for each group.
     RuntimeError
-        If `input` has less than two dimensions, C is not divisible, the others have not one element for each channel, or the
-        dtypes differ.
+        If `input` has less than two dimensions, `num_groups` is negative or does not divide C, the others have not one
+        element for each channel, or the dtypes differ.
+    ZeroDivisionError
+        If `num_groups` is 0.
 
     Notes
     -----
@@ -376,7 +378,7 @@ def instance_norm(
     RuntimeError
         If the others have not one element for each channel, or another dtype; without `use_input_stats`, if a running number is
         missing.
-    IndexError
+    IndexError, ValueError
         If `input` has less than two dimensions.
 
     Notes
