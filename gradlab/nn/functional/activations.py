@@ -39,7 +39,8 @@ __all__ = [
     "threshold_",
 ]
 
-SELU, CELU = rules.elu.named("EluBackward0"), rules.elu.named("CeluBackward0")
+SELU = rules.elu.named("EluBackward0")
+CELU = rules.elu.named("CeluBackward0")
 RRELU = rules.leaky_relu.named("RreluWithNoiseBackward0")
 DRAWN = el.mul.named("RreluWithNoiseBackward0")
 IN_PLACE = {

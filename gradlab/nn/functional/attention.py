@@ -316,8 +316,10 @@ def multi_head_attention_forward(
     heads, size = batch * num_heads, width // num_heads
     q = transpose(reshape(q, length, heads, size), 0, 1)
     k, v = (
-        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1) if given is None else checked_static(what, given, heads, size)
-        for what, x, given in (("static_k", k, static_k), ("static_v", v, static_v))
+        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1)
+        if static is None
+        else checked_static(what, static, heads, size)
+        for what, x, static in (("static_k", k, static_k), ("static_v", v, static_v))
     )
     if add_zero_attn:
         k, v = (cat([x, constant(zeros_like(x, (heads, 1, size)))], 1) for x in (k, v))
@@ -406,14 +408,14 @@ def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: T
 
 def separately_projected(xs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None) -> list[Tensor]:
     """Query, key and value each by a weight of its own."""
-    width, made = xs[0].array.shape[-1], []
+    width, projections = xs[0].array.shape[-1], []
     for at, (name, letter, x, weight) in enumerate(zip(("query", "key", "value"), "qkv", xs, weights, strict=True)):
         demand(weight is not None, f"use_separate_proj_weight is True but {letter}_proj_weight is None")
         assert weight is not None
         wanted = width, x.array.shape[-1]
         demand(weight.array.shape == wanted, f"expecting {name} weights shape of {wanted}, but got {weight.shape}")
-        made.append(linear(x, weight, None if bias is None else bias[at * width : (at + 1) * width]))
-    return made
+        projections.append(linear(x, weight, None if bias is None else bias[at * width : (at + 1) * width]))
+    return projections
 
 
 def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
@@ -425,10 +427,12 @@ def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
     return unsqueeze(mask, 0) if ndim == 2 else mask
 
 
-def checked_static(what: str, given: Tensor, heads: int, size: int) -> Tensor:
+def checked_static(what: str, static: Tensor, heads: int, size: int) -> Tensor:
     for axis, wanted in ((0, heads), (2, size)):
-        demand(given.array.shape[axis] == wanted, f"expecting {what}.size({axis}) of {wanted}, but got {given.array.shape[axis]}")
-    return given
+        demand(
+            static.array.shape[axis] == wanted, f"expecting {what}.size({axis}) of {wanted}, but got {static.array.shape[axis]}"
+        )
+    return static
 
 
 def zeros_like(x: Tensor, shape: tuple[int, ...]) -> Any:

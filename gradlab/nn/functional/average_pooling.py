@@ -14,6 +14,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.max_pooling import max_pool1d, max_pool2d
 from gradlab.nn.functional.windows import (
+    OutputSizes,
     Sizes,
     adaptive,
     adaptive_single,
@@ -270,7 +271,7 @@ def divisors(lengths: list[np.ndarray]) -> Any:
 
 
 @described
-def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: OutputSizes) -> Tensor:
     """The means of a given number of windows that share the last dimension.
 
     Parameters
@@ -304,7 +305,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 
 
 @described
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: OutputSizes) -> Tensor:
     """The means of a given number of windows that share the last two dimensions.
 
     Parameters
@@ -337,7 +338,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @described
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: OutputSizes) -> Tensor:
     """The means of a given number of windows that share the last three dimensions.
 
     Parameters

@@ -521,10 +521,10 @@ def check_numbers(stride: tuple[int, ...], padding: tuple[int, ...], dilation: t
         raise RuntimeError("non-positive groups is not supported")
 
 
-def check_bias(given: str, bias: Tensor | None, channels: int) -> None:
+def check_bias(context: str, bias: Tensor | None, channels: int) -> None:
     if bias is not None and bias.array.shape != (channels,):
         raise RuntimeError(
-            f"{given}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
+            f"{context}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
             f"{list(bias.array.shape)} instead"
         )
 

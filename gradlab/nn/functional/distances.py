@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of, wrap
@@ -22,14 +20,17 @@ from gradlab.rules import reductions, shapes
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance", "pdist"]
 
-NORM, PDIST = reductions.vector_norm.named("NormBackward1"), reductions.vector_norm.named("PdistBackward0")
+NORM = reductions.vector_norm.named("NormBackward1")
+PDIST = reductions.vector_norm.named("PdistBackward0")
 EUCLIDEAN = rules.cdist.named("EuclideanDistBackward0")
 CLAMP_MIN = el.where.named("ClampMinBackward0")
 CDIST = reductions.vector_norm.named("CdistBackward0")
 
 
 @described
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     r"""Vectors over their norms.
 
     Parameters
@@ -68,8 +69,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
             [0.0000, 0.0000]])
     """
     lengths = norm(input, p, dim, keepdim=True)
-    made = div(input, expand(at_least(lengths, eps), input.array.shape))
-    return made if out is None else into("div", out, made)
+    unit = div(input, expand(at_least(lengths, eps), input.array.shape))
+    return unit if out is None else into("div", out, unit)
 
 
 def at_least(x: Tensor, low: float) -> Tensor:
@@ -284,8 +285,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
         a, b = (x if x.array.shape[:-2] == shape else expand(x, (*shape, *x.array.shape[-2:])) for x in (x1, x2))
         if not by_product:
             return rules.cdist.record(a, b, by_product=False)
-        made = EUCLIDEAN.record(a, b, by_product=True)
-        return shapes.reshape.record(made, shape=made.array.shape)  # torch's node is a view's
+        distances = EUCLIDEAN.record(a, b, by_product=True)
+        return shapes.reshape.record(distances, shape=distances.array.shape)  # torch's node is a view's
     return CDIST.record(unsqueeze(x1, -2) - unsqueeze(x2, -3), axis=(-1,), keepdims=False, order=float(p))
 
 

@@ -123,8 +123,8 @@ def embedding(
     factor = None
     if weight.node is not None and (padding_idx is not None or scale_grad_by_freq):
         factor = row_factors(table, indices, padding_idx, scale_grad_by_freq)
-    made = rules.embedding.record(weight, indices=indices, factor=factor)
-    return chosen(made, input) if WATCHED else made
+    rows = rules.embedding.record(weight, indices=indices, factor=factor)
+    return chosen(rows, input) if WATCHED else rows
 
 
 def refuse_sparse(sparse: bool) -> None:
@@ -155,7 +155,9 @@ def renormalise(weight: Tensor, indices: Any, max_norm: float, norm_type: float)
     wrote(weight)
 
 
-BAG, BAG_MAX, BAG_WHERE = (op.named("EmbeddingBagBackward0") for op in (rules.embedding_dense, indexing.gather, el.where))
+BAG = rules.embedding_dense.named("EmbeddingBagBackward0")
+BAG_MAX = indexing.gather.named("EmbeddingBagBackward0")
+BAG_WHERE = el.where.named("EmbeddingBagBackward0")
 
 
 @described
@@ -392,5 +394,5 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if classes.size and int(classes.max()) >= n:
         raise RuntimeError(f"Class values must be smaller than num_classes. The largest is {int(classes.max())} of {n}.")
     fits_in_memory(*classes.shape, n)
-    made = constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
-    return chosen(made, input) if WATCHED else made
+    one_hots = constant((classes[..., None] == namespace_of[type(classes)].arange(n)).astype(np.int64))
+    return chosen(one_hots, input) if WATCHED else one_hots

@@ -59,9 +59,9 @@ def divisor(reduction: str, count: Any) -> Any:
     return count if reduction == "mean" else 1 if reduction == "sum" else None
 
 
-def fixed(function: str, **given: Tensor | None) -> None:
+def fixed(function: str, **tensors: Tensor | None) -> None:
     """Refuse arguments that require gradients where there are none to be had."""
-    for name, x in given.items():
+    for name, x in tensors.items():
         if x is not None and x.node is not None:
             raise RuntimeError(
                 f"The function '{function}' is not differentiable with respect to argument '{name}'. This input "

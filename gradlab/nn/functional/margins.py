@@ -34,7 +34,8 @@ def last_step(node: str) -> dict[str, Any]:
     return {"mean": reductions.mean_all.named(node), "sum": reductions.sum_all.named(node), "none": reductions.sum_.named(node)}
 
 
-MULTI_MARGIN, MULTILABEL_MARGIN = last_step("MultiMarginLossBackward0"), last_step("MultilabelMarginLossBackward0")
+MULTI_MARGIN = last_step("MultiMarginLossBackward0")
+MULTILABEL_MARGIN = last_step("MultilabelMarginLossBackward0")
 
 
 def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:

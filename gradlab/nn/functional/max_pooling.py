@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -12,6 +13,7 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.windows import (
+    OutputSizes,
     Sizes,
     adaptive,
     adaptive_single,
@@ -42,7 +44,7 @@ __all__ = [
 
 MAX = {2: max_pool, 3: max_pool.named("MaxPool3DWithIndicesBackward0")}
 ADAPTIVE_MAX = max_pool.named("AdaptiveMaxPool2DBackward0")
-UNPOOL, UNPOOLED = put_along, reshape.named("MaxUnpool2DBackward0", view=False)
+UNPOOLED = reshape.named("MaxUnpool2DBackward0", view=False)
 
 
 # ------------------------------------------------------------------------------------------------------------------ maxima
@@ -246,14 +248,14 @@ def max_over_windows(
 
 
 def maxima(op: Any, input: Tensor, maps: tuple[AxisMap, ...], return_indices: bool) -> Any:
-    made = in_order(op.record(input, maps=maps))
+    pooled = in_order(op.record(input, maps=maps))
     if not return_indices:
-        return made
-    return made, constant(max_places(namespace_of[type(input.array)], input.array, maps).reshape(made.array.shape))
+        return pooled
+    return pooled, constant(max_places(namespace_of[type(input.array)], input.array, maps).reshape(pooled.array.shape))
 
 
 @described
-def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(input: Tensor, output_size: OutputSizes, return_indices: bool = False) -> Any:
     """The greatest elements of a given number of windows that share the last dimension.
 
     Parameters
@@ -288,7 +290,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 
 @described
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: Tensor, output_size: OutputSizes, return_indices: bool = False) -> Any:
     """The greatest elements of a given number of windows that share the last two dimensions.
 
     Parameters
@@ -324,7 +326,12 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @described
 def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, output_size: Any = None
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima put back where `max_pool1d` found them, with zeros elsewhere.
 
@@ -375,7 +382,12 @@ def max_unpool1d(
 
 @described
 def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, output_size: Any = None
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima put back where `max_pool2d` found them, with zeros elsewhere.
 

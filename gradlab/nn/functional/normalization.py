@@ -21,11 +21,12 @@ from gradlab.rules import normalization as rules
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
-BATCH, BATCH_PLAIN, LAYER, LAYER_PLAIN, GROUP, GROUP_PLAIN = (
-    op.named(f"Native{kind}NormBackward0")
-    for kind in ("Batch", "Layer", "Group")
-    for op in (rules.affine_normalized, rules.normalized)
-)
+BATCH = rules.affine_normalized.named("NativeBatchNormBackward0")
+BATCH_PLAIN = rules.normalized.named("NativeBatchNormBackward0")
+LAYER = rules.affine_normalized.named("NativeLayerNormBackward0")
+LAYER_PLAIN = rules.normalized.named("NativeLayerNormBackward0")
+GROUP = rules.affine_normalized.named("NativeGroupNormBackward0")
+GROUP_PLAIN = rules.normalized.named("NativeGroupNormBackward0")
 
 
 @described
@@ -119,14 +120,14 @@ def of_channels(
     channels = x.shape[1] if x.ndim > 1 else 0
     if training and (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    for what, given in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
-        if given is None:
+    for what, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if parameter is None:
             if not training and what.startswith("running"):
                 raise RuntimeError(f"{what} must be defined in evaluation mode. Give it, or training=True.")
             continue
-        if given.array.size * (instances or 1) != channels:
-            raise RuntimeError(f"{what} should contain {channels} elements not {given.array.size * (instances or 1)}")
-        if given.node is not None and what.startswith("running"):
+        if parameter.array.size * (instances or 1) != channels:
+            raise RuntimeError(f"{what} should contain {channels} elements not {parameter.array.size * (instances or 1)}")
+        if parameter.node is not None and what.startswith("running"):
             raise RuntimeError(
                 f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'. This "
                 "input cannot have requires_grad True."
@@ -155,7 +156,8 @@ def of_channels(
     return out
 
 
-EVALUATED, EVALUATED_PLAIN = el.add.named("NativeBatchNormBackward0"), el.mul.named("NativeBatchNormBackward0")
+EVALUATED = el.add.named("NativeBatchNormBackward0")
+EVALUATED_PLAIN = el.mul.named("NativeBatchNormBackward0")
 
 
 def evaluated(
@@ -194,11 +196,11 @@ def normalised(
     return affine_op.record(input, weight, bias, shape=shape, axis=axis, affine=affine, eps=eps, moments=moments)
 
 
-def move(running: Tensor, found: Any, momentum: float) -> None:
-    """Towards what was found, in place. (Torch counts no write here.)"""
+def move(running: Tensor, batch: Any, momentum: float) -> None:
+    """The running numbers towards those of the batch, in place. (Torch counts no write here.)"""
     held = running.array
     held *= 1 - momentum
-    held += (found * momentum).reshape(held.shape)
+    held += (batch * momentum).reshape(held.shape)
 
 
 @described
@@ -322,12 +324,12 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(shape)} and num_groups={num_groups}"
         )
-    for what, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given.array.shape != (channels,):
+    for what, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.array.shape != (channels,):
             raise RuntimeError(
                 f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} "
-                f"of shape {list((given if weight is None else weight).array.shape)} and input of shape "
-                f"{list(shape)}. The {what} has shape {list(given.array.shape)}."
+                f"of shape {list((parameter if weight is None else weight).array.shape)} and input of shape "
+                f"{list(shape)}. The {what} has shape {list(parameter.array.shape)}."
             )
     check_dtypes("GroupNormKernelImpl", input, (weight, bias))
     width, length = channels // num_groups, prod(shape[2:])
@@ -558,11 +560,11 @@ def as_features(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, .
 
 
 def check_features(weight: Tensor | None, bias: Tensor | None, features: tuple[int, ...]) -> None:
-    for what, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given.array.shape != features:
+    for what, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.array.shape != features:
             raise RuntimeError(
                 f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
-                f"{list(given.array.shape)} and normalized_shape = {list(features)}"
+                f"{list(parameter.array.shape)} and normalized_shape = {list(features)}"
             )
 
 

@@ -12,7 +12,8 @@ from gradlab.rules.resampling import padding_map, remap, resample
 
 __all__ = ["pad"]
 
-CONSTANT, CIRCULAR = resample.named("ConstantPadNdBackward0"), resample.named("CopySlices")
+CONSTANT = resample.named("ConstantPadNdBackward0")
+CIRCULAR = resample.named("CopySlices")
 ENDS = {
     (mode, n): remap.named(f"{node}Pad{n}DBackward0")
     for mode, node in (("reflect", "Reflection"), ("replicate", "Replication"))

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 Sizes = int | tuple[int, ...] | list[int]
+Scales = float | tuple[float, ...] | list[float]
 
 
 def rearranged(node: str) -> Any:
@@ -31,7 +32,8 @@ def rearranged(node: str) -> Any:
     return reshape.named(f"{node}Backward0", view=False)
 
 
-IM2COL, COL2IM = rearranged("Im2Col"), resample.named("Col2ImBackward0")
+IM2COL = rearranged("Im2Col")
+COL2IM = resample.named("Col2ImBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------- columns of windows
@@ -101,8 +103,8 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             f"shape of the array of sliding blocks as {out}, but its components must be at least one."
         )
     maps = tuple([columns_map(*axis) for axis in zip(shape[-2:], out, k, s, p, d, strict=True)])
-    made = resample.record(input, maps=maps, over=None, first=False, fill=0)
-    apart = reshape.record(made, shape=(*shape[:-2], k[0], out[0], k[1], out[1]))
+    windows = resample.record(input, maps=maps, over=None, first=False, fill=0)
+    apart = reshape.record(windows, shape=(*shape[:-2], k[0], out[0], k[1], out[1]))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
     return in_order(IM2COL.record(apart, shape=(*shape[:-3], shape[-3] * prod(k), prod(out))))
 
@@ -177,9 +179,9 @@ def fold(
     front = (*shape[:-2], shape[-2] // prod(k))
     apart = reshape.record(input, shape=(*front, *k, *out))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
-    made = reshape.record(apart, shape=(*front, k[0] * out[0], k[1] * out[1]))
+    windows = reshape.record(apart, shape=(*front, k[0] * out[0], k[1] * out[1]))
     maps = tuple([columns_map(*axis).transposed for axis in zip(size, out, k, s, p, d, strict=True)])
-    return in_order(COL2IM.record(made, maps=maps, over=None, first=False, fill=0))
+    return in_order(COL2IM.record(windows, maps=maps, over=None, first=False, fill=0))
 
 
 def pair(name: str, value: Any) -> tuple[int, int]:
@@ -194,8 +196,8 @@ def pair(name: str, value: Any) -> tuple[int, int]:
 
 def blocks(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
     """What `unfold` and `fold` share, checked."""
-    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
-    k, d, p, s = (pair(name, value) for name, value in given.items())
+    arguments = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    k, d, p, s = (pair(name, value) for name, value in arguments.items())
     for (name, (height, width)), least in zip(
         (("kernel size", k), ("dilation", d), ("padding", p), ("stride", s)), (1, 1, 0, 1), strict=True
     ):
@@ -242,8 +244,8 @@ AXES = {1: "W", 2: "HW", 3: "DHW"}
 @described
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Sizes | None = None,
+    scale_factor: Scales | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -384,7 +386,11 @@ def target_size(
 
 @described
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: Scales | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """`interpolate` under its old name, with a warning.
 
@@ -421,7 +427,7 @@ def upsample(
 
 
 @described
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
     """`interpolate` in mode "nearest" under its old name, with a warning.
 
     Parameters
@@ -454,7 +460,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 @described
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
     """`interpolate` in mode "bilinear" with `align_corners=True` under its old name, with a warning.
 
     Parameters

@@ -91,8 +91,8 @@ def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
         inside = inside & (i >= 0) & (i < n)
         held.append(xp.clip(i, 0, n - 1))
     count = xp.arange(image.array.shape[0]).reshape(-1, *(1,) * (held[0].ndim - 1))
-    found = indexing.getitem.record(image, index=(count, FULL, *held), skip=0)
-    return el.where.record(constant(inside[..., None]), found, 0.0)
+    pixels = indexing.getitem.record(image, index=(count, FULL, *held), skip=0)
+    return el.where.record(constant(inside[..., None]), pixels, 0.0)
 
 
 def one(t: Tensor) -> list[Tensor]:
@@ -221,28 +221,29 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
     for at, (what, x) in enumerate((("input", input), ("grid", grid)), start=1):
         if not isinstance(x, Tensor):
             raise not_a_tensor("grid_sampler", x, what, at)
-    have, given = input.array.shape, grid.array.shape
-    both = f"but got input with sizes {list(have)} and grid with sizes {list(given)}"
-    if have[:1] != given[:1]:
+    shape, grid_shape = input.array.shape, grid.array.shape
+    both = f"but got input with sizes {list(shape)} and grid with sizes {list(grid_shape)}"
+    if shape[:1] != grid_shape[:1]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {both}")
-    if given[-1:] != (len(have) - 2,):
+    if grid_shape[-1:] != (len(shape) - 2,):
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {len(have) - 2} in last dimension, but got grid with sizes {list(given)}"
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "
+            f"{list(grid_shape)}"
         )
-    if len(have) not in (4, 5) or len(given) != len(have):
-        wanted = f"{len(have)}D" if len(have) in (4, 5) else "4D or 5D"
+    if len(shape) not in (4, 5) or len(grid_shape) != len(shape):
+        wanted = f"{len(shape)}D" if len(shape) in (4, 5) else "4D or 5D"
         raise RuntimeError(f"grid_sampler(): expected {wanted} input and grid with same number of dimensions, {both}")
-    for axis, n in enumerate(have[2:], start=2):
+    for axis, n in enumerate(shape[2:], start=2):
         if not n:
             raise RuntimeError(
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                f"{list(have)} with dimension {axis} being empty"
+                f"{list(shape)} with dimension {axis} being empty"
             )
-    if mode == "bicubic" and len(have) == 5:
+    if mode == "bicubic" and len(shape) == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(
-            f"\"grid_sampler_{len(have) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() first."
+            f"\"grid_sampler_{len(shape) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() first."
         )
     if input.array.dtype != grid.array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.word} but found {grid.dtype.word}. Convert one of them.")
@@ -323,5 +324,5 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         line = xp.linspace(-1, 1, n) if n > 1 else xp.zeros(1)
         line = line if align_corners else line * ((n - 1) / n)
         base[..., rank - 1 - k] = line.reshape(-1, *(1,) * (rank - 1 - k))
-    made = matmul.record(constant(base.reshape(prod(sizes), rank + 1)), transpose(theta, 1, 2))
-    return GRID.record(made, shape=(size[0], *sizes, rank))
+    grid = matmul.record(constant(base.reshape(prod(sizes), rank + 1)), transpose(theta, 1, 2))
+    return GRID.record(grid, shape=(size[0], *sizes, rank))

@@ -17,7 +17,9 @@ __all__ = [
     "pixel_unshuffle",
 ]
 
-SHUFFLED, UNSHUFFLED, CHANNELS = rearranged("PixelShuffle"), rearranged("PixelUnshuffle"), rearranged("ChannelShuffle")
+SHUFFLED = rearranged("PixelShuffle")
+UNSHUFFLED = rearranged("PixelUnshuffle")
+CHANNELS = rearranged("ChannelShuffle")
 
 
 # -------------------------------------------------------------------------------------------------------------- shuffles

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
+from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import log_softmax as log_softmax_along
@@ -34,7 +34,7 @@ def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 
 @described
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     r"""The exponentials of the elements over their sum along a dimension: positive numbers that add up to 1.
 
     Parameters
@@ -79,7 +79,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 @described
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     r"""`softmax` of the negated elements: the smallest gets the greatest share.
 
     Parameters
@@ -122,7 +122,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 @described
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     r"""The logarithm of `softmax`, computed without overflow or loss of small probabilities.
 
     Parameters

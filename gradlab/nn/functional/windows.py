@@ -17,6 +17,7 @@ from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules.resampling import AxisMap, adaptive_map
 
 Sizes = int | tuple[int, ...] | list[int]
+OutputSizes = int | tuple[int | None, ...] | list[int | None] | None  # None: as many as elements
 
 
 # ----------------------------------------------------------------------------------------------------------------- shared
@@ -27,10 +28,10 @@ def check_tensor(function: str, x: Any, argument: str = "input", position: int =
 
 def with_one_more(function: Callable[[Tensor], Any], input: Tensor) -> Any:
     """A function of two axes on the last one alone."""
-    made = function(unsqueeze(input, -2))
-    if isinstance(made, tuple):
-        return squeeze(made[0], -2), squeeze(made[1], -2)
-    return squeeze(made, -2)
+    result = function(unsqueeze(input, -2))
+    if isinstance(result, tuple):
+        return squeeze(result[0], -2), squeeze(result[1], -2)
+    return squeeze(result, -2)
 
 
 def single(name: str, value: Any, function: str = "max_pool1d") -> int:
