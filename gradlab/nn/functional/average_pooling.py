@@ -404,7 +404,7 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes |
     -----
     .. math:: y = \left(\sum x^p\right)^{1 / p}
 
-    Of x, not of its magnitude, as long as p is finite; a negative sum counts as 0.
+    Of x, not of its magnitude, as long as p is finite: a negative sum has no root, and gives NaN (but for p = 1).
 
     Examples
     --------
@@ -451,7 +451,7 @@ def lp_pool2d(
     -----
     .. math:: y = \left(\sum x^p\right)^{1 / p}
 
-    Of x, not of its magnitude, as long as p is finite; a negative sum counts as 0.
+    Of x, not of its magnitude, as long as p is finite: a negative sum has no root, and gives NaN (but for p = 1).
 
     Examples
     --------
