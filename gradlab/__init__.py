@@ -36,30 +36,14 @@ from gradlab.linalg.toplevel import *
 from gradlab.methods.declared import *
 from gradlab.methods.tensor import Methods as _Methods
 from gradlab.methods.twins import *
-from gradlab.nn.functional.activations import (
-    celu,
-    celu_,
-    hardshrink,
-    prelu,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    threshold,
-    threshold_,
-)
+from gradlab.nn.functional.activations import hardshrink, prelu, rrelu, rrelu_, threshold, threshold_
+from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, avg_pool1d
 from gradlab.nn.functional.convolution import *
 from gradlab.nn.functional.distances import cdist, cosine_similarity, pairwise_distance, pdist
+from gradlab.nn.functional.max_pooling import adaptive_max_pool1d, max_pool1d, max_pool2d, max_pool3d
 from gradlab.nn.functional.padding import constant_pad_nd
-from gradlab.nn.functional.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_max_pool1d,
-    avg_pool1d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
-from gradlab.nn.functional.resampling import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.nn.functional.shuffles import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.nn.functional.smooth_activations import celu, celu_, selu, selu_
 from gradlab.ops import *
 from gradlab.random import *
 from gradlab.rules import traced as _traced

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gradlab.ops  # noqa: F401  (its modules declare)
+import gradlab.nn.functional.activations
+import gradlab.ops  # noqa: F401  (its modules declare, as does the one above)
 from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator
 from gradlab.core.tensor import Tensor

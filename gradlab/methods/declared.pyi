@@ -833,3 +833,9 @@ class Declared:
 
     def float_power(self, exponent: Any) -> Tensor:
         """input to the power of exponent, in float64."""
+
+    def prelu(self, weight: Tensor) -> Tensor:
+        """The elements where they are positive, a learned multiple of them elsewhere."""
+
+    def hardshrink(self, lambd: float = 0.5) -> Tensor:
+        """The elements of a magnitude greater than a limit, 0 in place of the others."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.interop import Interop
-from gradlab.methods.activations import Activations
 from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
 from gradlab.methods.converting import Converting
@@ -26,7 +25,6 @@ from gradlab.methods.writing import Writing
 
 
 class Methods(
-    Activations,
     Arithmetic,
     Comparison,
     Declared,
