@@ -116,7 +116,7 @@ def test_the_core_names_no_rule():
 
 
 AFTER_THE_USER = {
-    (f"{name}_torch.py", "torch") for name in ("recording", "reducing", "gauging")
+    (f"{name}_torch.py", "torch") for name in ("recording", "reducing", "gauging", "risky")
 }  # loaded by torch's adapter, inside functions
 
 

@@ -42,13 +42,15 @@ LARGE = 4096  # elements from which working in place pays; on one-element arrays
 class Run:
     """A sweep at work."""
 
-    __slots__ = ("__weakref__", "depth", "forget", "opened", "roots", "wanted")
+    __slots__ = ("__weakref__", "depth", "forget", "freed", "held", "opened", "roots", "wanted")
 
     def __init__(self, roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node] | None, depth: int) -> None:
         self.roots, self.wanted = roots, wanted
         self.depth = depth  # how many sweeps of this thread it runs inside of
         self.forget: tuple[Callable[[], Any], ...] = ()  # called when it is over
         self.opened: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and what stood for them
+        self.held: list[Node] | None = None  # what is freed at the end alone, since a watcher wants to look then
+        self.freed: Any = None  # what stands for what is freed
 
 
 class _Running(threading.local):
@@ -154,8 +156,11 @@ def vjp_sweep(
         error: BaseException | None = None
         for watcher in watching:
             watcher.begin(sweep)
+        if not retain and any(watcher.holds(sweep) for watcher in watching):
+            run.held, retain = [], True
         try:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, watching)
+            visiting = tuple([watcher for watcher in watching if watcher.sees_nodes])
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, visiting)
         except BaseException as raised:
             error = raised
             raise
@@ -166,6 +171,8 @@ def vjp_sweep(
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
         mode.grad, running.sweep = before, outer
+        for node in run.held or ():
+            node.saved = run.freed
         for forget in run.forget:
             forget()
         if run.opened is not None:  # the sweep was stopped at it
@@ -190,6 +197,7 @@ def _reverse(
     borrowed: set[Node] = set()
     freed = swept() if WATCHED else None  # what stands for what is freed; mostly nothing
     run: Any = running.sweep
+    run.freed, held = freed, run.held
     needed = None
     if wanted is not None:
         needed = leading_to(wanted, [node for node, _ in roots])
@@ -293,9 +301,15 @@ def _reverse(
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
         if odd:
-            node.saved, run.opened = freed if (op.frees or (type(kept) is Own and kept)) and not retain else kept, None
-        elif op.frees and not retain:
-            node.saved = freed
+            frees = op.frees or (type(kept) is Own and kept)
+            node.saved, run.opened = freed if frees and not retain else kept, None
+            if frees and held is not None:
+                held.append(node)
+        elif op.frees:
+            if not retain:
+                node.saved = freed
+            elif held is not None:
+                held.append(node)
         g = c = array = cotangents = None  # their memory, still in the cache, is free for the next rule
 
 

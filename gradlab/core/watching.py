@@ -37,11 +37,13 @@ class Watcher:
 
     sees_operations: ClassVar[bool] = False
     sees_sweeps: ClassVar[bool] = False
+    sees_nodes: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = {name for name, value in vars(Watcher).items() if callable(value) and getattr(cls, name) is not value}
         cls.sees_sweeps, cls.sees_operations = bool(own & OF_SWEEPS), bool(own - OF_SWEEPS)
+        cls.sees_nodes = "visit" in own
 
     def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """The primitive `op` made the tensor `result` of the tensors `args` and the metadata; with `made.node`, if recorded."""
@@ -106,6 +108,10 @@ class Watcher:
     def begin(self, sweep: Sweep) -> None:
         """A reverse sweep starts."""
 
+    def holds(self, sweep: Sweep) -> bool:
+        """Whether what the nodes saved shall still be there at the `end` of a sweep that has begun; it is freed then."""
+        return False
+
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one cotangent for each of its edges. Arrays are the sweep's own: copy what is
         kept."""
@@ -114,7 +120,7 @@ class Watcher:
         """The sweep is over; `error` is what stopped it, if anything did."""
 
 
-OF_SWEEPS = {"begin", "visit", "end"}
+OF_SWEEPS = {"begin", "holds", "visit", "end"}
 
 
 class _Watchers(threading.local):

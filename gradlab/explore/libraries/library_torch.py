@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -157,6 +157,11 @@ class Torch(Library):
         from gradlab.explore.libraries.gauging_torch import TorchGauge
 
         return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
+
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+        from gradlab.explore.libraries.risky_torch import Risky
+
+        return Risky(born, share)
 
     def recording(self, recorder: Any) -> Recording:
         from gradlab.explore.libraries.recording_torch import TorchRecording

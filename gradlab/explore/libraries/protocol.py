@@ -329,6 +329,11 @@ class Library:
         """What takes the norms of many tensors like these at once."""
         raise NotImplementedError
 
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+        """What hooks the nodes of one sweep after the other at which a finite cotangent may become one that is not, in a share
+        of a step's time, and calls `born` with such a node and what it was given. For a library whose sweeps are not ours."""
+        raise NotImplementedError
+
     has_forward = False  # whether there is a forward sweep over a recorded graph
 
     def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], directions: Sequence[np.ndarray]) -> list[Any]:
