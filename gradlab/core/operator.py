@@ -15,6 +15,7 @@ The first says of a primitive that its recording function is public: its docstri
                 or those of the twins' names that torch has as functions
     history     whether the result can have one; if not, the twin's answers replace the numbers, and no gradient passes
     shares      the operator whose in-place twin is this one's too
+    twin        what the in-place twin does, where that is not the operator itself: another primitive, or a function
     top         whether it is a name of `gradlab` itself
     special     its names in `gradlab.special`
 
@@ -24,7 +25,9 @@ type checkers and editors know them, are written by `python tests/stubs.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,6 +57,14 @@ DTYPES = {
     "tensors": ("of any dtype", "of the common dtype"),
 }
 REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
+SHARED = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+CALL = re.compile(r"gl\.(?:special\.)?(\w+)\((gl\.tensor\(\[.*?\][^()]*\))(?:, )?(.*)\)\n((?:[^>\n].*\n?)+)")  # and its result
+BOOLS = re.compile(r"(?<=[\[ ]) *(True|False)")
+WRITTEN = "input : Tensor\n    The tensor that is written to: `x` in ``x.{}(…)``."
+UNWRITABLE = (
+    "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or if the\n"
+    "    result has another shape."
+)
 NOT_FLOATING = "NotImplementedError\n    If the operands are not floating point."
 
 
@@ -74,10 +85,11 @@ class Operator:
         special: str = "",
         history: bool = True,
         shares: str = "",
+        twin: Any = None,
     ) -> None:
         self.name, self.target, self.summary, self.example = name, target, summary, example
         self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
-        self.special, self.history, self.shares = special.split(), history, shares
+        self.special, self.history, self.shares, self.twin = special.split(), history, shares, twin or target
         self.is_primitive = hasattr(target, "record")
         if name in OPERATORS:
             raise ValueError(f"the operator {name!r} is declared twice")
@@ -137,26 +149,34 @@ class Operator:
         return "\n\n".join(sections) + "\n"
 
     def documentation_of_twin(self) -> str:
-        """The docstring of the in-place twin; of a function's the first line alone."""
-        summary = f"`{self.name}`, written into this tensor's memory."
-        if not self.is_primitive:
-            return summary
-        rest = [PARAMETERS[name] for name in self.target.public[1:]]
-        given, _, result = self.example.partition(" -> ")
-        first, *others = given.split("; ")
-        call = f"x.{self.name}_({', '.join(f'gl.tensor({one})' for one in others)})"
+        """The docstring of the in-place twin: it takes and refuses what the operator does, and what cannot be written."""
+        if self.is_primitive:
+            parameters, refused = [PARAMETERS[name] for name in self.target.public[1:]], []
+            examples = self.examples()
+        elif self.target.__doc__ is None:  # python -OO
+            return ""
+        else:
+            whole = sections_of(self.target.__doc__)
+            parameters = [one for one in entries(whole["Parameters"])[1:] if not one.startswith("out :")]
+            refused, examples = entries(whole.get("Raises", "")), whole["Examples"]
         sections = [
-            summary,
-            *([section("Parameters", *rest)] if rest else []),
+            f"`{self.name}`, written into this tensor's memory.",
+            section("Parameters", WRITTEN.format(f"{self.name}_"), *parameters),
             section("Returns", "Tensor\n    This tensor, with its new elements."),
-            section(
-                "Raises",
-                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
-                "    if the result has another shape.",
-            ),
-            section("Examples", f">>> import gradlab as gl\n>>> x = gl.tensor({first})\n>>> {call}\ntensor({result})"),
+            section("Raises", *refused, UNWRITABLE),
+            section("Examples", self.examples_of_twin(examples)),
         ]
         return "\n\n".join(sections) + "\n"
+
+    def examples_of_twin(self, examples: str) -> str:
+        """The first call with a tensor, as one of the method. Answers that are True and False are written as numbers."""
+        call = next((found for found in CALL.finditer(examples) if found[1] == self.name), None)
+        assert call is not None, f"{self.name}: there is no example of a call with a tensor"
+        _, tensor, others, result = call.groups()
+        if BOOLS.search(result) and not BOOLS.search(tensor):
+            point = "." * ("." in tensor.removeprefix("gl."))
+            result = BOOLS.sub(lambda found: f"{int(found[1] == 'True')}{point}", result)
+        return f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
 
     def notation(self) -> str:
         op = self.target
@@ -182,6 +202,17 @@ OPERATORS: dict[str, Operator] = {}
 
 def section(title: str, *entries: str) -> str:
     return "\n".join([title, "-" * len(title), *entries])
+
+
+def sections_of(doc: str) -> dict[str, str]:
+    """What stands under each heading of a docstring."""
+    parts = re.split(r"\n\n(?=[A-Z]\w+\n---)", cleandoc(doc))
+    return {title: text for title, _, text in (part.split("\n", 2) for part in parts[1:])}
+
+
+def entries(section: str) -> list[str]:
+    """The entries of a section, each with its description."""
+    return re.split(r"\n(?=\S)", section) if section else []
 
 
 def documented(summary: str, parameters: str, returns: str, raises: list[str], example: str) -> str:
@@ -217,7 +248,4 @@ def composed(**places: Any) -> Callable[[F], F]:
 
 def described(doc: str | None) -> str | None:
     """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
-    for name, text in PARAMETERS.items() if doc else ():
-        assert doc is not None
-        doc = doc.replace(f"    {{{name}}}", "\n".join(f"    {line}" for line in text.splitlines()))
-    return doc
+    return doc and SHARED.sub(lambda found: (found[1] + PARAMETERS[found[2]]).replace("\n", f"\n{found[1]}"), doc)

@@ -287,17 +287,32 @@ class Declared:
     def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + alpha · other, element by element."""
 
+    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """`add`, written into this tensor's memory."""
+
     def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha · other, element by element."""
     subtract = sub
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """`sub`, written into this tensor's memory."""
+    subtract_ = sub_
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """input · other, element by element."""
     multiply = mul
 
+    def mul_(self, other: Any) -> Tensor:
+        """`mul`, written into this tensor's memory."""
+    multiply_ = mul_
+
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """input / other, element by element, of integers as floats; or a quotient that is rounded."""
     divide = div
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """`div`, written into this tensor's memory."""
+    divide_ = div_
 
     def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """⌊input / other⌋, element by element, of integers an integer."""
@@ -813,8 +828,14 @@ class Declared:
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + value · tensor1 · tensor2, element by element."""
 
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """`addcmul`, written into this tensor's memory."""
+
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + value · tensor1 / tensor2, element by element."""
+
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """`addcdiv`, written into this tensor's memory."""
 
     def lerp(self, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
         """input + weight · (end - input): the way from `input` to `end`."""
@@ -825,11 +846,17 @@ class Declared:
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, either of them a tensor or a number."""
 
+    def pow_(self, exponent: Any) -> Tensor:
+        """`pow`, written into this tensor's memory."""
+
     def square(self, *, out: Tensor | None = None) -> Tensor:
         """The square of each element."""
 
     def square_(self) -> Tensor:
         """`square`, written into this tensor's memory."""
 
-    def float_power(self, exponent: Any) -> Tensor:
+    def float_power(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, in float64."""
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """`float_power`, written into this tensor's memory."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from gradlab.core.tensor import Tensor
 from gradlab.interop import Interop
 from gradlab.methods.activations import Activations
-from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
 from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
@@ -27,7 +26,6 @@ from gradlab.methods.writing import Writing
 
 class Methods(
     Activations,
-    Arithmetic,
     Comparison,
     Declared,
     Elementary,
