@@ -34,6 +34,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 PARAMETERS = {
+    "dim": "dim : int or tuple of ints, optional\n    The axes that are reduced, all by default. `axis` means the same.",
+    "one_dim": "dim : int\n    The axis along which it is computed. `axis` means the same.",
+    "last_dim": "dim : int, default -1\n    The axis along which it is computed. `axis` means the same.",
+    "keepdim": "keepdim : bool, default False\n    Keep each reduced axis, with size 1. `keepdims` means the same.",
+    "dtype": "dtype : dtype, optional\n    What `input` is converted to first.",
+    "unbiased": (
+        "unbiased : bool, optional\n    False means a `correction` of 0. It may stand in the place of `dim`, for all axes: "
+        "``x.var(False)``."
+    ),
+    "correction": "correction : number, default 1\n    What is subtracted from the number of elements in the denominator.",
+    "outs": "out : tuple of Tensor, optional\n    Where the results are written. It is refused while a gradient is wanted.",
+    "no_tensor": "TypeError\n    If `input` is no tensor.",
+    "no_axis": "IndexError\n    If `input` has no such axis.",
+    "no_axes": (
+        "IndexError\n    If `input` has no such axis.\nRuntimeError\n    If an axis is named twice, or `out` is given while a "
+        "gradient is wanted."
+    ),
     "input": "input : Tensor\n    The tensor, of any shape.",
     "other": "other : Tensor\n    The second operand, of a shape that broadcasts with that of `input`.",
     "either": "input : Tensor or number\n    The first operand. One of the two is a tensor.",
@@ -164,19 +181,21 @@ class Operator:
             section("Parameters", WRITTEN.format(f"{self.name}_"), *parameters),
             section("Returns", "Tensor\n    This tensor, with its new elements."),
             section("Raises", *refused, UNWRITABLE),
-            section("Examples", self.examples_of_twin(examples)),
+            *self.examples_of_twin(examples),
         ]
         return "\n\n".join(sections) + "\n"
 
-    def examples_of_twin(self, examples: str) -> str:
+    def examples_of_twin(self, examples: str) -> list[str]:
         """The first call with a tensor, as one of the method. Answers that are True and False are written as numbers."""
         call = next((found for found in CALL.finditer(examples) if found[1] == self.name), None)
-        assert call is not None, f"{self.name}: there is no example of a call with a tensor"
+        if call is None:
+            return []
         _, tensor, others, result = call.groups()
         if BOOLS.search(result) and not BOOLS.search(tensor):
             point = "." * ("." in tensor.removeprefix("gl."))
             result = BOOLS.sub(lambda found: f"{int(found[1] == 'True')}{point}", result)
-        return f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
+        written = f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
+        return [section("Examples", written)]
 
     def notation(self) -> str:
         op = self.target

@@ -15,8 +15,8 @@ from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import determinant, inv, pinv, sign_and_logarithm
 from gradlab.ops.arguments import over_dims
 from gradlab.ops.joins import cat
+from gradlab.ops.norms import vector_norm
 from gradlab.ops.products import exchanged, identity_like, tensors, warn_once
-from gradlab.ops.reductions import vector_norm
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules

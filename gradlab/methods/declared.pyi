@@ -1,5 +1,8 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from collections.abc import Sequence
+from gradlab.core.dtypes import dtype as Dtype
 from gradlab.core.tensor import Tensor
+from gradlab.ops.results import Result
 from typing import Any
 
 __all__ = [
@@ -535,6 +538,30 @@ class Declared:
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
 
+    def cumsum(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sums of all elements up to each, along one axis."""
+
+    def cumsum_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+        """`cumsum`, written into this tensor's memory."""
+
+    def cumprod(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The products of all elements up to each, along one axis."""
+
+    def cumprod_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+        """`cumprod`, written into this tensor's memory."""
+
+    def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
+        """The logarithms of the running sums of the powers of e, along one axis."""
+
+    def cummax(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The largest element so far, along one axis, and where it stands."""
+
+    def cummin(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The smallest element so far, along one axis, and where it stands."""
+
+    def diff(self, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along an axis, taken `n` times."""
+
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
 
@@ -807,6 +834,27 @@ class Declared:
     def frexp(self) -> Any:
         """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1)."""
 
+    def amax(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The largest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+
+    def amin(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The smallest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The smallest and the largest element, of all or along one axis. Each gradient is shared evenly among equals."""
+
+    def max(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The largest element, of all or along one axis; with a second tensor, the largest of each pair."""
+
+    def min(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The smallest element, of all or along one axis; with a second tensor, the smallest of each pair."""
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the largest element stands, in the flattened tensor or along one axis: the first of equals."""
+
+    def argmin(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the smallest element stands, in the flattened tensor or along one axis: the first of equals."""
+
     def mvlgamma(self, p: int, *, out: Tensor | None = None) -> Tensor:
         """The logarithm of the multivariate gamma function."""
 
@@ -843,6 +891,15 @@ class Declared:
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """`lerp`, written into this tensor's memory."""
 
+    def dist(self, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
+        """The p-norm of input - other."""
+
+    def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+        """Each slice along an axis scaled down to the norm `maxnorm`, if its norm is larger."""
+
+    def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
+        """`renorm`, written into this tensor's memory."""
+
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, either of them a tensor or a number."""
 
@@ -860,3 +917,48 @@ class Declared:
 
     def float_power_(self, exponent: Any) -> Tensor:
         """`float_power`, written into this tensor's memory."""
+
+    def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements, over all axes or those of `dim`."""
+
+    def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements, over all axes or those of `dim`."""
+
+    def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The product of all elements, or of those along one axis."""
+
+    def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether every element is nonzero, over all axes or those of `dim`."""
+
+    def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether some element is nonzero, over all axes or those of `dim`."""
+
+    def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """How many elements are not zero, over all axes or those of `dim`."""
+
+    def softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """Positive numbers that sum to 1 along an axis, in the proportions of the powers of e."""
+
+    def log_softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of `softmax` along an axis."""
+
+    def logsumexp(self, dim: int | Sequence[int], keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of the sum of the powers of e, over the axes `dim`."""
+
+    def std(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
+        """The standard deviation, over all axes or those of `dim`."""
+
+    def var(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
+        """The variance, over all axes or those of `dim`."""
+
+    def cov(self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of variables, each a row, over observations, each a column."""
+
+    def corrcoef(self) -> Tensor:
+        """The correlations of variables, each a row, over observations, each a column."""

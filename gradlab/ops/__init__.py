@@ -14,10 +14,12 @@ from gradlab.ops.declared import *
 from gradlab.ops.diagonals import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
+from gradlab.ops.extremes import *
 from gradlab.ops.gamma import *
 from gradlab.ops.integers import *
 from gradlab.ops.interpolation import *
 from gradlab.ops.joins import *
+from gradlab.ops.norms import *
 from gradlab.ops.picking import *
 from gradlab.ops.powers import *
 from gradlab.ops.products import *
@@ -25,6 +27,8 @@ from gradlab.ops.rearrangement import *
 from gradlab.ops.reductions import *
 from gradlab.ops.shapes import *
 from gradlab.ops.slices import *
+from gradlab.ops.softmax import *
 from gradlab.ops.sorting import *
 from gradlab.ops.splits import *
+from gradlab.ops.spreads import *
 from gradlab.ops.types import *

@@ -14,7 +14,7 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim, over_dims
-from gradlab.ops.reductions import empty_reduction
+from gradlab.ops.extremes import empty_reduction
 from gradlab.ops.results import Picking
 from gradlab.ops.shapes import flatten
 from gradlab.rules import elementwise as el
