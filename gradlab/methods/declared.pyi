@@ -918,6 +918,36 @@ class Declared:
     def float_power_(self, exponent: Any) -> Tensor:
         """`float_power`, written into this tensor's memory."""
 
+    def sort(self, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The elements in order along an axis, and where they stood."""
+
+    def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Tensor | None = None) -> Tensor:
+        """Where the elements stand that would be in order along an axis."""
+
+    def msort(self, *, out: Tensor | None = None) -> Tensor:
+        """The elements in ascending order along the first axis: the values of `sort(input, 0)`."""
+
+    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The `k` largest or smallest elements along an axis, in order, and where they stand."""
+
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The `k`-th smallest element along an axis, and where it stands."""
+
+    def median(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The median of the elements, of all or along one axis: of an even number the lower one."""
+
+    def nanmedian(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The median of the elements that are not NaN, of all or along one axis: of an even number the lower one."""
+
+    def mode(self, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The most frequent element along an axis, and where it stands last."""
+
+    def quantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+        """What a share `q` of the elements does not exceed, of all or along one axis."""
+
+    def nanquantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+        """What a share `q` of the elements that are not NaN does not exceed, of all or along one axis."""
+
     def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
         """The sum of the elements, over all axes or those of `dim`."""
 

@@ -23,6 +23,7 @@ from gradlab.ops.norms import *
 from gradlab.ops.picking import *
 from gradlab.ops.powers import *
 from gradlab.ops.products import *
+from gradlab.ops.quantiles import *
 from gradlab.ops.rearrangement import *
 from gradlab.ops.reductions import *
 from gradlab.ops.shapes import *

@@ -85,7 +85,7 @@ def std(
 
     .. math:: \sqrt{\frac{1}{n - c} \sum_i (x_i - m)^2}
 
-    Where all elements are equal, the square root has no derivative, and the gradient is NaN or taken as 0.
+    Where all elements are equal, the square root has no derivative; the gradient is taken as 0.
 
     Examples
     --------
