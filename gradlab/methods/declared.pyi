@@ -538,6 +538,21 @@ class Declared:
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
 
+    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The distinct elements, or slices along an axis, in ascending order."""
+
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The elements in order, or slices along an axis, without those that equal the one before."""
+
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+        """How often each of 0, 1, 2 and so on occurs, or the sum of the weights of each."""
+
+    def histc(self, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+        """How many elements lie in each of equal intervals."""
+
+    def histogram(self, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """How many elements, or the sum of what weights, lie in each of the intervals between edges."""
+
     def cumsum(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
         """The sums of all elements up to each, along one axis."""
 

@@ -20,7 +20,6 @@ from gradlab.methods.python import Python
 from gradlab.methods.random import Random
 from gradlab.methods.reductions import Reductions
 from gradlab.methods.shapes import Shapes
-from gradlab.methods.sorting import Sorting
 from gradlab.methods.writing import Writing
 
 
@@ -33,7 +32,6 @@ class Methods(
     Products,
     Shapes,
     Picking,
-    Sorting,
     Writing,
     Holding,
     Converting,
