@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import gradlab.linalg.toplevel
 import gradlab.ops  # noqa: F401  (its modules declare)
 from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator

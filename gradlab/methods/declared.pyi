@@ -1007,3 +1007,6 @@ class Declared:
 
     def corrcoef(self) -> Tensor:
         """The correlations of variables, each a row, over observations, each a column."""
+
+    def norm(self, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The norm of all elements as one vector, or over the axes of `dim`."""

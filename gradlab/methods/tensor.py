@@ -18,7 +18,6 @@ from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
-from gradlab.methods.reductions import Reductions
 from gradlab.methods.shapes import Shapes
 from gradlab.methods.writing import Writing
 
@@ -28,7 +27,6 @@ class Methods(
     Comparison,
     Declared,
     Elementary,
-    Reductions,
     Products,
     Shapes,
     Picking,

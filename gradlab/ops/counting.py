@@ -229,7 +229,7 @@ def isin(
     """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise not_a_tensor("isin", elements, "elements")
-    like = (elements if isinstance(elements, Tensor) else test_elements).array
+    like = next(x.array for x in (elements, test_elements) if isinstance(x, Tensor))
     one, other = (x.array if isinstance(x, Tensor) else namespace_of[type(like)].asarray(x) for x in (elements, test_elements))
     return constant(wrap(namespace_of[type(like)].isin(one, other, assume_unique=assume_unique, invert=invert)))
 
