@@ -128,8 +128,8 @@ class Operator:
     @property
     def function(self) -> Callable[..., Any]:
         """What users call: the recording function of a primitive, or the function itself."""
-        made: Callable[..., Any] = self.target.record if self.is_primitive else self.target
-        return made
+        function: Callable[..., Any] = self.target.record if self.is_primitive else self.target
+        return function
 
     def published(self) -> Callable[..., Any]:
         """The function, with the name, the annotations and the docstring that users see."""
@@ -187,13 +187,13 @@ class Operator:
 
     def examples_of_twin(self, examples: str) -> list[str]:
         """The first call with a tensor, as one of the method. Answers that are True and False are written as numbers."""
-        call = next((found for found in CALL.finditer(examples) if found[1] == self.name), None)
+        call = next((match for match in CALL.finditer(examples) if match[1] == self.name), None)
         if call is None:
             return []
         _, tensor, others, result = call.groups()
         if BOOLS.search(result) and not BOOLS.search(tensor):
             point = "." * ("." in tensor.removeprefix("gl."))
-            result = BOOLS.sub(lambda found: f"{int(found[1] == 'True')}{point}", result)
+            result = BOOLS.sub(lambda match: f"{int(match[1] == 'True')}{point}", result)
         written = f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
         return [section("Examples", written)]
 
@@ -210,9 +210,9 @@ class Operator:
         return "\n".join(lines)
 
     def examples(self) -> str:
-        given, _, result = self.example.partition(" -> ")
+        arguments, _, result = self.example.partition(" -> ")
         place = "" if self.top else "special."
-        operands = ", ".join(f"gl.tensor({one})" for one in given.split("; "))
+        operands = ", ".join(f"gl.tensor({one})" for one in arguments.split("; "))
         return f">>> import gradlab as gl\n>>> gl.{place}{self.name}({operands})\ntensor({result})"
 
 
@@ -267,4 +267,4 @@ def composed(**places: Any) -> Callable[[F], F]:
 
 def described(doc: str | None) -> str | None:
     """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
-    return doc and SHARED.sub(lambda found: (found[1] + PARAMETERS[found[2]]).replace("\n", f"\n{found[1]}"), doc)
+    return doc and SHARED.sub(lambda match: (match[1] + PARAMETERS[match[2]]).replace("\n", f"\n{match[1]}"), doc)

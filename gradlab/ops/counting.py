@@ -357,6 +357,8 @@ def bucketize(
 
     Raises
     ------
+    TypeError
+        If `boundaries` is no tensor.
     RuntimeError
         If `boundaries` has not one axis.
 
@@ -366,6 +368,8 @@ def bucketize(
     >>> gl.bucketize(gl.tensor([0., 3., 9.]), gl.tensor([1., 3., 5.]))
     tensor([0, 1, 3])
     """
+    if not isinstance(boundaries, Tensor):
+        raise not_a_tensor("bucketize", boundaries, "boundaries", 2)
     if boundaries.array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -448,6 +452,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
 
     Raises
     ------
+    {no_tensor}
     NotImplementedError
         If `input` is not floating point.
     RuntimeError
@@ -463,6 +468,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     >>> gl.histc(gl.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("histc", input)
     x = input.array
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{input.dtype.word}'. Call .float() first.")
@@ -523,6 +530,7 @@ def histogram(
 
     Raises
     ------
+    {no_tensor}
     NotImplementedError
         If `input` is not floating point, or a gradient is asked for.
     RuntimeError
@@ -539,6 +547,8 @@ def histogram(
     >>> hist, edges
     (tensor([2., 1.]), tensor([0., 2., 4.]))
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("histogram", input)
     x = input.array
     if x.dtype.kind != "f":
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.word}'. Call .float() first.")

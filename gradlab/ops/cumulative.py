@@ -13,7 +13,7 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a para
 from gradlab.core.operator import composed
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim, over_dims
+from gradlab.ops.arguments import not_a_tensor, one_dim, over_dims
 from gradlab.ops.joins import cat
 from gradlab.ops.results import Picking, Result
 from gradlab.ops.shapes import cast
@@ -474,6 +474,7 @@ def gradient(
 
     Raises
     ------
+    {no_tensor}
     IndexError
         If `input` has no such axis.
     RuntimeError
@@ -491,6 +492,8 @@ def gradient(
     >>> gl.gradient(gl.tensor([0., 1., 4., 9.]))
     (tensor([1., 2., 4., 5.]),)
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("gradient", input)
     ndim = input.array.ndim
     dims = range(ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     axes = [one_dim(d, ndim) for d in dims]

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import many_dims, over_dims
+from gradlab.ops.arguments import many_dims, not_a_tensor, over_dims
 from gradlab.ops.shapes import squeeze, t, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
@@ -292,6 +292,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
 
     Raises
     ------
+    {no_tensor}
     RuntimeError
         If `input` has more than two axes or holds bools, or weights have another shape, another kind of dtype, or are negative.
 
@@ -313,6 +314,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, a
     tensor([[ 1., -2.],
             [-2.,  4.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("cov", input)
     if input.array.ndim > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
@@ -380,6 +383,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
     Raises
     ------
+    {no_tensor}
     RuntimeError
         If `input` has more than two axes or holds bools.
 
@@ -396,6 +400,8 @@ def corrcoef(input: Tensor) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("corrcoef", input)
     if input.array.ndim > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
