@@ -17,8 +17,8 @@ from gradlab.nn.functional.layers import linear
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.dropping import dropout
 from gradlab.ops.joins import cat
-from gradlab.ops.reductions import softmax
 from gradlab.ops.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
+from gradlab.ops.softmax import softmax
 from gradlab.rules import attention as rules
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
