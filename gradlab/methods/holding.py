@@ -23,8 +23,8 @@ from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut, left
+from gradlab.ops import copies, types
 from gradlab.ops import shapes as functions
-from gradlab.ops import types
 from gradlab.ops.arguments import one_dim
 
 
@@ -218,7 +218,7 @@ class Holding:
         """Whether the elements lie in memory in the order of their indices (or in that of the format)."""
         return self.array.flags.c_contiguous if memory_format is None else is_arranged(self.array, memory_format)
 
-    contiguous = functions.contiguous
+    contiguous = copies.contiguous
 
     def element_size(self) -> _int:
         """Bytes an element takes."""

@@ -14,7 +14,7 @@ from gradlab.core.storage import FRESH, View, view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, became
 from gradlab.methods.writing import twin
-from gradlab.ops import diagonals, rearrangement, reductions, shapes, splits
+from gradlab.ops import broadcasting, copies, diagonals, permutation, rearrangement, reductions, shapes, splits
 
 
 class Shapes:
@@ -26,21 +26,21 @@ class Shapes:
     squeeze, unsqueeze, expand, expand_as, broadcast_to = (
         shapes.squeeze,
         shapes.unsqueeze,
-        shapes.expand,
-        shapes.expand_as,
-        shapes.broadcast_to,
+        broadcasting.expand,
+        broadcasting.expand_as,
+        broadcasting.broadcast_to,
     )
     transpose, swapaxes, swapdims, permute, movedim, moveaxis, t, adjoint = (
-        shapes.transpose,
-        shapes.swapaxes,
-        shapes.swapdims,
-        shapes.permute,
-        shapes.movedim,
-        shapes.moveaxis,
-        shapes.t,
-        shapes.adjoint,
+        permutation.transpose,
+        permutation.swapaxes,
+        permutation.swapdims,
+        permutation.permute,
+        permutation.movedim,
+        permutation.moveaxis,
+        permutation.t,
+        permutation.adjoint,
     )
-    clone = shapes.clone
+    clone = copies.clone
     repeat, tile, repeat_interleave, roll = (
         rearrangement.repeat,
         rearrangement.tile,
@@ -93,11 +93,11 @@ class Shapes:
     # ---------------------------------------------------------------------------------------- the tensor itself, as its view
     def t_(self: Any) -> Tensor:
         """`t`, of this very tensor."""
-        return become(self, shapes.t, "TBackward1")
+        return become(self, permutation.t, "TBackward1")
 
     def transpose_(self: Any, dim0: int, dim1: int) -> Tensor:
         """`transpose`, of this very tensor."""
-        return become(self, lambda x: shapes.transpose(x, dim0, dim1), "TransposeBackward1")
+        return become(self, lambda x: permutation.transpose(x, dim0, dim1), "TransposeBackward1")
 
     def swapaxes_(self: Any, axis0: int, axis1: int) -> Tensor:
         """`swapaxes`, of this very tensor."""

@@ -14,8 +14,8 @@ from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
 from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
+from gradlab.methods.gather_scatter import GatherScatter
 from gradlab.methods.holding import Holding
-from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
@@ -34,7 +34,7 @@ class Methods(
     Reductions,
     Products,
     Shapes,
-    Picking,
+    GatherScatter,
     Sorting,
     Writing,
     Holding,

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradlab import indexing
 from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
 from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_combination
@@ -22,6 +21,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, writing
 from gradlab.creation.factories import sizes as as_sizes
 from gradlab.creation.filled import fits
+from gradlab.ops import indexing
 from gradlab.rules import elementwise as el
 
 

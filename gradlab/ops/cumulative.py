@@ -13,9 +13,11 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a para
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim, over_dims
+from gradlab.ops.copies import cast
 from gradlab.ops.joins import cat
+from gradlab.ops.permutation import t
 from gradlab.ops.results import Picking
-from gradlab.ops.shapes import cast, squeeze, t, unsqueeze
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part

@@ -14,8 +14,8 @@ from gradlab.core.modes import mode
 from gradlab.core.node import AccumulateGrad
 from gradlab.core.promotion import cast as cast_to
 from gradlab.core.tensor import Tensor, constant
-from gradlab.indexing import write
 from gradlab.ops.arguments import one_dim
+from gradlab.ops.indexing import write
 from gradlab.ops.shapes import flatten
 from gradlab.ops.splits import FULL, selected
 from gradlab.rules import reductions

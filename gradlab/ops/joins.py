@@ -17,7 +17,9 @@ from gradlab.core.dtypes import default
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim
-from gradlab.ops.shapes import atleast_1d, atleast_2d, atleast_3d, expand, flatten, in_order, several_tensors
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.copies import in_order
+from gradlab.ops.shapes import atleast_1d, atleast_2d, atleast_3d, flatten, several_tensors
 from gradlab.rules import shapes as rules
 from gradlab.rules.indexing import getitem
 

@@ -10,7 +10,9 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import fits_in_memory, many_dims, one_dim
-from gradlab.ops.shapes import exchanged, flatten, in_order, ints, reshape, unsqueeze
+from gradlab.ops.copies import in_order
+from gradlab.ops.permutation import exchanged
+from gradlab.ops.shapes import flatten, ints, reshape, unsqueeze
 from gradlab.rules import indexing as picks
 from gradlab.rules import shapes as rules
 

@@ -20,9 +20,10 @@ from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
+from gradlab.ops.copies import cast, in_single
 from gradlab.ops.declared import maximum, minimum
 from gradlab.ops.results import Picking, result_type
-from gradlab.ops.shapes import cast, in_single, reshape
+from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 from gradlab.rules import softmax as softmax_rules

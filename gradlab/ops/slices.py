@@ -1,36 +1,38 @@
-"""Slices of an axis, picked by a vector of integers, or written, added or combined at the places it names. See `picking`."""
+"""Slices of an axis, read by a vector of integers, or written, added or combined at the places it names; and `index_put`, which is
+x[indices] = values as a function."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.bounds import on_axis
-from gradlab.backend.namespaces import namespace_of
+from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out_apart
 from gradlab.core.tensor import Tensor, constant
-from gradlab.indexing import spread_over
 from gradlab.ops.arguments import number, one_dim
-from gradlab.ops.picking import (
+from gradlab.ops.copies import in_order
+from gradlab.ops.gather_scatter import REDUCING, grid, reduced
+from gradlab.ops.indexed_writes import (
     FULL,
-    REDUCING,
     as_given,
     check_range,
-    grid,
     places,
-    reduced,
+    region,
     tensor_argument,
     with_an_axis,
     with_twin,
     zero_dim,
 )
-from gradlab.ops.shapes import in_order
+from gradlab.ops.indexing import INDEX_PUT, axes_used, beside, check_dtypes, misfit, spread_over, steps_for
+from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
-from gradlab.rules.writing import overwrite
+from gradlab.rules.writing import overwrite, pick
 
-__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
+__all__ = ["index_add", "index_copy", "index_fill", "index_put", "index_reduce", "index_select"]
 
 INDEX_SELECT = rules.getitem.named("IndexSelectBackward0", view=False)
 INDEX_COPY, INDEX_FILL, INDEX_FILL_TENSOR = (
@@ -172,3 +174,36 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
         return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
     patch = spread_over(one, shape, True)
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
+
+
+@with_twin
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Any:
+    """A copy of which `x[indices] = values`, or `+=` with every repetition of a place counting."""
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"index_put(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}")
+    for i, x in enumerate(indices):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    tensor_argument("index_put", values, "values", 2)
+    whole = tuple(x if x.array.ndim else reshape(x, (1,)) for x in indices)
+    if (used := sum(map(axes_used, (x.array for x in whole)))) > input.array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.array.ndim} (got {used})")
+    steps = beside(steps_for(whole, input.array.shape), input.array)
+    index = steps[-1][1]
+    try:
+        shape = pick(
+            np.broadcast_to(0, input.array.shape),
+            region(
+                tuple(  # of numbers the shape alone counts
+                    i if type(i) in (slice, np.ndarray) else host(i) if i.dtype == bool else np.zeros(i.shape, int) for i in index
+                )
+            ),
+        ).shape
+    except IndexError as error:
+        raise misfit(error, steps, input.array.shape) from None
+    patch = spread_over(values, shape, True)
+    check_dtypes(input, values, index)
+    return INDEX_ADD_PUT if accumulate else INDEX_PUT, index, patch
+
+
+INDEX_ADD_PUT = rules.index_add.named("IndexPutBackward0")

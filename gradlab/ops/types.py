@@ -22,6 +22,7 @@ __all__ = [
     "is_same_size",
     "is_signed",
     "is_storage",
+    "is_tensor",
     "promote_types",
     "result_type",
     "typename",
@@ -157,6 +158,11 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 def is_storage(obj: Any) -> bool:
     """Whether `obj` is a storage of torch's: never, since gradlab has none."""
     return False
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
 
 
 def typename(obj: Any) -> str:

@@ -17,7 +17,7 @@ from gradlab.ops import log_softmax as log_softmax_along
 from gradlab.ops import relu as relu_of
 from gradlab.ops import softmax as softmax_along
 from gradlab.ops.arguments import one_dim
-from gradlab.ops.shapes import in_single
+from gradlab.ops.copies import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes

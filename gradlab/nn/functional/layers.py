@@ -18,8 +18,10 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen, writing
 from gradlab.ops import dropping as drops
 from gradlab.ops.arguments import fits_in_memory, not_a_tensor
+from gradlab.ops.copies import in_single
+from gradlab.ops.permutation import permute, t
 from gradlab.ops.products import matmul
-from gradlab.ops.shapes import in_single, permute, reshape, squeeze, t, unsqueeze
+from gradlab.ops.shapes import reshape, squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import embedding as rules
 from gradlab.rules import indexing, shapes

@@ -19,7 +19,9 @@ from gradlab.core.errors import Size, broadcast_mismatch, not_implemented
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.activations import logsigmoid
 from gradlab.ops import abs, clone, exp, log, where, xlogy
-from gradlab.ops.shapes import cast, expand, unsqueeze
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.copies import cast
+from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import losses as rules
 

@@ -18,8 +18,9 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import expected
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import abs, mul, relu, sign
+from gradlab.ops.copies import in_order
 from gradlab.ops.reductions import mean
-from gradlab.ops.shapes import in_order, squeeze, unsqueeze
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules.indexing import masked_fill, places, put_along
 from gradlab.rules.pooling import max_places, max_pool
 from gradlab.rules.resampling import AxisMap, adaptive_map, remap, window_map

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, check_tensor, refused
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.resampling import columns_map, interpolation_map, resample
 from gradlab.rules.shapes import permute, reshape
 

@@ -24,7 +24,7 @@ from gradlab.core.silence import silence
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.indexing import getitem
 from gradlab.rules.shapes import expand, reshape, transfer
 from gradlab.rules.writing import overwrite

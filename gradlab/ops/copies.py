@@ -1,0 +1,62 @@
+"""The same elements in memory of their own, in another order there or in another dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.dtypes import as_numpy_dtype, float16, float32
+from gradlab.core.layout import arranged, contiguous_format, is_arranged
+from gradlab.core.silence import quietly
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED, cut
+from gradlab.rules import elementwise as el
+from gradlab.rules import shapes as rules
+
+__all__ = [
+    "clone",
+]
+
+
+def in_order(made: Tensor) -> Tensor:
+    """A fresh result with its elements in the order of their indices, as torch lays out picks and joins: `view` then works."""
+    if not made.array.flags.c_contiguous:
+        made.array = namespace_of[type(made.array)].ascontiguousarray(made.array)
+    return made
+
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy with history, in the memory order of the original or in the one given."""
+    made = el.clone.record(input)
+    if memory_format is not None:
+        made.array = arranged(made.array, memory_format)
+    return made
+
+
+def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """Itself if its elements lie in memory in the order of their indices (or in the one given), else a copy that does."""
+    if is_arranged(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
+        return self
+    made = rules.contiguous.record(self)
+    made.array = arranged(made.array, memory_format)
+    return made
+
+
+def cast(input: Tensor, dtype: Any) -> Tensor:
+    """In another dtype; itself if it has it."""
+    wanted = as_numpy_dtype(dtype)
+    if wanted is None or input.array.dtype == wanted:
+        return input
+    if wanted.kind == "f":
+        return rules.astype.record(input, dtype=wanted)
+    made = constant(quietly(input.array.astype, wanted))
+    if WATCHED:
+        cut(made, input, "cast")
+    return made
+
+
+def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:
+    """A function of several operations, for which torch has one kernel, of float16: computed in float32 and rounded once."""
+    wide = [cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args]
+    return cast(function(*wide), float16)
