@@ -138,7 +138,7 @@ def methods() -> str:
             members.append(text + same(operator.names, "    "))
         if operator.inplace:
             parameters, _ = arguments(operator, twin=True)
-            doc = f"`{operator.name}`, written into this tensor's memory."
+            doc = operator.documentation_of_twin().split("\n")[0]
             members.append(function(operator.twins[0], joined("self", parameters), doc, "    ") + same(operator.twins, "    "))
             if operator.twin_functions:
                 doc = f"`{operator.name}`, written into the memory of `input`."

@@ -18,12 +18,16 @@ The first says of a primitive that its recording function is public: its docstri
     top         whether it is a name of `gradlab` itself
     special     its names in `gradlab.special`
 
+A function whose in-place twin is more than its result copied carries it as the attribute `twin` (`gradlab.ops.indexed_writes`,
+`gradlab.ops.inplace_views`).
+
 `gradlab.ops.declared`, `gradlab.ops.declared_special` and `gradlab.methods.declared` hand these names on; their stubs, by which
 type checkers and editors know them, are written by `python tests/stubs.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -40,6 +44,25 @@ PARAMETERS = {
         "out : Tensor, optional\n    Where the result is written, and what is returned. It is refused while a gradient of the "
         "result is wanted."
     ),
+    "one_dim": "dim : int\n    The dimension, counted from the end if it is negative.",
+    "first_dim": "dim : int, default 0\n    The dimension, counted from the end if it is negative.",
+    "at_least_1d": "input : Tensor\n    The tensor, of at least one dimension.",
+    "size": "size : ints, or a sequence of ints\n    The shape: `f(2, 3)` or `f((2, 3))`.",
+    "dtype": "dtype : dtype, optional\n    The dtype of the result.",
+    "device": "device : device or str, optional\n    Where the result is.",
+    "tensors": "tensors : sequence of Tensor\n    A list or a tuple of tensors.",
+    "index": "index : Tensor\n    Integers, int64 or int32, of as many dimensions as `input`.",
+    "slices": "index : Tensor\n    Integers, 0-d or 1-d: which slices of the dimension.",
+    "source_slices": "source : Tensor\n    The slices, of the dtype of `input`: as many as `index` names.",
+    "offset": "offset : int, default 0\n    Which diagonal: above the main one if it is positive, below if negative.",
+    "diagonal": "diagonal : int, default 0\n    Which diagonal: above the main one if it is positive, below if negative.",
+    "matrices": "input : Tensor\n    A matrix, or a batch of them.",
+    "row_col": "row, col : int\n    The sizes of the matrix.",
+    "ignored": "layout, pin_memory : optional\n    Taken as torch takes them, and without effect.",
+    "mask": "mask : Tensor\n    Bools, of a shape that broadcasts with that of `input`.",
+    "include_self": (
+        "include_self : bool, default True\n    Whether the element that is there counts too. (Where nothing goes, it stays.)"
+    ),
 }
 # By the dtype rule (`core.promotion`): which dtypes an operand may have, and which the result has.
 DTYPES = {
@@ -54,6 +77,10 @@ DTYPES = {
     "tensors": ("of any dtype", "of the common dtype"),
 }
 REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
+REFUSED_IN_PLACE = (
+    "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
+    "    if the result has another shape."
+)
 NOT_FLOATING = "NotImplementedError\n    If the operands are not floating point."
 
 
@@ -137,10 +164,11 @@ class Operator:
         return "\n\n".join(sections) + "\n"
 
     def documentation_of_twin(self) -> str:
-        """The docstring of the in-place twin; of a function's the first line alone."""
+        """The docstring of the in-place twin: of a composed function's from that of the function."""
         summary = f"`{self.name}`, written into this tensor's memory."
         if not self.is_primitive:
-            return summary
+            own = getattr(self.target, "twin", None)
+            return of_twin(self, (own and own.__doc__) or summary, getattr(own, "refuses", REFUSED_IN_PLACE))
         rest = [PARAMETERS[name] for name in self.target.public[1:]]
         given, _, result = self.example.partition(" -> ")
         first, *others = given.split("; ")
@@ -149,11 +177,7 @@ class Operator:
             summary,
             *([section("Parameters", *rest)] if rest else []),
             section("Returns", "Tensor\n    This tensor, with its new elements."),
-            section(
-                "Raises",
-                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
-                "    if the result has another shape.",
-            ),
+            section("Raises", REFUSED_IN_PLACE),
             section("Examples", f">>> import gradlab as gl\n>>> x = gl.tensor({first})\n>>> {call}\ntensor({result})"),
         ]
         return "\n\n".join(sections) + "\n"
@@ -182,6 +206,46 @@ OPERATORS: dict[str, Operator] = {}
 
 def section(title: str, *entries: str) -> str:
     return "\n".join([title, "-" * len(title), *entries])
+
+
+def of_twin(operator: Operator, summary: str, refused: str) -> str:
+    """The docstring of a composed function's in-place twin: the parameters are the function's, but for the tensor and `out`, and
+    the example is its first one, in place."""
+    doc = operator.target.__doc__ or ""
+    doc = doc.replace("\n    ", "\n") if "\n    Returns" in doc else doc  # (Python 3.13 has taken the indentation away)
+    parts = re.split(r"\n\n(?=[A-Z]\w+\n---)", doc.strip())
+    sections = {part.partition("\n")[0]: part for part in parts}
+    _, *others = re.split(r"\n(?=\S)", sections.get("Parameters", "").partition("-\n")[2])
+    kept = [entry for entry in others if not entry.startswith("out :")]
+    example = in_place_example(operator, sections.get("Examples", ""))
+    return "\n\n".join(
+        [
+            summary,
+            *([section("Parameters", *kept)] if kept else []),
+            section("Returns", "Tensor\n    This tensor."),
+            section("Raises", f"{refused} Else as `{operator.name}`."),
+            *([section("Examples", example)] if example else []),
+        ]
+    )
+
+
+def in_place_example(operator: Operator, examples: str) -> str:
+    """`>>> gl.f(a, b)` with its result as `>>> x = a` and `>>> x.f_(b)`; nothing where it is spelled otherwise."""
+    before, call, after = examples.partition("-\n")[2].partition(f">>> gl.{operator.name}(")
+    depth = 0
+    for at, character in enumerate(after):  # noqa: B007  (it is where the first argument ends)
+        depth += (character in "([") - (character in ")]")
+        if depth < 0 or (character == "," and not depth):
+            break
+    if not call:
+        return ""
+    first, rest = after[:at], after[at:].removeprefix(", ")
+    rest = re.split(r"\n(?:>>>|$)|\n\n", rest)[0]
+    if not operator.history:  # the answers are numbers in place
+        one, zero = ("1", "0") if re.search(r"\[[\d, ]+\]", first) else ("1.", "0.")
+        rest = re.sub(r"(,?) *(True|False)\b", lambda m: (m[1] and ", ") + (one if m[2] == "True" else zero), rest)
+    name = first if first.isidentifier() else "x"
+    return f"{before}{'' if name == first else f'>>> x = {first}'}\n>>> {name}.{operator.name}_({rest}".replace("\n\n", "\n")
 
 
 def documented(summary: str, parameters: str, returns: str, raises: list[str], example: str) -> str:
@@ -219,5 +283,6 @@ def described(doc: str | None) -> str | None:
     """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
     for name, text in PARAMETERS.items() if doc else ():
         assert doc is not None
-        doc = doc.replace(f"    {{{name}}}", "\n".join(f"    {line}" for line in text.splitlines()))
+        if f"{{{name}}}" in doc:  # (Python 3.13 has taken the indentation away)
+            doc = doc.replace(f"\n    {{{name}}}", "\n    " + text.replace("\n", "\n    ")).replace(f"\n{{{name}}}", f"\n{text}")
     return doc

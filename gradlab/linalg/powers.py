@@ -147,7 +147,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
         raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return cat(powers(layout.atleast_1d(x), N), -1)
+    return cat(powers(layout.with_axes(x, 1), N), -1)
 
 
 def powers(x: Tensor, count: int) -> list[Any]:

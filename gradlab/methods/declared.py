@@ -5,6 +5,7 @@ The stub beside this module, by which an editor completes `x.exp2(`, is written 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -31,10 +32,17 @@ def twin_of(operator: Operator) -> Callable[..., Any]:
         def method(self: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
             return inplace.in_place(target, self, other)
     else:
-        method = (twin if operator.history else answer)(target)
-    method.__name__ = method.__qualname__ = f"{operator.name}_"
+        method = getattr(target, "twin", None) or (twin if operator.history else answer)(target)
+        method.__signature__ = without_out(target)  # type: ignore[attr-defined]
     method.__doc__ = operator.documentation_of_twin()
+    method.__name__ = method.__qualname__ = f"{operator.name}_"
     return method
+
+
+def without_out(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function's in-place twin."""
+    signature = inspect.signature(function)
+    return signature.replace(parameters=[one for name, one in signature.parameters.items() if name != "out"])
 
 
 _TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace and not operator.shares}

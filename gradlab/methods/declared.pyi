@@ -1,4 +1,7 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from collections.abc import Sequence
+from gradlab.core.dtypes import dtype as Dtype
+from gradlab.core.layout import memory_format
 from gradlab.core.tensor import Tensor
 from typing import Any
 
@@ -79,16 +82,6 @@ def relu_(input: Tensor) -> Tensor:
 
 def xlogy_(input: Tensor, other: Any) -> Tensor:
     """`xlogy`, written into the memory of `input`."""
-
-def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clamp`, written into the memory of `input`."""
-clip_ = clamp_
-
-def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """`clamp_min`, written into the memory of `input`."""
-
-def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """`clamp_max`, written into the memory of `input`."""
 
 def exp_(input: Tensor) -> Tensor:
     """`exp`, written into the memory of `input`."""
@@ -192,6 +185,16 @@ def erfc_(input: Tensor) -> Tensor:
 
 def i0_(input: Tensor) -> Tensor:
     """`i0`, written into the memory of `input`."""
+
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clamp`, written into the memory of `input`."""
+clip_ = clamp_
+
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """`clamp_min`, written into the memory of `input`."""
+
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """`clamp_max`, written into the memory of `input`."""
 
 def logit_(input: Tensor, eps: float | None = None) -> Tensor:
     """`logit`, written into the memory of `input`."""
@@ -335,190 +338,11 @@ class Declared:
     def true_divide_(self, other: Any) -> Tensor:
         """`true_divide`, written into this tensor's memory."""
 
-    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-        """input with what is below `min` raised to it and what is above `max` lowered to it."""
-    clip = clamp
+    def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """A copy that gradients pass through."""
 
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
-        """`clamp`, written into this tensor's memory."""
-    clip_ = clamp_
-
-    def clamp_min(self, min: Any, *, out: Tensor | None = None) -> Tensor:
-        """input with what is below `min` raised to it."""
-
-    def clamp_min_(self, min: Any) -> Tensor:
-        """`clamp_min`, written into this tensor's memory."""
-
-    def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
-        """input with what is above `max` lowered to it."""
-
-    def clamp_max_(self, max: Any) -> Tensor:
-        """`clamp_max`, written into this tensor's memory."""
-
-    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """0 where the element is negative, 1 where it is positive, `values` where it is 0. It has no derivative."""
-
-    def heaviside_(self, values: Tensor) -> Tensor:
-        """`heaviside`, written into this tensor's memory."""
-
-    def positive(self) -> Tensor:
-        """The tensor itself."""
-
-    def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input = other, element by element."""
-
-    def eq_(self, other: Any) -> Tensor:
-        """`eq`, written into this tensor's memory."""
-
-    def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≠ other, element by element."""
-
-    def ne_(self, other: Any) -> Tensor:
-        """`ne`, written into this tensor's memory."""
-
-    def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input < other, element by element."""
-
-    def lt_(self, other: Any) -> Tensor:
-        """`lt`, written into this tensor's memory."""
-
-    def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≤ other, element by element."""
-
-    def le_(self, other: Any) -> Tensor:
-        """`le`, written into this tensor's memory."""
-
-    def gt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input > other, element by element."""
-
-    def gt_(self, other: Any) -> Tensor:
-        """`gt`, written into this tensor's memory."""
-
-    def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≥ other, element by element."""
-
-    def ge_(self, other: Any) -> Tensor:
-        """`ge`, written into this tensor's memory."""
-
-    def not_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≠ other, element by element."""
-
-    def not_equal_(self, other: Any) -> Tensor:
-        """`not_equal`, written into this tensor's memory."""
-
-    def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input < other, element by element."""
-
-    def less_(self, other: Any) -> Tensor:
-        """`less`, written into this tensor's memory."""
-
-    def less_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≤ other, element by element."""
-
-    def less_equal_(self, other: Any) -> Tensor:
-        """`less_equal`, written into this tensor's memory."""
-
-    def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input > other, element by element."""
-
-    def greater_(self, other: Any) -> Tensor:
-        """`greater`, written into this tensor's memory."""
-
-    def greater_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """Whether input ≥ other, element by element."""
-
-    def greater_equal_(self, other: Any) -> Tensor:
-        """`greater_equal`, written into this tensor's memory."""
-
-    def logical_and(self, other: Tensor) -> Tensor:
-        """Whether both elements hold. Numbers other than 0 count as True."""
-
-    def logical_and_(self, other: Tensor) -> Tensor:
-        """`logical_and`, written into this tensor's memory."""
-
-    def logical_or(self, other: Tensor) -> Tensor:
-        """Whether at least one of the elements holds. Numbers other than 0 count as True."""
-
-    def logical_or_(self, other: Tensor) -> Tensor:
-        """`logical_or`, written into this tensor's memory."""
-
-    def logical_xor(self, other: Tensor) -> Tensor:
-        """Whether exactly one of the elements holds. Numbers other than 0 count as True."""
-
-    def logical_xor_(self, other: Tensor) -> Tensor:
-        """`logical_xor`, written into this tensor's memory."""
-
-    def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input & other on bools or on the bits of integers."""
-
-    def bitwise_and_(self, other: Any) -> Tensor:
-        """`bitwise_and`, written into this tensor's memory."""
-
-    def bitwise_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input | other on bools or on the bits of integers."""
-
-    def bitwise_or_(self, other: Any) -> Tensor:
-        """`bitwise_or`, written into this tensor's memory."""
-
-    def bitwise_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """input ^ other on bools or on the bits of integers."""
-
-    def bitwise_xor_(self, other: Any) -> Tensor:
-        """`bitwise_xor`, written into this tensor's memory."""
-
-    def bitwise_left_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """The bits of integers moved to the left: input · 2^other."""
-
-    def bitwise_left_shift_(self, other: Any) -> Tensor:
-        """`bitwise_left_shift`, written into this tensor's memory."""
-
-    def bitwise_right_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """The bits of integers moved to the right: ⌊input / 2^other⌋."""
-
-    def bitwise_right_shift_(self, other: Any) -> Tensor:
-        """`bitwise_right_shift`, written into this tensor's memory."""
-
-    def isnan(self) -> Tensor:
-        """True where the element is NaN."""
-
-    def isfinite(self) -> Tensor:
-        """True where the element is neither infinite nor NaN."""
-
-    def isinf(self) -> Tensor:
-        """True where the element is infinite."""
-
-    def isreal(self) -> Tensor:
-        """True everywhere: there are no complex tensors."""
-
-    def isposinf(self) -> Tensor:
-        """True where the element is +∞."""
-
-    def isneginf(self) -> Tensor:
-        """True where the element is -∞."""
-
-    def signbit(self) -> Tensor:
-        """True where the element's sign is minus; -0. has one."""
-
-    def logical_not(self) -> Tensor:
-        """True where the element is zero or False."""
-
-    def logical_not_(self) -> Tensor:
-        """`logical_not`, written into this tensor's memory."""
-
-    def bitwise_not(self) -> Tensor:
-        """~input: every bit of the integers, every bool, turned round."""
-
-    def bitwise_not_(self) -> Tensor:
-        """`bitwise_not`, written into this tensor's memory."""
-
-    def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves."""
-
-    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-        """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
-
-    def equal(self, other: Tensor) -> bool:
-        """Whether both have the same shape and elements."""
+    def contiguous(self, memory_format: memory_format = ...) -> Tensor:
+        """The elements in memory in the order of their indices."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
@@ -771,6 +595,352 @@ class Declared:
     def i0_(self) -> Tensor:
         """`i0`, written into this tensor's memory."""
 
+    def reshape(self, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
+        """The elements in another shape: a view where the memory allows, else a copy."""
+
+    def view(self, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
+        """The same memory in another shape, or with its bits read as another dtype."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements in the shape of another tensor."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """The same memory in the shape of another tensor."""
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """The dimensions from `start_dim` to `end_dim` made one."""
+
+    def ravel(self) -> Tensor:
+        """All elements along one dimension."""
+
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
+        """One dimension taken apart into several."""
+
+    def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """Without the dimensions of length 1."""
+
+    def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """`squeeze`, of this very tensor."""
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        """With one more dimension, of length 1."""
+
+    def unsqueeze_(self, dim: int) -> Tensor:
+        """`unsqueeze`, of this very tensor."""
+
+    def numel(self) -> int:
+        """The number of elements."""
+    nelement = numel
+
+    def expand(self, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False) -> Tensor:
+        """Dimensions of length 1 repeated, without copying."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Dimensions of length 1 repeated to the shape of another tensor, without copying."""
+
+    def broadcast_to(self, size: Sequence[int]) -> Tensor:
+        """Dimensions of length 1 repeated to the given sizes, without copying: `expand` under NumPy's name."""
+
+    def sum_to_size(self, *size: int | Sequence[int]) -> Tensor:
+        """The sum over the dimensions that broadcasting would make or lengthen: the adjoint of `expand`."""
+
+    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+        """input with what is below `min` raised to it and what is above `max` lowered to it."""
+    clip = clamp
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """`clamp`, written into this tensor's memory."""
+    clip_ = clamp_
+
+    def clamp_min(self, min: Any, *, out: Tensor | None = None) -> Tensor:
+        """input with what is below `min` raised to it."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """`clamp_min`, written into this tensor's memory."""
+
+    def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
+        """input with what is above `max` lowered to it."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """`clamp_max`, written into this tensor's memory."""
+
+    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """0 where the element is negative, 1 where it is positive, `values` where it is 0. It has no derivative."""
+
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """`heaviside`, written into this tensor's memory."""
+
+    def positive(self) -> Tensor:
+        """The tensor itself."""
+
+    def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input = other, element by element."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """`eq`, written into this tensor's memory."""
+
+    def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≠ other, element by element."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """`ne`, written into this tensor's memory."""
+
+    def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input < other, element by element."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """`lt`, written into this tensor's memory."""
+
+    def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≤ other, element by element."""
+
+    def le_(self, other: Any) -> Tensor:
+        """`le`, written into this tensor's memory."""
+
+    def gt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input > other, element by element."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """`gt`, written into this tensor's memory."""
+
+    def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≥ other, element by element."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """`ge`, written into this tensor's memory."""
+
+    def not_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≠ other, element by element."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """`not_equal`, written into this tensor's memory."""
+
+    def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input < other, element by element."""
+
+    def less_(self, other: Any) -> Tensor:
+        """`less`, written into this tensor's memory."""
+
+    def less_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≤ other, element by element."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """`less_equal`, written into this tensor's memory."""
+
+    def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input > other, element by element."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """`greater`, written into this tensor's memory."""
+
+    def greater_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether input ≥ other, element by element."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """`greater_equal`, written into this tensor's memory."""
+
+    def logical_and(self, other: Tensor) -> Tensor:
+        """Whether both elements hold. Numbers other than 0 count as True."""
+
+    def logical_and_(self, other: Tensor) -> Tensor:
+        """`logical_and`, written into this tensor's memory."""
+
+    def logical_or(self, other: Tensor) -> Tensor:
+        """Whether at least one of the elements holds. Numbers other than 0 count as True."""
+
+    def logical_or_(self, other: Tensor) -> Tensor:
+        """`logical_or`, written into this tensor's memory."""
+
+    def logical_xor(self, other: Tensor) -> Tensor:
+        """Whether exactly one of the elements holds. Numbers other than 0 count as True."""
+
+    def logical_xor_(self, other: Tensor) -> Tensor:
+        """`logical_xor`, written into this tensor's memory."""
+
+    def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input & other on bools or on the bits of integers."""
+
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """`bitwise_and`, written into this tensor's memory."""
+
+    def bitwise_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input | other on bools or on the bits of integers."""
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """`bitwise_or`, written into this tensor's memory."""
+
+    def bitwise_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """input ^ other on bools or on the bits of integers."""
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """`bitwise_xor`, written into this tensor's memory."""
+
+    def bitwise_left_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The bits of integers moved to the left: input · 2^other."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """`bitwise_left_shift`, written into this tensor's memory."""
+
+    def bitwise_right_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The bits of integers moved to the right: ⌊input / 2^other⌋."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """`bitwise_right_shift`, written into this tensor's memory."""
+
+    def isnan(self) -> Tensor:
+        """True where the element is NaN."""
+
+    def isfinite(self) -> Tensor:
+        """True where the element is neither infinite nor NaN."""
+
+    def isinf(self) -> Tensor:
+        """True where the element is infinite."""
+
+    def isreal(self) -> Tensor:
+        """True everywhere: there are no complex tensors."""
+
+    def isposinf(self) -> Tensor:
+        """True where the element is +∞."""
+
+    def isneginf(self) -> Tensor:
+        """True where the element is -∞."""
+
+    def signbit(self) -> Tensor:
+        """True where the element's sign is minus; -0. has one."""
+
+    def logical_not(self) -> Tensor:
+        """True where the element is zero or False."""
+
+    def logical_not_(self) -> Tensor:
+        """`logical_not`, written into this tensor's memory."""
+
+    def bitwise_not(self) -> Tensor:
+        """~input: every bit of the integers, every bool, turned round."""
+
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not`, written into this tensor's memory."""
+
+    def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """Where |input - other| ≤ atol + rtol · |other|; infinities are close to themselves."""
+
+    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+        """Whether |input - other| ≤ atol + rtol · |other| everywhere."""
+
+    def equal(self, other: Tensor) -> bool:
+        """Whether both have the same shape and elements."""
+
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
+        """`transpose`, of this very tensor."""
+
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
+        """Two dimensions exchanged: `transpose` under NumPy's name."""
+
+    def swapaxes_(self, axis0: int, axis1: int) -> Tensor:
+        """`swapaxes`, of this very tensor."""
+
+    def swapdims(self, dim0: int, dim1: int) -> Tensor:
+        """Two dimensions exchanged: `transpose` under another name."""
+
+    def swapdims_(self, dim0: int, dim1: int) -> Tensor:
+        """`swapdims`, of this very tensor."""
+
+    def permute(self, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """The dimensions in another order."""
+
+    def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        """Some dimensions put elsewhere; the others keep their order."""
+    moveaxis = movedim
+
+    def t(self) -> Tensor:
+        """The transpose of a matrix."""
+
+    def t_(self) -> Tensor:
+        """`t`, of this very tensor."""
+
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged: the conjugate transpose, since the numbers are real."""
+
+    def split(self, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Parts along a dimension, of one length or of the lengths listed."""
+
+    def split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Parts of the lengths listed along a dimension."""
+
+    def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """A number of parts of one length along a dimension."""
+
+    def unsafe_split(self, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `split` as tensors that autograd does not take for views."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `split_with_sizes` as tensors that autograd does not take for views."""
+
+    def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `chunk` as tensors that autograd does not take for views."""
+
+    def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+        """A number of parts of nearly one length along a dimension, or the parts between the indices listed."""
+
+    def hsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the second dimension, or the only one: the columns of a matrix."""
+
+    def vsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: the rows of a matrix."""
+
+    def dsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the third dimension."""
+
+    def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+        """The slices along a dimension, which is dropped."""
+
+    def narrow(self, dim: int, start: int | Tensor, length: int) -> Tensor:
+        """A stretch of a dimension."""
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """The slice of a dimension at one index."""
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """A diagonal of the plane of two dimensions, as the last dimension."""
+
+    def diag(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        """Matrices of zeros with the last dimension on a diagonal."""
+
+    def diagflat(self, offset: int = 0) -> Tensor:
+        """The matrix with all the elements on its diagonal."""
+
+    def tril(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The elements on and below a diagonal of the last two dimensions; the others are 0."""
+
+    def tril_(self, diagonal: int = 0) -> Tensor:
+        """`tril`, written into this tensor's memory."""
+
+    def triu(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The elements on and above a diagonal of the last two dimensions; the others are 0."""
+
+    def triu_(self, diagonal: int = 0) -> Tensor:
+        """`triu`, written into this tensor's memory."""
+
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
+
+    def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """A copy with other elements on a diagonal."""
+
+    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
+        """A copy with another slice at one index of a dimension."""
+
+    def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+        """A copy with other elements in a slice of a dimension."""
+
+    def fill_diagonal_(self, fill_value: float | Tensor, wrap: bool = False) -> Tensor:
+        """One number on the diagonal, in place."""
+
     def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
         """log(input / (1 - input)), the inverse of the sigmoid."""
 
@@ -798,6 +968,30 @@ class Declared:
     def mvlgamma_(self, p: int) -> Tensor:
         """`mvlgamma`, written into this tensor's memory."""
 
+    def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+        """The elements at an index along a dimension."""
+
+    def take_along_dim(self, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The elements at indices along a dimension; the other dimensions broadcast."""
+
+    def scatter(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None, out: Tensor | None = None) -> Any:
+        """A copy with elements written at an index along a dimension."""
+
+    def scatter_(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None) -> Tensor:
+        """`scatter`, written into this tensor's memory."""
+
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Any:
+        """A copy with elements added at an index along a dimension, each as often as its place comes up."""
+
+    def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """`scatter_add`, written into this tensor's memory."""
+
+    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy in which each place that an index names holds a reduction of the elements that go there."""
+
+    def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`scatter_reduce`, written into this tensor's memory."""
+
     def gcd(self, other: Tensor) -> Tensor:
         """The greatest common divisor of each pair of integers."""
 
@@ -822,6 +1016,36 @@ class Declared:
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """`lerp`, written into this tensor's memory."""
 
+    def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Elements by their numbers in the flattened tensor."""
+
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+        """A copy with elements written by their numbers in the flattened tensor."""
+
+    def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+        """`put`, written into this tensor's memory."""
+
+    def masked_fill(self, mask: Tensor, value: float | Tensor) -> Tensor:
+        """A copy with one number where a mask holds."""
+
+    def masked_fill_(self, mask: Tensor, value: float | Tensor) -> Tensor:
+        """`masked_fill`, written into this tensor's memory."""
+
+    def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The elements where a mask holds."""
+
+    def masked_scatter(self, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+        """A copy with the elements of another tensor, in order, where a mask holds."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`masked_scatter`, written into this tensor's memory."""
+
+    def nonzero(self, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+        """The indices of the elements that are not 0."""
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name."""
+
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, either of them a tensor or a number."""
 
@@ -833,3 +1057,87 @@ class Declared:
 
     def float_power(self, exponent: Any) -> Tensor:
         """input to the power of exponent, in float64."""
+
+    def repeat(self, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
+        """A copy that is several times as long along each dimension."""
+
+    def tile(self, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """A copy that is several times as long along each dimension, or along the last ones."""
+
+    def repeat_interleave(self, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+        """Each element, or each slice of a dimension, several times in a row."""
+
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+        """The elements moved along dimensions; those that leave come back at the other end."""
+
+    def flip(self, *axes: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """A copy with the elements in reverse order."""
+
+    def fliplr(self) -> Tensor:
+        """A copy with the columns in reverse order."""
+
+    def flipud(self) -> Tensor:
+        """A copy with the rows in reverse order."""
+
+    def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+        """A copy turned by right angles in the plane of two dimensions."""
+
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+        """All windows along a dimension."""
+
+    def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+        """A view whose shape and strides are given."""
+
+    def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The slices of a dimension at several indices."""
+
+    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Any:
+        """A copy with slices added to those of a dimension, each as often as its index comes up."""
+
+    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+        """`index_add`, written into this tensor's memory."""
+
+    def index_reduce(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy in which each slice that an index names holds a reduction of the slices that go there."""
+
+    def index_reduce_(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`index_reduce`, written into this tensor's memory."""
+
+    def index_copy(self, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+        """A copy with other slices at several indices of a dimension."""
+
+    def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
+        """`index_copy`, written into this tensor's memory."""
+
+    def index_fill(self, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Any:
+        """A copy with one number in several slices of a dimension."""
+
+    def index_fill_(self, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
+        """`index_fill`, written into this tensor's memory."""
+
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+        """A copy of which `x[indices] = values`."""
+
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+        """`index_put`, written into this tensor's memory."""
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floating point numbers: only those have gradients."""
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers: never, since gradlab has no complex numbers."""
+
+    def is_conj(self) -> bool:
+        """Whether the conjugate is still to be taken: never, since gradlab has no complex numbers."""
+
+    def is_neg(self) -> bool:
+        """Whether the sign is still to be changed: never, since gradlab has no complex numbers."""
+
+    def is_nonzero(self) -> bool:
+        """Whether the only element is not 0."""
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """Whether two tensors have one shape."""

@@ -14,13 +14,11 @@ from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
 from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
-from gradlab.methods.gather_scatter import GatherScatter
 from gradlab.methods.holding import Holding
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
 from gradlab.methods.reductions import Reductions
-from gradlab.methods.shapes import Shapes
 from gradlab.methods.sorting import Sorting
 from gradlab.methods.writing import Writing
 
@@ -33,8 +31,6 @@ class Methods(
     Elementary,
     Reductions,
     Products,
-    Shapes,
-    GatherScatter,
     Sorting,
     Writing,
     Holding,

@@ -388,6 +388,8 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
     Examples
     --------
     >>> import gradlab as gl
+    >>> gl.true_divide(gl.tensor([7., -7.]), 2)
+    tensor([ 3.5000, -3.5000])
     >>> gl.true_divide(gl.tensor([7, -7]), 2)
     tensor([ 3.5000, -3.5000])
     """

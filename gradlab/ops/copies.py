@@ -7,7 +7,8 @@ from typing import Any
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype, float16, float32
-from gradlab.core.layout import arranged, contiguous_format, is_arranged
+from gradlab.core.layout import arranged, contiguous_format, is_arranged, memory_format
+from gradlab.core.operator import composed
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
@@ -26,16 +27,58 @@ def in_order(made: Tensor) -> Tensor:
     return made
 
 
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy with history, in the memory order of the original or in the one given."""
+@composed()
+def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+    """A copy that gradients pass through.
+
+    Parameters
+    ----------
+    {input}
+    memory_format : memory_format, optional
+        The order of the elements in memory; without it that of `input`.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the same shape and dtype in memory of its own.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1., 2.], requires_grad=True)
+    >>> y = x.clone()
+    >>> y[0] = 5.0
+    >>> y.sum().backward()
+    >>> x, x.grad
+    (tensor([1., 2.], requires_grad=True), tensor([0., 1.]))
+    """
     made = el.clone.record(input)
     if memory_format is not None:
         made.array = arranged(made.array, memory_format)
     return made
 
 
-def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
-    """Itself if its elements lie in memory in the order of their indices (or in the one given), else a copy that does."""
+@composed(top=False)
+def contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
+    """The elements in memory in the order of their indices.
+
+    Parameters
+    ----------
+    memory_format : memory_format, default gradlab.contiguous_format
+        Or in this order.
+
+    Returns
+    -------
+    Tensor
+        The tensor itself if they lie so already, else a copy.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.zeros(2, 3).t()
+    >>> x.is_contiguous(), x.contiguous().is_contiguous()
+    (False, True)
+    """
     if is_arranged(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
         return self
     made = rules.contiguous.record(self)

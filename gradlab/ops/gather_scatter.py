@@ -11,6 +11,7 @@ import numpy as np
 from gradlab.backend.accumulate import add_at
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.destination import takes_out, takes_out_apart
+from gradlab.core.operator import composed
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen
@@ -45,9 +46,54 @@ __all__ = [
 ]
 
 
+@composed()
 @takes_out_apart
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Of `input`, along an axis, the elements at `index`: out[i][j] = input[index[i][j]][j] for dim=0."""
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+    r"""The elements at an index along a dimension.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {index}
+        In the other dimensions it may be shorter than `input`, not longer.
+    sparse_grad : bool, default False
+        Taken as torch takes it, and without effect.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `index`.
+
+    Raises
+    ------
+    TypeError
+        If `index` is no tensor.
+    RuntimeError
+        If it holds no integers, an index is out of range (a negative one too), or the shapes do not fit.
+
+    Notes
+    -----
+    Of three dimensions, for dim=1:
+
+    .. math:: y_{ijk} = x_{i,\,index_{ijk},\,k}
+
+    A cotangent is added at the places that were read: `scatter_add` is the adjoint.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> logits = gl.tensor([[1., 2.], [3., 4.]], requires_grad=True)
+    >>> picked = gl.gather(logits, 1, gl.tensor([[1], [0]]))
+    >>> picked.detach()
+    tensor([[2.],
+            [3.]])
+    >>> picked.sum().backward()
+    >>> logits.grad
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
     array = tensor_argument("gather", index, "index", 2).array
     x = with_an_axis(input)
     shape = x.array.shape
@@ -76,10 +122,40 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
 
 
+@composed()
 @takes_out_apart
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """The elements at `indices` along an axis, the other axes broadcast; without `dim` of the flattened tensor. Along an axis an
-    index counts modulo its length, as in torch: -1 is the last."""
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The elements at indices along a dimension; the other dimensions broadcast.
+
+    Parameters
+    ----------
+    {input}
+    indices : Tensor
+        int64, of as many dimensions as `input`: what `argsort` and `argmax` with `keepdim` return. It counts modulo the length
+        of the dimension: -1 is the last.
+    dim : int, optional
+        The dimension; without it, both are flattened.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If `indices` are not int64, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([[3., 1., 2.]])
+    >>> gl.take_along_dim(x, x.argsort(1), 1)
+    tensor([[1., 2., 3.]])
+    """
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"gradlab.take_along_dim(): dtype of indices should be Long but got {indices.dtype.word}")
     if dim is None:
@@ -151,10 +227,61 @@ SCATTER, SCATTER_VALUE = overwrite.named("ScatterBackward0"), overwrite.named("S
 SCATTER_ADD = rules.index_add.named("ScatterAddBackward0")
 
 
+@composed(inplace="method")
 @with_twin
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
-    """A copy with the elements of `src`, or a number, written at `index` along an axis: out[index[i][j]][j] = src[i][j] for
-    dim=0. Where a place comes up twice, the last holds. `reduce` ("add", "multiply") combines instead."""
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | float | None = None,
+    *,
+    value: float | None = None,
+    reduce: str | None = None,
+    out: Tensor | None = None,
+) -> Any:
+    r"""A copy with elements written at an index along a dimension.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {index}
+    src : Tensor or number
+        What is written: a tensor of the dtype of `input`, at least as long as `index` in each dimension; or a number.
+    value : number, optional
+        A number by keyword.
+    reduce : {"add", "multiply"}, optional
+        Combines with what is there, instead of replacing it. `scatter_reduce` does more.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy. Where a place comes up several times, the last element written stays, and the gradient of `src` is right only
+        where none does, as in torch: use `scatter_add` there.
+
+    Raises
+    ------
+    TypeError
+        If there is nothing to write, or `index` is no tensor.
+    RuntimeError
+        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+
+    Notes
+    -----
+    Of three dimensions, for dim=1:
+
+    .. math:: y_{i,\,index_{ijk},\,k} = src_{ijk}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.scatter(gl.zeros(2, 3), 1, gl.tensor([[2], [0]]), gl.tensor([[1.], [5.]]))
+    tensor([[0., 0., 1.],
+            [5., 0., 0.]])
+    >>> gl.scatter(gl.zeros(3), 0, gl.tensor([0, 2]), 7)
+    tensor([7., 0., 7.])
+    """
     src = value if src is None else src
     if not isinstance(src, (Tensor, bool, int, float, np.generic)):
         raise no_overload(
@@ -186,9 +313,44 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
 
 
+@composed(inplace="method")
 @with_twin
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Any:
-    """A copy with the elements of `src` added at `index` along an axis, each as often as its place comes up."""
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Any:
+    r"""A copy with elements added at an index along a dimension, each as often as its place comes up.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {index}
+    src : Tensor
+        What is added, of the dtype of `input`, at least as long as `index` in each dimension.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy.
+
+    Raises
+    ------
+    TypeError
+        If `index` or `src` is no tensor.
+    RuntimeError
+        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+
+    Notes
+    -----
+    Of three dimensions, for dim=1, summed over the j that lead to one place:
+
+    .. math:: y_{i,\,index_{ijk},\,k} = x_{i,\,index_{ijk},\,k} + \sum src_{ijk}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.scatter_add(gl.zeros(3), 0, gl.tensor([0, 2, 0]), gl.tensor([1., 2., 3.]))
+    tensor([4., 0., 2.])
+    """
     tensor_argument("scatter_add", src, "src", 3)
     at, shape = scatter_places(input, dim, tensor_argument("scatter_add", index, "index", 2), src)
     return SCATTER_ADD, at, corner(src, shape)
@@ -199,10 +361,48 @@ REDUCING = rules.index_add, el.div, overwrite, el.clone
 BY_SCATTER = tuple([op.named("ScatterReduceBackward0") for op in REDUCING])
 
 
+@composed(inplace="method")
 @functools.partial(takes_out, apart=1)
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """A copy in which each place that `index` names holds the "sum", "prod", "mean", "amax" or "amin" of the elements of `src`
-    that go there, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
+def scatter_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy in which each place that an index names holds a reduction of the elements that go there.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {index}
+    src : Tensor
+        The elements, of the dtype of `input`, at least as many as `index` has in each dimension.
+    reduce : {"sum", "prod", "mean", "amax", "amin"}
+        The reduction.
+    {include_self}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy. The gradient of an extreme is shared evenly among ties.
+
+    Raises
+    ------
+    RuntimeError
+        If `reduce` is unknown, the dtypes differ, an index is out of range, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.scatter_reduce(gl.zeros(2), 0, gl.tensor([0, 1, 0]), gl.tensor([1., 2., 3.]), "amax")
+    tensor([3., 2.])
+    """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' but got {reduce}.")
     at, shape = scatter_places(input, dim, index, src)

@@ -10,6 +10,7 @@ import numpy as np
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out_apart
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.indexed_writes import places, tensor_argument, with_an_axis, with_twin
 from gradlab.ops.shapes import reshape
@@ -43,9 +44,38 @@ def numbered_places(name: str, array: Any, index: Tensor) -> Any:
     return index.array % array.size if array.size else places(index)
 
 
+@composed()
 @takes_out_apart
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements with these numbers in the flattened tensor, in the shape of `index`."""
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Elements by their numbers in the flattened tensor.
+
+    Parameters
+    ----------
+    {input}
+    index : Tensor
+        int64, of any shape; negative numbers count from the end.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `index`.
+
+    Raises
+    ------
+    TypeError
+        If `index` is no tensor.
+    RuntimeError
+        If it is not int64.
+    IndexError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.take(gl.tensor([[1, 2], [3, 4]]), gl.tensor([0, -1]))
+    tensor([1, 4])
+    """
     tensor_argument("take", index, "index", 1)
     at = numbered_places("take", input.array, index)
     flat = reshape(input, (input.array.size,))
@@ -54,9 +84,41 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return TAKE.record(flat, index=(at,), skip=0)
 
 
+@composed(inplace="method")
 @with_twin
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
-    """A copy with the elements of `source` written to (or added at) the elements with these numbers in the flattened tensor."""
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+    """A copy with elements written by their numbers in the flattened tensor.
+
+    Parameters
+    ----------
+    {input}
+    index : Tensor
+        int64; negative numbers count from the end.
+    source : Tensor
+        What is written, of the dtype of `input` and as many elements as `index` has.
+    accumulate : bool, default False
+        Whether it is added, each as often as its place comes up, instead.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, or `index` is not int64.
+    IndexError
+        If a number is out of range, or there are not as many elements as numbers.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.put(gl.zeros(2, 2), gl.tensor([0, -1]), gl.tensor([5., 7.]))
+    tensor([[5., 0.],
+            [0., 7.]])
+    """
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(
             "put_(): self and source expected to have the same dtype, but got self.dtype = "
@@ -74,8 +136,37 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return PUT_ADD if accumulate else PUT, tuple(at), patch
 
 
+@composed(method=False)
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The indices, one tensor for each axis, of elements numbered in a tensor of that shape."""
+    """The indices of elements that are numbered in a tensor of some shape.
+
+    Parameters
+    ----------
+    indices : Tensor
+        Integers: the numbers in the flattened tensor.
+    shape : int or sequence of ints
+        The shape.
+
+    Returns
+    -------
+    tuple of Tensor
+        One for each dimension: together an index.
+
+    Raises
+    ------
+    TypeError
+        If `indices` is no tensor of integers.
+    ValueError
+        If a size is negative.
+    RuntimeError
+        If the shape has no element.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unravel_index(gl.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
     tensor_argument("unravel_index", indices, "indices", 1)
     if indices.array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.destination import takes_out_apart
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
 from gradlab.ops.arguments import number
@@ -30,8 +31,35 @@ MASKED_SELECT = rules.getitem.named("MaskedSelectBackward0", view=False)
 MASKED_SCATTER, MASKED_FILL_TENSOR = overwrite.named("MaskedScatterBackward0"), el.where.named("MaskedFillBackward1")
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """A copy with a number, or a 0-d tensor, where the mask holds; the two broadcast."""
+@composed(inplace="method")
+def masked_fill(input: Tensor, mask: Tensor, value: float | Tensor) -> Tensor:
+    """A copy with one number where a mask holds.
+
+    Parameters
+    ----------
+    {input}
+    {mask}
+    value : number or 0-d Tensor
+        The number.
+
+    Returns
+    -------
+    Tensor
+        A copy, of the dtype of `input` and the shape that the two broadcast to. No gradient passes where the mask holds.
+
+    Raises
+    ------
+    TypeError
+        If `mask` is no tensor, or `value` neither a number nor a tensor.
+    RuntimeError
+        If the mask holds no bools, the shapes do not broadcast, or `value` has dimensions.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.masked_fill(gl.tensor([1., 2., 3.]), gl.tensor([False, True, False]), 0)
+    tensor([1., 0., 3.])
+    """
     if not isinstance(mask, Tensor) or not isinstance(value, (Tensor, bool, int, float, np.generic)):
         raise no_overload("masked_fill", (mask, value), "Tensor mask, Tensor value", "Tensor mask, Number value")
     if mask.array.dtype.kind != "b":
@@ -52,9 +80,34 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise
 
 
+@composed()
 @takes_out_apart
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask holds, in a row; the two broadcast."""
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where a mask holds.
+
+    Parameters
+    ----------
+    {input}
+    {mask}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy, 1-d.
+
+    Raises
+    ------
+    RuntimeError
+        If the mask holds no bools, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1., -2., 3.])
+    >>> gl.masked_select(x, x > 0)
+    tensor([1., 3.])
+    """
     if mask.array.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = joint_shape(mask.array.shape, input.array.shape) or (1,)
@@ -62,9 +115,35 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return MASKED_SELECT.record(x, index=(expand(mask, shape).array.copy(),), skip=0)
 
 
+@composed(inplace="method")
 @with_twin
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
-    """A copy with the elements of `source`, in order, where the mask holds."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+    """A copy with the elements of another tensor, in order, where a mask holds.
+
+    Parameters
+    ----------
+    {input}
+    {mask}
+    source : Tensor
+        The elements, of the dtype of `input` and at least as many as the mask holds for; those beyond are not used.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy, of the shape that `input` and `mask` broadcast to.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtypes differ, the mask holds no bools, the shapes do not broadcast, or there are too few elements.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.masked_scatter(gl.zeros(3), gl.tensor([True, False, True]), gl.tensor([5., 7.]))
+    tensor([5., 0., 7.])
+    """
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(
             f"masked_scatter: expected self and source to have same dtypes but got{input.dtype.word} and {source.dtype.word}"
@@ -84,9 +163,30 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Any:
     return MASKED_SCATTER.record(x, patch, steps=region((at,)))
 
 
+@composed()
 @takes_out_apart
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not 0, one in a row; as a tuple, one tensor for each axis, which is an index."""
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+    """The indices of the elements that are not 0.
+
+    Parameters
+    ----------
+    {input}
+    as_tuple : bool, default False
+        Whether they are one tensor for each dimension, which together are an index: `x[x.nonzero(as_tuple=True)]`.
+    {out}
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        int64: one index in each row. It has no history.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nonzero(gl.tensor([[1, 0], [0, 3]]))
+    tensor([[0, 0],
+            [1, 1]])
+    """
     array = input.array
     found = (array if array.ndim else array.reshape(1)).nonzero()
     if as_tuple:
@@ -97,6 +197,24 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return constant(xp.stack(found).T)
 
 
+@composed()
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not 0, one in a row."""
+    """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    Tensor
+        int64, one row for each such element. It has no history.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.argwhere(gl.tensor([0, 5, 7]))
+    tensor([[1],
+            [2]])
+    """
     return nonzero(input)

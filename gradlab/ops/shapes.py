@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.core.dtypes import as_numpy_dtype, dtype
+from gradlab.core.dtypes import as_numpy_dtype
+from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an argument)
+from gradlab.core.operator import composed
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, not_a_tensor, one_dim
 from gradlab.ops.copies import contiguous
+from gradlab.ops.inplace_views import in_place_view
 from gradlab.rules import shapes as rules
 
 __all__ = [
@@ -96,8 +99,37 @@ def reshaped(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Te
     return made
 
 
-def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
-    """The elements in another shape, of which one size may be -1; a view where the memory allows."""
+@composed()
+def reshape(input: Tensor, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
+    """The elements in another shape: a view where the memory allows, else a copy.
+
+    Parameters
+    ----------
+    {input}
+    *sizes : ints, or a sequence of ints
+        The new shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`. One size may be -1: it follows from the others.
+    shape : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        The elements in the order of their indices, of the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or a size no integer.
+    RuntimeError
+        If the elements do not fill the shape, or more than one size is -1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.reshape(gl.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
     made = reshaped("reshape", input, sizes, shape)
     if made.storage is FRESH:
         return in_new_memory(input, made.array.shape)
@@ -116,9 +148,42 @@ RESHAPE_ALIAS = rules.reshape.named("ReshapeAliasBackward0")
 UNSAFE_VIEW = rules.reshape.named("UnsafeViewBackward0", view=False)
 
 
-def view(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """The same memory in another shape, or with its bits read as another dtype (without history, as in torch); an error where
-    that needs a copy."""
+@composed(top=False)
+def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
+    """The same memory in another shape, or with its bits read as another dtype.
+
+    Parameters
+    ----------
+    *sizes : ints, a sequence of ints, or a dtype
+        The new shape: `x.view(2, 3)` or `x.view((2, 3))`, of which one size may be -1. Or a dtype: `x.view(gl.int32)`.
+    size : sequence of ints, optional
+        The shape by keyword.
+    dtype : dtype, optional
+        The dtype by keyword. If its elements are larger or smaller, the last dimension changes with them.
+
+    Returns
+    -------
+    Tensor
+        A view. With a dtype it has no history.
+
+    Raises
+    ------
+    TypeError
+        If neither a shape nor a dtype is given.
+    RuntimeError
+        If the elements do not fill the shape, if it would need a copy, or if the last dimension does not hold whole elements
+        of the dtype.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.zeros(4)
+    >>> x.view(2, 2)[0, 1] = 5.0
+    >>> x
+    tensor([0., 5., 0., 0.])
+    >>> gl.tensor([1.0]).view(gl.int32)
+    tensor([1065353216], dtype=gradlab.int32)
+    """
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], Dtype)):
         return read_as(self, dtype if dtype is not None else sizes[0])
     if not sizes and size is None:
@@ -133,9 +198,6 @@ def view(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tens
             "across two contiguous subspaces). Use .reshape(...) instead."
         )
     return made
-
-
-Dtype = dtype
 
 
 def read_as(x: Tensor, dtype: Any) -> Tensor:
@@ -154,8 +216,92 @@ def read_as(x: Tensor, dtype: Any) -> Tensor:
     return made
 
 
+@composed(top=False)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The elements in the shape of another tensor.
+
+    Parameters
+    ----------
+    other : Tensor
+        The tensor whose shape it is.
+
+    Returns
+    -------
+    Tensor
+        A view where the memory allows, else a copy.
+
+    Raises
+    ------
+    RuntimeError
+        If `other` has another number of elements.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.arange(4).reshape_as(gl.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return reshape(self, other.array.shape)
+
+
+@composed(top=False)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor.
+
+    Parameters
+    ----------
+    other : Tensor
+        The tensor whose shape it is.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If `other` has another number of elements, or it would need a copy.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.arange(4).view_as(gl.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return view(self, other.array.shape)
+
+
+@composed()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` to `end_dim` made one."""
+    """The dimensions from `start_dim` to `end_dim` made one.
+
+    Parameters
+    ----------
+    {input}
+    start_dim, end_dim : int, default 0 and -1
+        The first and the last of them.
+
+    Returns
+    -------
+    Tensor
+        `input` itself where nothing changes, else a view, or a copy where there is none. A 0-d tensor gets one dimension.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If `start_dim` comes after `end_dim`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.flatten(gl.zeros(2, 3, 4), start_dim=1).shape
+    gradlab.Size([2, 12])
+    """
     array = input.array
     ndim = array.ndim
     if start_dim == 0 and end_dim == -1:
@@ -173,13 +319,57 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, shape) if not array.flags.c_contiguous else rules.reshape.record(input, shape=shape)
 
 
+@composed()
 def ravel(input: Tensor) -> Tensor:
-    """All elements along one axis; a view if they lie in order."""
+    """All elements along one dimension.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    Tensor
+        A view if the elements lie in memory in the order of their indices, else a copy.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ravel(gl.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     return rules.reshape.record(contiguous(input), shape=(-1,)) if input.array.ndim != 1 else contiguous(input)
 
 
+@composed()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """The axis `dim` taken apart into axes of these sizes, of which one may be -1."""
+    """One dimension taken apart into several.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    sizes : sequence of ints
+        The sizes that take its place, of which one may be -1: it follows from the others.
+
+    Returns
+    -------
+    Tensor
+        A view of the other shape.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the product of the sizes is not that of the dimension, if there are none, or if `input` is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unflatten(gl.zeros(3, 8), 1, (2, -1)).shape
+    gradlab.Size([3, 2, 4])
+    """
     have = input.array.shape
     if not have:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
@@ -202,8 +392,37 @@ SQUEEZE, SQUEEZE1, SQUEEZE2 = (rules.reshape.named(f"SqueezeBackward{n}") for n 
 UNSQUEEZE = rules.reshape.named("UnsqueezeBackward0")
 
 
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without the axes of length 1 (or without those of `dim` that are)."""
+@composed(inplace="method")
+@in_place_view(lambda dim=None: f"SqueezeBackward{3 if dim is None else 4 if isinstance(dim, int) else 5}")
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Without the dimensions of length 1.
+
+    Parameters
+    ----------
+    {input}
+    dim : int or tuple of ints, optional
+        The dimensions that are dropped if their length is 1; without it, all those.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If one is named twice.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.squeeze(gl.tensor([[[1.], [2.]]]))
+    tensor([1., 2.])
+    >>> gl.squeeze(gl.zeros(1, 2, 1), 0).shape
+    gradlab.Size([2, 1])
+    """
     if dim is None:
         return SQUEEZE.record(input, shape=input.array.squeeze().shape)
     shape = input.array.shape
@@ -219,8 +438,34 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return SQUEEZE2.record(input, shape=tuple(n for i, n in enumerate(shape) if n != 1 or i - len(shape) not in axes))
 
 
+@composed(inplace="method")
+@in_place_view("UnsqueezeBackward1")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """With one more axis, of length 1, at `dim`."""
+    """With one more dimension, of length 1.
+
+    Parameters
+    ----------
+    {input}
+    dim : int
+        Where it stands in the result; counted from the end of the result if it is negative.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If it is beyond the dimensions of the result.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unsqueeze(gl.tensor([1., 2.]), 1)
+    tensor([[1.],
+            [2.]])
+    """
     shape = input.array.shape
     if dim == 0:
         return UNSQUEEZE.record(input, shape=(1, *shape))
@@ -231,14 +476,95 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return UNSQUEEZE.record(input, shape=(*shape[:at], 1, *shape[at:]))
 
 
-def _at_least(n: int) -> Any:
-    def atleast(*tensors: Any) -> Any:
-        made = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
-        return made[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else made
+@composed(method=False)
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with one dimension at least.
 
-    atleast.__name__ = atleast.__qualname__ = f"atleast_{n}d"
-    atleast.__doc__ = f"Each tensor with {n} ax{'is' if n == 1 else 'es'} or more: missing ones have length 1."
-    return atleast
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1. Of one tensor that was given by itself, the one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_1d(gl.tensor(5.))
+    tensor([5.])
+    """
+    return at_least(1, tensors)
+
+
+@composed(method=False)
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with two dimensions at least.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1; a 1-d tensor is a row. Of one tensor that was given by itself, the
+        one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_2d(gl.tensor([1., 2.]))
+    tensor([[1., 2.]])
+    """
+    return at_least(2, tensors)
+
+
+@composed(method=False)
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with three dimensions at least.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1; a vector of n elements has the shape [1, n, 1], a matrix one more at
+        its end. Of one tensor that was given by itself, the one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_3d(gl.tensor([1., 2.])).shape
+    gradlab.Size([1, 2, 1])
+    """
+    return at_least(3, tensors)
+
+
+def at_least(n: int, tensors: tuple[Any, ...]) -> Any:
+    several = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
+    return several[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else several
 
 
 def with_axes(x: Tensor, n: int) -> Tensor:
@@ -250,9 +576,23 @@ def with_axes(x: Tensor, n: int) -> Tensor:
     return unsqueeze(unsqueeze(x, 0) if ndim == 1 else x, -1) if n == 3 else unsqueeze(x, 0)
 
 
-atleast_1d, atleast_2d, atleast_3d = map(_at_least, (1, 2, 3))
-
-
+@composed(aliases="nelement")
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """The number of elements.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    int
+        The product of the sizes; 1 of a 0-d tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.numel(gl.zeros(2, 3))
+    6
+    """
     return int(input.array.size)

@@ -1,5 +1,7 @@
-"""Slices of an axis, read by a vector of integers, or written, added or combined at the places it names; and `index_put`, which is
-x[indices] = values as a function."""
+"""Slices of a dimension, read by a vector of integers, or written, added or combined at the places it names.
+
+And `index_put`, which is x[indices] = values as a function.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import numpy as np
 from gradlab.backend.bounds import on_axis
 from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out_apart
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import number, one_dim
 from gradlab.ops.copies import in_order
@@ -46,9 +49,39 @@ def before(x: Tensor, axis: int, at: Any) -> tuple[Any, ...]:
     return (FULL,) * (x.array.ndim + axis) + (at,)
 
 
+@composed()
 @takes_out_apart
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """The slices of an axis at a 1-d `index`, as a copy."""
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The slices of a dimension at several indices.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {slices}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy, as long along `dim` as `index` is.
+
+    Raises
+    ------
+    TypeError
+        If `index` is no tensor.
+    IndexError
+        If an index is out of range (a negative one too), or `index` has several dimensions.
+    RuntimeError
+        If it holds neither int64 nor int32.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_select(gl.tensor([[1, 2, 3], [4, 5, 6]]), 1, gl.tensor([2, 0]))
+    tensor([[3, 1],
+            [6, 4]])
+    """
     array = tensor_argument("index_select", index, "index", 2).array
     axis = one_dim(dim, input.array.ndim or 1)
     if array.ndim > 1:
@@ -94,9 +127,39 @@ def slices(
     return axis, at
 
 
+@composed(inplace="method")
 @with_twin
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
-    """A copy with the slices of `source`, times `alpha`, added to those of an axis at a 1-d `index`."""
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Any:
+    """A copy with slices added to those of a dimension, each as often as its index comes up.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {slices}
+    {source_slices}
+    alpha : number, default 1
+        A factor of `source`.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`.
+
+    Raises
+    ------
+    IndexError
+        If `index` has several dimensions.
+    RuntimeError
+        If the dtypes differ, an index is out of range (a negative one too), or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_add(gl.zeros(3), 0, gl.tensor([0, 2, 0]), gl.tensor([1., 2., 3.]), alpha=10)
+    tensor([40.,  0., 20.])
+    """
     axis, at = slices("index_add", input, dim, index, source)
     x = with_an_axis(input)
     scaled = source if alpha == 1 else source * number(alpha, source.array.dtype)
@@ -106,10 +169,49 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 BY_INDEX = tuple([op.named("IndexReduceBackward0") for op in REDUCING])
 
 
+@composed(inplace="method")
 @takes_out_apart
-def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """A copy in which each slice that a 1-d `index` names along an axis holds the "prod", "mean", "amax" or "amin" of what goes
-    there of `source`, and of its own unless `include_self` is False. Gradients of extremes are shared evenly among ties."""
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy in which each slice that an index names holds a reduction of the slices that go there.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {slices}
+    {source_slices}
+    reduce : {"prod", "mean", "amax", "amin"}
+        The reduction, element by element.
+    {include_self}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`. The gradient of an extreme is shared evenly among ties.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range (a negative one too), or `index` has several dimensions.
+    RuntimeError
+        If `reduce` is unknown, the dtypes differ, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_reduce(gl.ones(2), 0, gl.tensor([0, 1, 0]), gl.tensor([2., 3., 5.]), "prod")
+    tensor([10.,  3.])
+    """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     axis, at = slices("index_reduce", input, dim, index, source, IndexError, "index out of range in self")
@@ -121,9 +223,38 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     return reduced(input, patch, grid(whole, axis), reduce, include_self, BY_INDEX)
 
 
+@composed(inplace="method")
 @with_twin
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
-    """A copy with the slices of `source` written to those of an axis at a 1-d `index`."""
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+    """A copy with other slices at several indices of a dimension.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    index : Tensor
+        int64, 0-d or 1-d: which slices of the dimension.
+    {source_slices}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range (a negative one too), `index` has several dimensions, or there are not as many slices.
+    RuntimeError
+        If the dtypes differ, `index` is not int64, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_copy(gl.zeros(3), 0, gl.tensor([2, 0]), gl.tensor([5., 7.]))
+    tensor([7., 0., 5.])
+    """
     axis, array = one_dim(dim, input.array.ndim or 1), index.array
     d = axis + (input.array.ndim or 1)
     if array.ndim > 1:
@@ -155,9 +286,40 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     return INDEX_COPY, before(x, axis, at), source
 
 
+@composed(inplace="method")
 @with_twin
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
-    """A copy with a number, or a 0-d tensor, in the slices of an axis at a 1-d `index`."""
+def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Any:
+    """A copy with one number in several slices of a dimension.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    index : Tensor
+        int64, 0-d or 1-d: which slices; negative ones count from the end.
+    value : number or 0-d Tensor
+        The number.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`. No gradient passes where it was filled.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range, or `index` is not int64.
+    RuntimeError
+        If `index` has several dimensions, or `value` has any.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_fill(gl.zeros(2, 3), 1, gl.tensor([0, 2]), 5)
+    tensor([[5., 0., 5.],
+            [5., 0., 5.]])
+    """
     axis, array = one_dim(dim, input.array.ndim or 1), index.array
     if array.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
@@ -176,9 +338,49 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
 
 
+@composed(inplace="method")
 @with_twin
-def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Any:
-    """A copy of which `x[indices] = values`, or `+=` with every repetition of a place counting."""
+def index_put(
+    input: Tensor,
+    indices: Sequence[Tensor],
+    values: Tensor,
+    accumulate: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Any:
+    """A copy of which `x[indices] = values`.
+
+    Parameters
+    ----------
+    {input}
+    indices : sequence of Tensor
+        Tensors of integers or of bools, one for each dimension from the first on (a mask for as many as it has).
+    values : Tensor
+        What is written, of a shape that broadcasts to that of `x[indices]`.
+    accumulate : bool, default False
+        Whether it is added instead, each as often as its place comes up.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        A copy of the shape of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `indices` is no list or tuple of tensors, or `values` no tensor.
+    IndexError
+        If there are too many indices, or one is out of range.
+    RuntimeError
+        If the dtypes differ, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.index_put(gl.zeros(3), [gl.tensor([0, 0, 2])], gl.tensor([1., 2., 3.]), accumulate=True)
+    tensor([3., 0., 3.])
+    """
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"index_put(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}")
     for i, x in enumerate(indices):
