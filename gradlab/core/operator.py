@@ -77,6 +77,7 @@ DTYPES = {
     "tensors": ("of any dtype", "of the common dtype"),
 }
 REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
+OVERWRITTEN = "input : Tensor\n    The tensor that is overwritten."
 REFUSED_IN_PLACE = (
     "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
     "    if the result has another shape."
@@ -169,7 +170,7 @@ class Operator:
         if not self.is_primitive:
             own = getattr(self.target, "twin", None)
             return of_twin(self, (own and own.__doc__) or summary, getattr(own, "refuses", REFUSED_IN_PLACE))
-        rest = [PARAMETERS[name] for name in self.target.public[1:]]
+        rest = [*([OVERWRITTEN] if self.twin_functions else []), *(PARAMETERS[name] for name in self.target.public[1:])]
         given, _, result = self.example.partition(" -> ")
         first, *others = given.split("; ")
         call = f"x.{self.name}_({', '.join(f'gl.tensor({one})' for one in others)})"
@@ -216,7 +217,8 @@ def of_twin(operator: Operator, summary: str, refused: str) -> str:
     parts = re.split(r"\n\n(?=[A-Z]\w+\n---)", doc.strip())
     sections = {part.partition("\n")[0]: part for part in parts}
     _, *others = re.split(r"\n(?=\S)", sections.get("Parameters", "").partition("-\n")[2])
-    kept = [entry for entry in others if not entry.startswith("out :")]
+    kept = [OVERWRITTEN] if operator.twin_functions else []
+    kept += [entry for entry in others if not entry.startswith("out :")]
     example = in_place_example(operator, sections.get("Examples", ""))
     return "\n\n".join(
         [

@@ -25,12 +25,12 @@ def twin_of(operator: Operator) -> Callable[..., Any]:
     target = operator.target
     if operator.is_primitive and len(target.args) == 1 and not target.meta:
 
-        def method(self: Tensor) -> Tensor:
-            return inplace.in_place(target, self)
+        def method(input: Tensor) -> Tensor:
+            return inplace.in_place(target, input)
     elif operator.is_primitive and len(target.args) == 2 and not target.meta:
 
-        def method(self: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
-            return inplace.in_place(target, self, other)
+        def method(input: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
+            return inplace.in_place(target, input, other)
     else:
         method = getattr(target, "twin", None) or (twin if operator.history else answer)(target)
         method.__signature__ = without_out(target)  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from collections.abc import Callable
 from collections.abc import Sequence
 from gradlab.core.dtypes import dtype as Dtype
 from gradlab.core.layout import memory_format
@@ -1141,3 +1142,27 @@ class Declared:
 
     def is_same_size(self, other: Tensor) -> bool:
         """Whether two tensors have one shape."""
+
+    def zero_(self) -> Tensor:
+        """Every element 0, in place."""
+
+    def fill_(self, value: float | Tensor) -> Tensor:
+        """Every element one number, in place."""
+
+    def copy_(self, other: Tensor, non_blocking: bool = False) -> Tensor:
+        """The elements of another tensor, in place."""
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it, in place. Slow."""
+
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it and of another tensor's, in place. Slow."""
+
+    def resize_(self, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
+        """Another shape in place, also of another number of elements."""
+
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """The memory of another tensor in place of this one's own."""
+
+    def resize_as_(self, the_template: Tensor) -> Tensor:
+        """The shape of another tensor, in place: see `resize_`."""

@@ -20,7 +20,6 @@ from gradlab.methods.python import Python
 from gradlab.methods.random import Random
 from gradlab.methods.reductions import Reductions
 from gradlab.methods.sorting import Sorting
-from gradlab.methods.writing import Writing
 
 
 class Methods(
@@ -32,7 +31,6 @@ class Methods(
     Reductions,
     Products,
     Sorting,
-    Writing,
     Holding,
     Converting,
     Creating,
