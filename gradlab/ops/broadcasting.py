@@ -170,11 +170,11 @@ def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]
     >>> a.shape, b.shape
     (gradlab.Size([3, 4]), gradlab.Size([3, 4]))
     """
-    given = several_tensors("broadcast_tensors", tensors)
+    several = several_tensors("broadcast_tensors", tensors)
     shape: tuple[int, ...] = ()
-    for x in given:
+    for x in several:
         shape = joint_shape(shape, x.array.shape)
-    return tuple(x if x.array.shape == shape else expand(x, shape) for x in given)
+    return tuple(x if x.array.shape == shape else expand(x, shape) for x in several)
 
 
 def joint_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

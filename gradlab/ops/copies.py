@@ -20,11 +20,11 @@ __all__ = [
 ]
 
 
-def in_order(made: Tensor) -> Tensor:
+def in_order(x: Tensor) -> Tensor:
     """A fresh result with its elements in the order of their indices, as torch lays out picks and joins: `view` then works."""
-    if not made.array.flags.c_contiguous:
-        made.array = namespace_of[type(made.array)].ascontiguousarray(made.array)
-    return made
+    if not x.array.flags.c_contiguous:
+        x.array = namespace_of[type(x.array)].ascontiguousarray(x.array)
+    return x
 
 
 @composed()
@@ -52,10 +52,10 @@ def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tenso
     >>> x, x.grad
     (tensor([1., 2.], requires_grad=True), tensor([0., 1.]))
     """
-    made = el.clone.record(input)
+    result = el.clone.record(input)
     if memory_format is not None:
-        made.array = arranged(made.array, memory_format)
-    return made
+        result.array = arranged(result.array, memory_format)
+    return result
 
 
 @composed(top=False)
@@ -81,9 +81,9 @@ def contiguous(self: Tensor, memory_format: memory_format = contiguous_format) -
     """
     if is_arranged(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
         return self
-    made = rules.contiguous.record(self)
-    made.array = arranged(made.array, memory_format)
-    return made
+    result = rules.contiguous.record(self)
+    result.array = arranged(result.array, memory_format)
+    return result
 
 
 def cast(input: Tensor, dtype: Any) -> Tensor:
@@ -93,10 +93,10 @@ def cast(input: Tensor, dtype: Any) -> Tensor:
         return input
     if wanted.kind == "f":
         return rules.astype.record(input, dtype=wanted)
-    made = constant(quietly(input.array.astype, wanted))
+    result = constant(quietly(input.array.astype, wanted))
     if WATCHED:
-        cut(made, input, "cast")
-    return made
+        cut(result, input, "cast")
+    return result
 
 
 def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:

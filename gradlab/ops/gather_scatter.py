@@ -20,8 +20,8 @@ from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import (
     PICK,
     SLICE,
-    as_given,
     check_range,
+    in_rank_of,
     no_overload,
     places,
     region,
@@ -113,10 +113,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
                 f"{list(shape)} apart from dimension {axis + len(shape)}"
             )
     check_range("gather", at, shape[axis], axis + len(shape))
-    made = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
+    result = rules.gather.record(x, axis=axis, indices=at, keepdims=True)
     if WATCHED:
-        chosen(made, index)
-    return as_given(made, index)
+        chosen(result, index)
+    return in_rank_of(result, index)
 
 
 NOTHING, NOTHING_SHAPED = (op.named("GatherBackward0", view=False) for op in (rules.getitem, reshape_rule))
@@ -309,7 +309,7 @@ def scatter(
             stacklevel=3,
         )
     if reduce == "multiply":
-        return as_given(combined(with_an_axis(input), patch, at, "prod", True, BY_SCATTER[2]), input)
+        return in_rank_of(combined(with_an_axis(input), patch, at, "prod", True, BY_SCATTER[2]), input)
     return SCATTER_ADD if reduce == "add" else SCATTER if tensor is not None else SCATTER_VALUE, at, patch
 
 
@@ -414,21 +414,21 @@ def reduced(input: Tensor, patch: Tensor, at: tuple[Any, ...], reduce: str, incl
     summed, averaged, combining, put_back = ops
     x = with_an_axis(input)
     if not patch.array.size:
-        return as_given(put_back.record(x), input)
+        return in_rank_of(put_back.record(x), input)
     if reduce in ("prod", "amax", "amin"):
-        return as_given(combined(x, patch, at, reduce, include_self, combining), input)
+        return in_rank_of(combined(x, patch, at, reduce, include_self, combining), input)
     xp = namespace_of[type(x.array)]
     if not include_self:
         x = overwrite.record(x, constant(xp.zeros(patch.array.shape, dtype=x.array.dtype)), steps=region(at))
     total = summed.record(x, patch, index=at)
     if reduce == "sum":
-        return as_given(total, input)
+        return in_rank_of(total, input)
     count = xp.full(x.array.shape, 1 if include_self else 0)
     add_at(xp, count, at, 1)
     count = xp.maximum(count, 1).astype(x.array.dtype)
     if x.array.dtype.kind != "f":
-        return as_given(constant(total.array // count), input)
-    return as_given(averaged.record(total, constant(count)), input)
+        return in_rank_of(constant(total.array // count), input)
+    return in_rank_of(averaged.record(total, constant(count)), input)
 
 
 def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, include_self: bool, combining: Any) -> Tensor:
@@ -459,7 +459,7 @@ def combined(x: Tensor, patch: Tensor, index: tuple[Any, ...], reduce: str, incl
         own = rules.getitem.record(x, index=tuple(places), skip=0)
         table = cat([unsqueeze(own, 1), table], 1)
     if reduce == "prod":
-        made = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
+        result = cast(reductions.product.record(table, axis=(-1,), keepdims=False), dtype)
     else:
-        made = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
-    return combining.record(x, made, steps=region(tuple(places)))
+        result = (reductions.amax if reduce == "amax" else reductions.amin).record(table, axis=(-1,), keepdims=False)
+    return combining.record(x, result, steps=region(tuple(places)))

@@ -37,10 +37,10 @@ def tensor_argument(name: str, x: Any, argument: str, position: int) -> Tensor:
     return x
 
 
-def no_overload(name: str, given: tuple[Any, ...], *signatures: str) -> TypeError:
+def no_overload(name: str, arguments: tuple[Any, ...], *signatures: str) -> TypeError:
     """Torch's error for arguments that fit none of a function's signatures."""
     lines = "".join(f"\n * ({signature})" for signature in signatures)
-    types = ", ".join(type(x).__name__ for x in given)
+    types = ", ".join(type(x).__name__ for x in arguments)
     return TypeError(f"{name}() received an invalid combination of arguments - got ({types}), but expected one of:{lines}")
 
 
@@ -65,13 +65,13 @@ def with_an_axis(x: Tensor) -> Tensor:
     return x if x.array.ndim else reshape_rule.record(x, shape=(1,))
 
 
-def as_given(made: Tensor, like: Tensor) -> Tensor:
+def in_rank_of(result: Tensor, like: Tensor) -> Tensor:
     """Without the axis that `with_an_axis` gave."""
-    if like.array.ndim or not made.array.ndim:
-        return made
-    if made.node is None and not WATCHED:
-        return constant(made.array.reshape(()))
-    return reshape_rule.named("ViewBackward0" if made.node is None else made.node.title, view=False).record(made, shape=())
+    if like.array.ndim or not result.array.ndim:
+        return result
+    if result.node is None and not WATCHED:
+        return constant(result.array.reshape(()))
+    return reshape_rule.named("ViewBackward0" if result.node is None else result.node.title, view=False).record(result, shape=())
 
 
 def region(index: tuple[Any, ...]) -> tuple[tuple[Any, dict[str, Any]], ...]:
@@ -90,9 +90,9 @@ def zero_dim(name: str, value: Any, array: Any) -> Tensor:
 
 
 def in_dtype(value: Tensor, dtype: np.dtype) -> Tensor:
-    made = constant(value.array.astype(dtype))
-    made.node = value.node if dtype.kind == "f" else None
-    return made
+    result = constant(value.array.astype(dtype))
+    result.node = value.node if dtype.kind == "f" else None
+    return result
 
 
 def with_twin(prepare: Callable[..., Any]) -> Any:
@@ -103,20 +103,20 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
     @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
     def function(*args: Any, **options: Any) -> Tensor:
-        made = prepare(*args, **options)
-        if isinstance(made, Tensor):
-            return made
+        prepared = prepare(*args, **options)
+        if isinstance(prepared, Tensor):
+            return prepared
         input = args[0] if args else options["input"]
-        op, index, patch = made
+        op, index, patch = prepared
         where = {"steps": region(index)} if op.name == "overwrite" else {"index": index}
-        return as_given(op.record(with_an_axis(input), patch, **where), input)
+        return in_rank_of(op.record(with_an_axis(input), patch, **where), input)
 
     def twin(self: Tensor, *args: Any, **options: Any) -> Tensor:
         check_writable(self)
-        made = prepare(self, *args, **options)
-        if isinstance(made, Tensor) or not self.array.ndim:
+        prepared = prepare(self, *args, **options)
+        if isinstance(prepared, Tensor) or not self.array.ndim:
             return composed_in_place(function, self, *args, **options)
-        op, index, patch = made
+        op, index, patch = prepared
         if op.name == "overwrite":
             write(self, [(rules.getitem, index)], patch, op)
         elif WATCHED or (mode.grad and (self.node is not None or patch.node is not None)) or not is_writable(self.array):

@@ -104,12 +104,12 @@ def _cat(name: str) -> Any:
                 for x in tensors:
                     stop += x.array.shape[at]
                     starts.append(stop)
-            made = rules.cat.record(*tensors, axis=at, starts=starts)
+            result = rules.cat.record(*tensors, axis=at, starts=starts)
         except (AttributeError, IndexError, TypeError, ValueError):
-            made = joined(name, tensors, dim if axis is None else axis)
-        if not made.array.flags.c_contiguous:
-            in_order(made)
-        return made if out is None else into(name, out, made, tensors, True)
+            result = joined(name, tensors, dim if axis is None else axis)
+        if not result.array.flags.c_contiguous:
+            in_order(result)
+        return result if out is None else into(name, out, result, tensors, True)
 
     cat.__name__ = cat.__qualname__ = name
     cat.__doc__ = described(CAT.format(name=name, tensors="{tensors}", out="{out}"))
@@ -189,7 +189,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     if not -n <= dim < n:
         one_dim(dim, n)
     try:
-        made = in_order(rules.stack.record(*tensors, axis=dim - n if dim >= 0 else dim))
+        result = in_order(rules.stack.record(*tensors, axis=dim - n if dim >= 0 else dim))
     except (ValueError, IndexError):
         first = tensors[0].array.shape
         at, x = next((i, x) for i, x in enumerate(tensors) if x.array.shape != first)
@@ -197,7 +197,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
             f"{list(x.array.shape)} at entry {at}"
         ) from None
-    return made if out is None else into("stack", out, made, tensors, True)
+    return result if out is None else into("stack", out, result, tensors, True)
 
 
 def _stacked(name: str, prepared: Any, axis: Any, doc: str, result: str) -> Any:
@@ -385,11 +385,11 @@ def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
             [2, 3],
             [2, 4]])
     """
-    given = several_tensors("cartesian_prod", tensors)
-    vectors(given)
-    if len(given) == 1:
-        return given[0]
-    return stack([flatten(x) for x in meshgrid(given, indexing="ij")], 1)
+    several = several_tensors("cartesian_prod", tensors)
+    vectors(several)
+    if len(several) == 1:
+        return several[0]
+    return stack([flatten(x) for x in meshgrid(several, indexing="ij")], 1)
 
 
 @composed(method=False)
@@ -427,7 +427,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
     tensor([[3, 4, 5],
             [3, 4, 5]])
     """
-    given = several_tensors("meshgrid", tensors)
+    several = several_tensors("meshgrid", tensors)
     if indexing is None:
         warnings.warn(
             "gradlab.meshgrid: in an upcoming release, it will be required to pass the indexing argument. "
@@ -436,17 +436,17 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
             stacklevel=2,
         )
         indexing = "ij"
-    if not given:
+    if not several:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    for x in given:
+    for x in several:
         if x.array.ndim > 1:
             raise RuntimeError(f"gradlab.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x.detach()!r}")
-        if x.array.dtype != given[0].array.dtype:
+        if x.array.dtype != several[0].array.dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'gradlab.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    swapped = indexing == "xy" and len(given) >= 2
-    order = (given[1], given[0], *given[2:]) if swapped else given
+    swapped = indexing == "xy" and len(several) >= 2
+    order = (several[1], several[0], *several[2:]) if swapped else several
     shape, n = tuple(x.array.size for x in order), len(order)
     grids = [
         expand(rules.reshape.record(x, shape=(1,) * i + (x.array.size,) + (1,) * (n - i - 1)), shape) for i, x in enumerate(order)

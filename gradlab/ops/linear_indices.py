@@ -175,8 +175,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     if indices.array.size and 0 in sizes:
         raise RuntimeError(f"ZeroDivisionError: there is no element in a tensor of shape {sizes}.")
-    found, rest = [], indices.array.astype(np.int64)
+    coordinates, rest = [], indices.array.astype(np.int64)
     for n in reversed(sizes):
-        found.append(constant(wrap(rest % n)))
+        coordinates.append(constant(wrap(rest % n)))
         rest = rest // n
-    return tuple(reversed(found))
+    return tuple(reversed(coordinates))

@@ -188,13 +188,13 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
             [1, 1]])
     """
     array = input.array
-    found = (array if array.ndim else array.reshape(1)).nonzero()
+    coordinates = (array if array.ndim else array.reshape(1)).nonzero()
     if as_tuple:
-        return tuple(constant(i) for i in found)
+        return tuple(constant(i) for i in coordinates)
     xp = namespace_of[type(array)]
     if not array.ndim:
-        return constant(xp.zeros((found[0].size, 0), dtype=np.int64))
-    return constant(xp.stack(found).T)
+        return constant(xp.zeros((coordinates[0].size, 0), dtype=np.int64))
+    return constant(xp.stack(coordinates).T)
 
 
 @composed()

@@ -417,8 +417,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
         raise RuntimeError(f"maximum size for tensor at dimension {axis + x.array.ndim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    made = rules.unfold.record(x, axis=axis, size=size, step=step)
-    return made if self.array.ndim else UNFOLDED.record(made, shape=(size,))
+    windows = rules.unfold.record(x, axis=axis, size=size, step=step)
+    return windows if self.array.ndim else UNFOLDED.record(windows, shape=(size,))
 
 
 UNFOLDED = rules.reshape.named("UnfoldBackward0")

@@ -37,11 +37,11 @@ __all__ = [
 
 
 # -------------------------------------------------------------------------------------------------------------------- arguments
-def ints(name: str, argument: str, given: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
-    """The integers given one by one, as one sequence, or by keyword."""
-    if keyword is None and not given:
+def ints(name: str, argument: str, args: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
+    """The integers args one by one, as one sequence, or by keyword."""
+    if keyword is None and not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
-    values = keyword if keyword is not None else given[0] if len(given) == 1 and not is_int(given[0]) else given
+    values = keyword if keyword is not None else args[0] if len(args) == 1 and not is_int(args[0]) else args
     if not isinstance(values, (tuple, list)):
         raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {type(values).__name__}")
     for at, n in enumerate(values):
@@ -59,11 +59,11 @@ def is_int(n: Any) -> bool:
 
 def several_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """Tensors given one by one or as one sequence."""
-    given = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    for x in given:
+    several = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    for x in several:
         if not isinstance(x, Tensor):
             raise not_a_tensor(name, x, "tensors")
-    return given
+    return several
 
 
 def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
@@ -89,14 +89,14 @@ def reshaped(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Te
     if type(shape) is not tuple or (not shape and not sizes):
         shape = ints(name, "shape", (shape,) if shape is not sizes else ())
     try:
-        made = rules.reshape.record(input, shape=shape)
+        result = rules.reshape.record(input, shape=shape)
     except (TypeError, ValueError, AttributeError):
         if not isinstance(input, Tensor):
             raise not_a_tensor(name, input) from None
         raise misshapen(ints(name, "shape", (shape,)), input.array.size) from None
-    if made.array.shape != shape and -1 not in shape:
+    if result.array.shape != shape and -1 not in shape:
         raise misshapen(shape, input.array.size)
-    return made
+    return result
 
 
 @composed()
@@ -130,12 +130,12 @@ def reshape(input: Tensor, *sizes: int | Sequence[int], shape: Sequence[int] | N
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    made = reshaped("reshape", input, sizes, shape)
-    if made.storage is FRESH:
-        return in_new_memory(input, made.array.shape)
-    if made.node is not None and not input.array.flags.c_contiguous:
-        return RESHAPE_ALIAS.record(input, shape=made.array.shape)
-    return made
+    result = reshaped("reshape", input, sizes, shape)
+    if result.storage is FRESH:
+        return in_new_memory(input, result.array.shape)
+    if result.node is not None and not input.array.flags.c_contiguous:
+        return RESHAPE_ALIAS.record(input, shape=result.array.shape)
+    return result
 
 
 def in_new_memory(input: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -191,20 +191,20 @@ def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dt
             "view() received an invalid combination of arguments - got (), but expected one of:\n"
             " * (gradlab.dtype dtype)\n * (tuple of ints size)"
         )
-    made = reshaped("view", self, sizes, size)
-    if made.storage is FRESH:
+    result = reshaped("view", self, sizes, size)
+    if result.storage is FRESH:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans "
             "across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return made
+    return result
 
 
 def read_as(x: Tensor, dtype: Any) -> Tensor:
     wanted = as_numpy_dtype(dtype)
     assert wanted is not None
     try:
-        made = constant(x.array.view(wanted))
+        result = constant(x.array.view(wanted))
     except (TypeError, ValueError):
         have = x.array.dtype
         raise RuntimeError(
@@ -212,8 +212,8 @@ def read_as(x: Tensor, dtype: Any) -> Tensor:
             f"{Dtype.__repr__(dtype)} (different element sizes), and its elements side by side in memory. The "
             f"shape is {list(x.array.shape)}."
         ) from None
-    made.storage = own_storage(x)
-    return made
+    result.storage = own_storage(x)
+    return result
 
 
 @composed(top=False)

@@ -20,8 +20,8 @@ from gradlab.ops.copies import in_order
 from gradlab.ops.gather_scatter import REDUCING, grid, reduced
 from gradlab.ops.indexed_writes import (
     FULL,
-    as_given,
     check_range,
+    in_rank_of,
     places,
     region,
     tensor_argument,
@@ -90,7 +90,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     at, x = places(index).reshape(-1), with_an_axis(input)
     on_axis("index_select", at, x.array.shape[axis], lambda wrong: IndexError("index out of range in self"))
-    return as_given(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
+    return in_rank_of(in_order(INDEX_SELECT.record(x, index=before(x, axis, at), skip=0)), input)
 
 
 def slices(
@@ -110,16 +110,16 @@ def slices(
         raise RuntimeError(
             f"{name}_(): self ({input.dtype.word}) and source ({source.dtype.word}) must have the same scalar type"
         )
-    have, given = input.array.shape, source.array.shape
-    if len(have) != len(given) or have[:d] + have[d + 1 :] != given[:d] + given[d + 1 :]:
+    have, source_shape = input.array.shape, source.array.shape
+    if len(have) != len(source_shape) or have[:d] + have[d + 1 :] != source_shape[:d] + source_shape[d + 1 :]:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
-            f"= {list(have)} source.shape = {list(given)}"
+            f"= {list(have)} source.shape = {list(source_shape)}"
         )
-    if (given or (1,))[axis] != array.size:
+    if (source_shape or (1,))[axis] != array.size:
         raise RuntimeError(
             f"{name}_(): Number of indices ({array.size}) should be equal to source.size(dim): "
-            f"({(given or (1,))[axis]}), for dim: {d}"
+            f"({(source_shape or (1,))[axis]}), for dim: {d}"
         )
     at = places(index).reshape(-1)
     n = (have or (1,))[axis]
@@ -219,7 +219,7 @@ def index_reduce(
     along = at.reshape(-1, *(1,) * (-axis - 1))
     whole = namespace_of[type(at)].broadcast_to(along, patch.array.shape)
     if not patch.array.size:
-        return as_given(BY_INDEX[0].record(with_an_axis(input), patch, index=grid(whole, axis)), input)
+        return in_rank_of(BY_INDEX[0].record(with_an_axis(input), patch, index=grid(whole, axis)), input)
     return reduced(input, patch, grid(whole, axis), reduce, include_self, BY_INDEX)
 
 
@@ -267,20 +267,22 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
             f"{input.dtype.word} and (source) {source.dtype.word}"
         )
     x, source = with_an_axis(input), with_an_axis(source)
-    have, given = x.array.shape, source.array.shape
-    if len(have) != len(given):
+    have, source_shape = x.array.shape, source.array.shape
+    if len(have) != len(source_shape):
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-            f"dimensionality ({len(given)}), destination dimensionality ({len(have)})"
+            f"dimensionality ({len(source_shape)}), destination dimensionality ({len(have)})"
         )
-    if have[:d] + have[d + 1 :] != given[:d] + given[d + 1 :]:
+    if have[:d] + have[d + 1 :] != source_shape[:d] + source_shape[d + 1 :]:
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
             f"{' '.join(map(str, have[:d] + have[d + 1 :]))} at dimension {d} and source slice shape: "
-            f"{' '.join(map(str, given[:d] + given[d + 1 :]))} at dimension 0."
+            f"{' '.join(map(str, source_shape[:d] + source_shape[d + 1 :]))} at dimension 0."
         )
-    if given[axis] != array.size:
-        raise IndexError(f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({given[axis]})")
+    if source_shape[axis] != array.size:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({array.size}) should be equal to source.size(dim) ({source_shape[axis]})"
+        )
     at = places(index).reshape(-1)
     check_range("index_copy", at, have[axis], d, IndexError, "index_copy_(): ")
     return INDEX_COPY, before(x, axis, at), source
@@ -333,7 +335,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *,
     if one.node is not None:  # each place counts once in its gradient
         filled = namespace_of[type(x.array)].zeros(n, dtype=bool)
         filled[at] = True
-        return as_given(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
+        return in_rank_of(FILLED.record(constant(filled.reshape(n, *(1,) * (-axis - 1))), one, x), input)
     patch = spread_over(one, shape, True)
     return INDEX_FILL_TENSOR if isinstance(value, Tensor) else INDEX_FILL, before(x, axis, at % n if n else at), patch
 

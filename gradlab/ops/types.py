@@ -166,9 +166,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> gl.promote_types(gl.int32, gl.float16)
     gradlab.float16
     """
-    for position, given in enumerate((type1, type2), 1):
-        if not isinstance(given, dtype):
-            raise expected("promote_types", f"type{position}", position, "gradlab.dtype", given)
+    for position, one in enumerate((type1, type2), 1):
+        if not isinstance(one, dtype):
+            raise expected("promote_types", f"type{position}", position, "gradlab.dtype", one)
     return OF_NUMPY[join(type1.numpy, type2.numpy)]
 
 
@@ -209,9 +209,9 @@ def result_type(tensor: Tensor | float, other: Tensor | float) -> dtype:
                 "(Tensor tensor, Number other)",
                 "(Number scalar1, Number scalar2)",
             )
-        rank, found = ((2 if x.array.ndim else 1), x.array.dtype) if isinstance(x, Tensor) else (0, number_dtype(x))
+        rank, own = ((2 if x.array.ndim else 1), x.array.dtype) if isinstance(x, Tensor) else (0, number_dtype(x))
         known = ranks[rank]
-        ranks[rank] = found if known is None else join(known, found)
+        ranks[rank] = own if known is None else join(known, own)
     return OF_NUMPY[common_dtype(ranks)]
 
 
