@@ -42,7 +42,9 @@ def twin_of(operator: Operator) -> Callable[..., Any]:
 def without_out(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a function's in-place twin."""
     signature = inspect.signature(function)
-    return signature.replace(parameters=[one for name, one in signature.parameters.items() if name != "out"])
+    return signature.replace(
+        parameters=[one for name, one in signature.parameters.items() if name != "out"], return_annotation="Tensor"
+    )
 
 
 _TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace and not operator.shares}

@@ -975,13 +975,13 @@ class Declared:
     def take_along_dim(self, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
         """The elements at indices along a dimension; the other dimensions broadcast."""
 
-    def scatter(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None, out: Tensor | None = None) -> Any:
+    def scatter(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
         """A copy with elements written at an index along a dimension."""
 
     def scatter_(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None) -> Tensor:
         """`scatter`, written into this tensor's memory."""
 
-    def scatter_add(self, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Any:
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy with elements added at an index along a dimension, each as often as its place comes up."""
 
     def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -1020,7 +1020,7 @@ class Declared:
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Elements by their numbers in the flattened tensor."""
 
-    def put(self, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
         """A copy with elements written by their numbers in the flattened tensor."""
 
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -1035,7 +1035,7 @@ class Declared:
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The elements where a mask holds."""
 
-    def masked_scatter(self, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+    def masked_scatter(self, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy with the elements of another tensor, in order, where a mask holds."""
 
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
@@ -1092,7 +1092,7 @@ class Declared:
     def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The slices of a dimension at several indices."""
 
-    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Any:
+    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
         """A copy with slices added to those of a dimension, each as often as its index comes up."""
 
     def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
@@ -1104,19 +1104,19 @@ class Declared:
     def index_reduce_(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
         """`index_reduce`, written into this tensor's memory."""
 
-    def index_copy(self, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+    def index_copy(self, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy with other slices at several indices of a dimension."""
 
     def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
         """`index_copy`, written into this tensor's memory."""
 
-    def index_fill(self, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Any:
+    def index_fill(self, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy with one number in several slices of a dimension."""
 
     def index_fill_(self, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
         """`index_fill`, written into this tensor's memory."""
 
-    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
         """A copy of which `x[indices] = values`."""
 
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:

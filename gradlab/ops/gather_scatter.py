@@ -20,6 +20,7 @@ from gradlab.ops.broadcasting import expand, joint_shape
 from gradlab.ops.indexed_writes import (
     PICK,
     SLICE,
+    Write,
     check_range,
     in_rank_of,
     no_overload,
@@ -238,7 +239,7 @@ def scatter(
     value: float | None = None,
     reduce: str | None = None,
     out: Tensor | None = None,
-) -> Any:
+) -> Tensor | Write:
     r"""A copy with elements written at an index along a dimension.
 
     Parameters
@@ -315,7 +316,7 @@ def scatter(
 
 @composed(inplace="method")
 @with_twin
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Any:
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
     r"""A copy with elements added at an index along a dimension, each as often as its place comes up.
 
     Parameters

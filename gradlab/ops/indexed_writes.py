@@ -7,8 +7,9 @@ twins. Places are checked before, since CuPy wraps what is out of range and NumP
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from gradlab.ops.indexing import write
 from gradlab.rules import indexing as rules
 from gradlab.rules.shapes import reshape as reshape_rule
 
+P = ParamSpec("P")
+Write = tuple[Any, Any, Tensor]  # the primitive, the index, and what goes there
 FULL = slice(None)
 
 SLICE, PICK = rules.getitem.named("SliceBackward0"), rules.getitem.named("IndexBackward0", view=False)
@@ -95,26 +98,26 @@ def in_dtype(value: Tensor, dtype: np.dtype) -> Tensor:
     return result
 
 
-def with_twin(prepare: Callable[..., Any]) -> Any:
+def with_twin(prepare: Callable[P, Tensor | Write]) -> Callable[P, Tensor]:
     """A function that writes, and as its attribute `twin` the same in place, from what says how: (a
     primitive, `overwrite` or `index_add` under some name; the index; the tensor that goes there), or the finished result where
     that is not one step."""
 
     @functools.partial(takes_out, apart=1)
     @functools.wraps(prepare)
-    def function(*args: Any, **options: Any) -> Tensor:
+    def function(*args: P.args, **options: P.kwargs) -> Tensor:
         prepared = prepare(*args, **options)
-        if isinstance(prepared, Tensor):
+        if not isinstance(prepared, tuple):
             return prepared
-        input = args[0] if args else options["input"]
+        input: Any = args[0] if args else options["input"]
         op, index, patch = prepared
         where = {"steps": region(index)} if op.name == "overwrite" else {"index": index}
         return in_rank_of(op.record(with_an_axis(input), patch, **where), input)
 
     def twin(self: Tensor, *args: Any, **options: Any) -> Tensor:
         check_writable(self)
-        prepared = prepare(self, *args, **options)
-        if isinstance(prepared, Tensor) or not self.array.ndim:
+        prepared = prepare(self, *args, **options)  # type: ignore[call-arg, arg-type]
+        if not isinstance(prepared, tuple) or not self.array.ndim:
             return composed_in_place(function, self, *args, **options)
         op, index, patch = prepared
         if op.name == "overwrite":
@@ -128,5 +131,6 @@ def with_twin(prepare: Callable[..., Any]) -> Any:
 
     twin.__name__ = twin.__qualname__ = f"{prepare.__name__}_"
     twin.__doc__ = f"`{prepare.__name__}`, written into this tensor's memory."
+    function.__signature__ = inspect.signature(prepare).replace(return_annotation="Tensor")  # type: ignore[attr-defined]
     function.twin = twin  # type: ignore[attr-defined]
     return function

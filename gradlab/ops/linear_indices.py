@@ -12,7 +12,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.destination import takes_out_apart
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.indexed_writes import places, tensor_argument, with_an_axis, with_twin
+from gradlab.ops.indexed_writes import Write, places, tensor_argument, with_an_axis, with_twin
 from gradlab.ops.shapes import reshape
 from gradlab.rules import indexing as rules
 from gradlab.rules.shapes import reshape as reshape_rule
@@ -86,7 +86,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @composed(inplace="method")
 @with_twin
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Any:
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor | Write:
     """A copy with elements written by their numbers in the flattened tensor.
 
     Parameters

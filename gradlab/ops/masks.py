@@ -13,7 +13,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
 from gradlab.ops.arguments import number
 from gradlab.ops.broadcasting import expand, joint_shape
-from gradlab.ops.indexed_writes import SLICE, no_overload, region, with_an_axis, with_twin, zero_dim
+from gradlab.ops.indexed_writes import SLICE, Write, no_overload, region, with_an_axis, with_twin, zero_dim
 from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing as rules
@@ -117,7 +117,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 
 @composed(inplace="method")
 @with_twin
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
     """A copy with the elements of another tensor, in order, where a mask holds.
 
     Parameters

@@ -20,6 +20,7 @@ from gradlab.ops.copies import in_order
 from gradlab.ops.gather_scatter import REDUCING, grid, reduced
 from gradlab.ops.indexed_writes import (
     FULL,
+    Write,
     check_range,
     in_rank_of,
     places,
@@ -129,7 +130,9 @@ def slices(
 
 @composed(inplace="method")
 @with_twin
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Any:
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None
+) -> Tensor | Write:
     """A copy with slices added to those of a dimension, each as often as its index comes up.
 
     Parameters
@@ -225,7 +228,7 @@ def index_reduce(
 
 @composed(inplace="method")
 @with_twin
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Any:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor | Write:
     """A copy with other slices at several indices of a dimension.
 
     Parameters
@@ -290,7 +293,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
 
 @composed(inplace="method")
 @with_twin
-def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Tensor | Write:
     """A copy with one number in several slices of a dimension.
 
     Parameters
@@ -349,7 +352,7 @@ def index_put(
     accumulate: bool = False,
     *,
     out: Tensor | None = None,
-) -> Any:
+) -> Tensor | Write:
     """A copy of which `x[indices] = values`.
 
     Parameters
