@@ -27,7 +27,6 @@ type checkers and editors know them, are written by `python tests/stubs.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -214,12 +213,11 @@ def of_twin(operator: Operator, summary: str, refused: str) -> str:
     the example is its first one, in place."""
     doc = operator.target.__doc__ or ""
     doc = doc.replace("\n    ", "\n") if "\n    Returns" in doc else doc  # (Python 3.13 has taken the indentation away)
-    parts = re.split(r"\n\n(?=[A-Z]\w+\n---)", doc.strip())
-    sections = {part.partition("\n")[0]: part for part in parts}
-    _, *others = re.split(r"\n(?=\S)", sections.get("Parameters", "").partition("-\n")[2])
+    parameters = doc.partition("Parameters\n----------\n")[2].partition("\n\nReturns\n")[0]
+    _, *others = parameters.replace("\n    ", "\0").split("\n")  # one line each
     kept = [OVERWRITTEN] if operator.twin_functions else []
-    kept += [entry for entry in others if not entry.startswith("out :")]
-    example = in_place_example(operator, sections.get("Examples", ""))
+    kept += [entry.replace("\0", "\n    ") for entry in others if not entry.startswith("out :")]
+    example = in_place_example(operator, doc.partition("Examples\n--------\n")[2])
     return "\n\n".join(
         [
             summary,
@@ -233,7 +231,7 @@ def of_twin(operator: Operator, summary: str, refused: str) -> str:
 
 def in_place_example(operator: Operator, examples: str) -> str:
     """`>>> gl.f(a, b)` with its result as `>>> x = a` and `>>> x.f_(b)`; nothing where it is spelled otherwise."""
-    before, call, after = examples.partition("-\n")[2].partition(f">>> gl.{operator.name}(")
+    before, call, after = examples.partition(f">>> gl.{operator.name}(")
     depth = 0
     for at, character in enumerate(after):  # noqa: B007  (it is where the first argument ends)
         depth += (character in "([") - (character in ")]")
@@ -241,11 +239,10 @@ def in_place_example(operator: Operator, examples: str) -> str:
             break
     if not call:
         return ""
-    first, rest = after[:at], after[at:].removeprefix(", ")
-    rest = re.split(r"\n(?:>>>|$)|\n\n", rest)[0]
-    if not operator.history:  # the answers are numbers in place
-        one, zero = ("1", "0") if re.search(r"\[[\d, ]+\]", first) else ("1.", "0.")
-        rest = re.sub(r"(,?) *(True|False)\b", lambda m: (m[1] and ", ") + (one if m[2] == "True" else zero), rest)
+    first, rest = after[:at], after[at:].removeprefix(", ").partition("\n>>>")[0].partition("\n\n")[0].rstrip()
+    if not operator.history:  # the answers are numbers in place, and need no room for the longer word
+        one, zero = ("1.", "0.") if "." in first.partition("[")[2] else ("1", "0")
+        rest = rest.replace("True", one).replace("False", zero).replace("  ", " ").replace("[ ", "[")
     name = first if first.isidentifier() else "x"
     return f"{before}{'' if name == first else f'>>> x = {first}'}\n>>> {name}.{operator.name}_({rest}".replace("\n\n", "\n")
 
@@ -283,8 +280,12 @@ def composed(**places: Any) -> Callable[[F], F]:
 
 def described(doc: str | None) -> str | None:
     """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
-    for name, text in PARAMETERS.items() if doc else ():
-        assert doc is not None
-        if f"{{{name}}}" in doc:  # (Python 3.13 has taken the indentation away)
-            doc = doc.replace(f"\n    {{{name}}}", "\n    " + text.replace("\n", "\n    ")).replace(f"\n{{{name}}}", f"\n{text}")
-    return doc
+    text, *pieces = (doc or "").split("{")
+    for piece in pieces:
+        name, brace, rest = piece.partition("}")
+        if brace and name in PARAMETERS:
+            indent = "\n    " if text.endswith("\n    ") else "\n"  # (Python 3.13 has taken the indentation away)
+            text += PARAMETERS[name].replace("\n", indent) + rest
+        else:
+            text += "{" + piece
+    return text or None
