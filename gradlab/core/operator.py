@@ -43,11 +43,10 @@ PARAMETERS = {
         "out : Tensor, optional\n    Where the result is written, and what is returned. It is refused while a gradient of the "
         "result is wanted."
     ),
-    "one_dim": "dim : int\n    The dimension, counted from the end if it is negative.",
+    "dimension": "dim : int\n    The dimension, counted from the end if it is negative.",
     "first_dim": "dim : int, default 0\n    The dimension, counted from the end if it is negative.",
     "at_least_1d": "input : Tensor\n    The tensor, of at least one dimension.",
-    "size": "size : ints, or a sequence of ints\n    The shape: `f(2, 3)` or `f((2, 3))`.",
-    "dtype": "dtype : dtype, optional\n    The dtype of the result.",
+    "result_dtype": "dtype : dtype, optional\n    The dtype of the result.",
     "device": "device : device or str, optional\n    Where the result is.",
     "tensors": "tensors : sequence of Tensor\n    A list or a tuple of tensors.",
     "index": "index : Tensor\n    Integers, int64 or int32, of as many dimensions as `input`.",

@@ -238,7 +238,7 @@ def _triangle_indices(name: str, find: Callable[..., Any], side: str, result: st
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = documented(
         f"The indices of the elements on and {side} a diagonal of a matrix.",
-        "row_col offset dtype device ignored",
+        "row_col offset result_dtype device ignored",
         "Integers (int64 unless asked otherwise) of shape [2, n]: the rows, and the columns.",
         ["RuntimeError\n    If a size is negative.", "NotImplementedError\n    If the dtype is none of signed integers."],
         f"{name}(2, 2) -> tensor({result})",
@@ -353,7 +353,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     {at_least_1d}
     src : Tensor
         The slice, of the shape of `select` with the same arguments. It is cast to the dtype of `input`.
-    {one_dim}
+    {dimension}
     index : int
         The index, counted from the end if it is negative.
 

@@ -55,7 +55,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {index}
         In the other dimensions it may be shorter than `input`, not longer.
     sparse_grad : bool, default False
@@ -245,7 +245,7 @@ def scatter(
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {index}
     src : Tensor or number
         What is written: a tensor of the dtype of `input`, at least as long as `index` in each dimension; or a number.
@@ -322,7 +322,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Ten
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {index}
     src : Tensor
         What is added, of the dtype of `input`, at least as long as `index` in each dimension.
@@ -379,7 +379,7 @@ def scatter_reduce(
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {index}
     src : Tensor
         The elements, of the dtype of `input`, at least as many as `index` has in each dimension.

@@ -348,7 +348,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     sizes : sequence of ints
         The sizes that take its place, of which one may be -1: it follows from the others.
 

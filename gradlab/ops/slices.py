@@ -58,7 +58,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {slices}
     {out}
 
@@ -138,7 +138,7 @@ def index_add(
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {slices}
     {source_slices}
     alpha : number, default 1
@@ -189,7 +189,7 @@ def index_reduce(
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {slices}
     {source_slices}
     reduce : {"prod", "mean", "amax", "amin"}
@@ -234,7 +234,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor, *, out: T
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     index : Tensor
         int64, 0-d or 1-d: which slices of the dimension.
     {source_slices}
@@ -299,7 +299,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: float | Tensor, *,
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     index : Tensor
         int64, 0-d or 1-d: which slices; negative ones count from the end.
     value : number or 0-d Tensor

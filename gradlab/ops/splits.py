@@ -506,7 +506,7 @@ def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     Parameters
     ----------
     {at_least_1d}
-    {one_dim}
+    {dimension}
     start : int or 0-d Tensor
         The index where it begins, counted from the end if it is negative.
     length : int
@@ -553,7 +553,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     Parameters
     ----------
     {at_least_1d}
-    {one_dim}
+    {dimension}
     index : int
         The index, counted from the end if it is negative.
 

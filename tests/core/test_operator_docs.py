@@ -13,7 +13,7 @@ DOC = """Adds.
     Parameters
     ----------
     {input}
-    {one_dim}
+    {dimension}
     {out}
 
     Notes
@@ -26,7 +26,7 @@ def test_descriptions_are_put_in_whether_or_not_python_keeps_the_indentation():
     head, body = DOC.split("\n", 1)
     dedented = f"{head}\n{textwrap.dedent(body)}"  # as Python 3.13 has it
     assert inspect.cleandoc(described(DOC)) == described(dedented).strip()
-    assert PARAMETERS["one_dim"] in described(dedented)
+    assert PARAMETERS["dimension"] in described(dedented)
     assert "y_{ijk}" in described(DOC)
     assert described(None) is None
 
