@@ -24,7 +24,7 @@ from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
 from gradlab.creation.factories import Device, factory, factory_like, place, placed, sizes
-from gradlab.ops.shapes import expand
+from gradlab.ops.broadcasting import expand
 from gradlab.rules.draws import NODES
 
 __all__ = [

@@ -78,7 +78,7 @@ def arguments(operator: Operator, twin: bool = False) -> tuple[str, str]:
         return ", ".join(operands if twin else [*operands, "*", "out: Tensor | None = None"]), "Tensor"
     definition = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(operator.target)))).body[0]
     assert isinstance(definition, ast.FunctionDef), operator.name
-    spelled, returned = definition.args, ast.unparse(definition.returns) if definition.returns else "Any"
+    spelled, returned = definition.args, inspect.signature(operator.target).return_annotation
     for argument in [*spelled.posonlyargs, *spelled.args, *spelled.kwonlyargs, *filter(None, (spelled.vararg, spelled.kwarg))]:
         argument.annotation = argument.annotation or ast.Name("Any")
     spelled.defaults = [shown(one) for one in spelled.defaults]
@@ -87,7 +87,7 @@ def arguments(operator: Operator, twin: bool = False) -> tuple[str, str]:
     del spelled.defaults[: max(0, len(spelled.defaults) - len(spelled.posonlyargs) - len(spelled.args))]
     if twin:
         spelled.kwonlyargs, spelled.kw_defaults = without_out(spelled)
-    return re.sub(r"(?<=[^\s=])=(?=[^\s=])", " = ", ast.unparse(spelled)), returned
+    return re.sub(r"(?<=[^\s=])=(?=[^\s=])", " = ", ast.unparse(spelled)), returned if isinstance(returned, str) else "Any"
 
 
 def without_out(spelled: ast.arguments) -> tuple[list[ast.arg], list[ast.expr | None]]:
@@ -138,7 +138,7 @@ def methods() -> str:
             members.append(text + same(operator.names, "    "))
         if operator.inplace:
             parameters, _ = arguments(operator, twin=True)
-            doc = f"`{operator.name}`, written into this tensor's memory."
+            doc = operator.documentation_of_twin().split("\n")[0]
             members.append(function(operator.twins[0], joined("self", parameters), doc, "    ") + same(operator.twins, "    "))
             if operator.twin_functions:
                 doc = f"`{operator.name}`, written into the memory of `input`."

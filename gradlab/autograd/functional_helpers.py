@@ -31,7 +31,7 @@ from gradlab.core.node import Node, behind
 from gradlab.core.tangents import opened, set_tangent, tangent_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.joins import cat, stack
-from gradlab.ops.shapes import movedim
+from gradlab.ops.permutation import movedim
 
 AT_ONCE = 1 << 22  # elements of one intermediate result of a batched sweep: 32 MB in double precision
 SETTLED = ("settled",)  # the `meta` of a leaf that no transform will ask for any more

@@ -19,6 +19,9 @@ The first says of a primitive that its recording function is public: its docstri
     top         whether it is a name of `gradlab` itself
     special     its names in `gradlab.special`
 
+A function whose in-place twin is more than its result copied carries it as the attribute `twin` (`gradlab.ops.indexed_writes`,
+`gradlab.ops.inplace_views`).
+
 `gradlab.ops.declared`, `gradlab.ops.declared_special` and `gradlab.methods.declared` hand these names on; their stubs, by which
 type checkers and editors know them, are written by `python tests/stubs.py`.
 """
@@ -60,6 +63,24 @@ PARAMETERS = {
         "out : Tensor, optional\n    Where the result is written, and what is returned. It is refused while a gradient of the "
         "result is wanted."
     ),
+    "dimension": "dim : int\n    The dimension, counted from the end if it is negative.",
+    "first_dim": "dim : int, default 0\n    The dimension, counted from the end if it is negative.",
+    "at_least_1d": "input : Tensor\n    The tensor, of at least one dimension.",
+    "result_dtype": "dtype : dtype, optional\n    The dtype of the result.",
+    "device": "device : device or str, optional\n    Where the result is.",
+    "tensors": "tensors : sequence of Tensor\n    A list or a tuple of tensors.",
+    "index": "index : Tensor\n    Integers, int64 or int32, of as many dimensions as `input`.",
+    "slices": "index : Tensor\n    Integers, 0-d or 1-d: which slices of the dimension.",
+    "source_slices": "source : Tensor\n    The slices, of the dtype of `input`: as many as `index` names.",
+    "offset": "offset : int, default 0\n    Which diagonal: above the main one if it is positive, below if negative.",
+    "diagonal": "diagonal : int, default 0\n    Which diagonal: above the main one if it is positive, below if negative.",
+    "matrices": "input : Tensor\n    A matrix, or a batch of them.",
+    "row_col": "row, col : int\n    The sizes of the matrix.",
+    "ignored": "layout, pin_memory : optional\n    Taken as torch takes them, and without effect.",
+    "mask": "mask : Tensor\n    Bools, of a shape that broadcasts with that of `input`.",
+    "include_self": (
+        "include_self : bool, default True\n    Whether the element that is there counts too. (Where nothing goes, it stays.)"
+    ),
 }
 # By the dtype rule (`core.promotion`): which dtypes an operand may have, and which the result has.
 DTYPES = {
@@ -75,7 +96,6 @@ DTYPES = {
 }
 REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
 SHARED = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
-CALL = re.compile(r"gl\.(?:special\.)?(\w+)\((gl\.tensor\(\[.*?\][^()]*\))(?:, )?(.*)\)\n((?:[^>\n].*\n?)+)")  # and its result
 BOOLS = re.compile(r"(?<=[\[ ]) *(True|False)")
 WRITTEN = "input : Tensor\n    The tensor that is written to: `x` in ``x.{}(…)``."
 UNWRITABLE = (
@@ -106,7 +126,8 @@ class Operator:
     ) -> None:
         self.name, self.target, self.summary, self.example = name, target, summary, example
         self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
-        self.special, self.history, self.shares, self.twin = special.split(), history, shares, twin or target
+        self.special, self.history, self.shares = special.split(), history, shares
+        self.twin = twin or getattr(target, "twin", None) or target
         self.is_primitive = hasattr(target, "record")
         if name in OPERATORS:
             raise ValueError(f"the operator {name!r} is declared twice")
@@ -176,26 +197,33 @@ class Operator:
             whole = sections_of(self.target.__doc__)
             parameters = [one for one in entries(whole["Parameters"])[1:] if not one.startswith("out :")]
             refused, examples = entries(whole.get("Raises", "")), whole["Examples"]
+        own = getattr(self.twin, "twin_doc", "")
         sections = [
-            f"`{self.name}`, written into this tensor's memory.",
+            own or f"`{self.name}`, written into this tensor's memory.",
             section("Parameters", WRITTEN.format(f"{self.name}_"), *parameters),
             section("Returns", "Tensor\n    This tensor, with its new elements."),
-            section("Raises", *refused, UNWRITABLE),
+            section("Raises", *refused, getattr(self.twin, "refuses", UNWRITABLE)),
             *self.examples_of_twin(examples),
         ]
         return "\n\n".join(sections) + "\n"
 
     def examples_of_twin(self, examples: str) -> list[str]:
-        """The first call with a tensor, as one of the method. Answers that are True and False are written as numbers."""
-        call = next((match for match in CALL.finditer(examples) if match[1] == self.name), None)
+        """The first call, as one of the method. Answers that are True and False are written as numbers."""
+        call = re.search(rf">>> gl\.(?:special\.)?{self.name}\(", examples)
         if call is None:
             return []
-        _, tensor, others, result = call.groups()
+        before, after = examples[: call.start()], examples[call.end() :]
+        depth = end = 0
+        while depth or after[end] not in ",)":  # to where the first argument ends
+            depth += (after[end] in "([") - (after[end] in ")]")
+            end += 1
+        tensor, others = after[:end], after[end:].removeprefix(", ")
+        others, _, result = re.split(r"\n>>>|\n\n", others)[0].rstrip().partition("\n")
         if BOOLS.search(result) and not BOOLS.search(tensor):
             point = "." * ("." in tensor.removeprefix("gl."))
             result = BOOLS.sub(lambda match: f"{int(match[1] == 'True')}{point}", result)
-        written = f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
-        return [section("Examples", written)]
+        name, setup = (tensor, "") if tensor.isidentifier() else ("x", f">>> x = {tensor}\n")
+        return [section("Examples", f"{before}{setup}>>> {name}.{self.name}_({others}\n{result}")]
 
     def notation(self) -> str:
         op = self.target

@@ -14,8 +14,9 @@ from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
 from gradlab.linalg.solving import inv, inv_ex
 from gradlab.ops import extremes, norms, reductions
 from gradlab.ops.arguments import one_dim
+from gradlab.ops.copies import cast
 from gradlab.ops.products import tensors
-from gradlab.ops.shapes import cast, squeeze, unsqueeze
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.linalg import completed

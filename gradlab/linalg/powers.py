@@ -16,6 +16,7 @@ from gradlab.linalg.solving import inverted
 from gradlab.ops import diagonals, products, reductions
 from gradlab.ops import shapes as layout
 from gradlab.ops.arguments import fits_in_memory, one_dim
+from gradlab.ops.copies import clone
 from gradlab.ops.joins import cat
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
@@ -75,7 +76,7 @@ def power(A: Tensor, n: int) -> Tensor:
     if n == 0:
         return el.add.record(el.zero.record(A, value=0), products.identity_like(A, A.array.shape[-1]))
     if n == 1:
-        return layout.clone(A)
+        return clone(A)
     if n < 0:
         A, n = inverted("linalg.inv", A), -n
         if n == 1:
@@ -146,7 +147,7 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
         raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    return cat(powers(layout.atleast_1d(x), N), -1)
+    return cat(powers(layout.with_axes(x, 1), N), -1)
 
 
 def powers(x: Tensor, count: int) -> list[Any]:

@@ -14,7 +14,7 @@ from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.layout import arranged
 from gradlab.core.tensor import Tensor
 from gradlab.creation.legacy import as_legacy
-from gradlab.ops import shapes as functions
+from gradlab.ops import copies, permutation
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 
@@ -29,7 +29,7 @@ TO = (
 
 def _cast_to(typed: dtype) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        made = functions.cast(self, typed)
+        made = copies.cast(self, typed)
         return made if memory_format is None else made.to(memory_format=memory_format)
 
     convert.__doc__ = f"As {typed.name}; itself if it is."
@@ -68,7 +68,7 @@ class Converting:
                 raise invalid_combination("to", args, *TO)
         if other is not None:
             dtype, device = other.dtype, other.device
-        result = self if dtype is None else functions.cast(self, dtype)
+        result = self if dtype is None else copies.cast(self, dtype)
         if device is not None:
             where = _Device(device)
             if not lies_on(result.array, where):
@@ -95,7 +95,7 @@ class Converting:
         if dtype is None:
             return f"gradlab.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}"
         legacy = as_legacy(dtype)
-        return functions.cast(self, dtype) if legacy is None else self.to("cuda" if legacy[1] else "cpu", legacy[0])
+        return copies.cast(self, dtype) if legacy is None else self.to("cuda" if legacy[1] else "cpu", legacy[0])
 
     def type_as(self, other: Tensor) -> Tensor:
         """In the dtype and on the device of `other`."""
@@ -126,14 +126,14 @@ class Converting:
         """The last two axes exchanged."""
         if self.array.ndim < 2:
             raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
-        return functions.transpose(self, -2, -1)
+        return permutation.transpose(self, -2, -1)
 
     @property
     def mH(self) -> Tensor:  # noqa: N802  (torch's name)
         """The last two axes exchanged: the numbers are real."""
         if self.array.ndim < 2:
             raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self.array.ndim}-D tensor.")
-        return functions.transpose(self, -2, -1)
+        return permutation.transpose(self, -2, -1)
 
     @property
     def H(self) -> Tensor:  # noqa: N802  (torch's name)
@@ -143,7 +143,7 @@ class Converting:
                 f"tensor.H is only supported on matrices (2-D tensors). Got {self.array.ndim}-D tensor. For "
                 "batches of matrices, consider using tensor.mH"
             )
-        return functions.transpose(self, -2, -1) if self.array.ndim else self
+        return permutation.transpose(self, -2, -1) if self.array.ndim else self
 
     def bfloat16(self, memory_format: Any = None) -> Tensor:
         """There is no bfloat16."""

@@ -34,13 +34,12 @@ def twin_of(operator: Operator) -> Callable[..., Any]:
 
         def method(input: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
             return inplace.in_place(target, input, other)
-    elif target is not operator.target:
-        method = target
     else:
-        method = (twin if operator.history else answer)(target)
-        method.__signature__ = without_out(target)  # type: ignore[attr-defined]
-    method.__name__ = method.__qualname__ = f"{operator.name}_"
+        method = target if target is not operator.target else (twin if operator.history else answer)(target)
+        if method.__code__.co_flags & inspect.CO_VARARGS:  # it is spelled as its function is
+            method.__signature__ = without_out(operator.target)  # type: ignore[attr-defined]
     method.__doc__ = operator.documentation_of_twin()
+    method.__name__ = method.__qualname__ = f"{operator.name}_"
     return method
 
 

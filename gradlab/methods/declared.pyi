@@ -1,6 +1,8 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from collections.abc import Callable
 from collections.abc import Sequence
 from gradlab.core.dtypes import dtype as Dtype
+from gradlab.core.layout import memory_format
 from gradlab.core.tensor import Tensor
 from gradlab.ops.results import Result
 from typing import Any
@@ -353,6 +355,85 @@ class Declared:
     def true_divide_(self, other: Any) -> Tensor:
         """`true_divide`, written into this tensor's memory."""
 
+    def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """A copy that gradients pass through."""
+
+    def contiguous(self, memory_format: memory_format = ...) -> Tensor:
+        """The elements in memory in the order of their indices."""
+
+    def reshape(self, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
+        """The elements in another shape: a view where the memory allows, else a copy."""
+
+    def view(self, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
+        """The same memory in another shape, or with its bits read as another dtype."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The elements in the shape of another tensor."""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """The same memory in the shape of another tensor."""
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """The dimensions from `start_dim` to `end_dim` made one."""
+
+    def ravel(self) -> Tensor:
+        """All elements along one dimension."""
+
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
+        """One dimension taken apart into several."""
+
+    def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """Without the dimensions of length 1."""
+
+    def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """`squeeze`, of this very tensor."""
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        """With one more dimension, of length 1."""
+
+    def unsqueeze_(self, dim: int) -> Tensor:
+        """`unsqueeze`, of this very tensor."""
+
+    def numel(self) -> int:
+        """The number of elements."""
+    nelement = numel
+
+    def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements, over all axes or those of `dim`."""
+
+    def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements, over all axes or those of `dim`."""
+
+    def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The product of all elements, or of those along one axis."""
+
+    def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether every element is nonzero, over all axes or those of `dim`."""
+
+    def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether some element is nonzero, over all axes or those of `dim`."""
+
+    def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """How many elements are not zero, over all axes or those of `dim`."""
+
+    def expand(self, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False) -> Tensor:
+        """Dimensions of length 1 repeated, without copying."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Dimensions of length 1 repeated to the shape of another tensor, without copying."""
+
+    def broadcast_to(self, size: Sequence[int]) -> Tensor:
+        """Dimensions of length 1 repeated to the given sizes, without copying: `expand` under NumPy's name."""
+
+    def sum_to_size(self, *size: int | Sequence[int]) -> Tensor:
+        """The sum over the dimensions that broadcasting would make or lengthen: the adjoint of `expand`."""
+
     def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
         """input with what is below `min` raised to it and what is above `max` lowered to it."""
     clip = clamp
@@ -537,6 +618,40 @@ class Declared:
 
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
+
+    def transpose(self, dim0: int, dim1: int) -> Tensor:
+        """Two dimensions exchanged."""
+
+    def transpose_(self, dim0: int, dim1: int) -> Tensor:
+        """`transpose`, of this very tensor."""
+
+    def swapaxes(self, axis0: int, axis1: int) -> Tensor:
+        """Two dimensions exchanged: `transpose` under NumPy's name."""
+
+    def swapaxes_(self, axis0: int, axis1: int) -> Tensor:
+        """`swapaxes`, of this very tensor."""
+
+    def swapdims(self, dim0: int, dim1: int) -> Tensor:
+        """Two dimensions exchanged: `transpose` under another name."""
+
+    def swapdims_(self, dim0: int, dim1: int) -> Tensor:
+        """`swapdims`, of this very tensor."""
+
+    def permute(self, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """The dimensions in another order."""
+
+    def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        """Some dimensions put elsewhere; the others keep their order."""
+    moveaxis = movedim
+
+    def t(self) -> Tensor:
+        """The transpose of a matrix."""
+
+    def t_(self) -> Tensor:
+        """`t`, of this very tensor."""
+
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged: the conjugate transpose, since the numbers are real."""
 
     def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
         """The distinct elements, or slices along an axis, in ascending order."""
@@ -828,6 +943,84 @@ class Declared:
     def i0_(self) -> Tensor:
         """`i0`, written into this tensor's memory."""
 
+    def split(self, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Parts along a dimension, of one length or of the lengths listed."""
+
+    def split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Parts of the lengths listed along a dimension."""
+
+    def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """A number of parts of one length along a dimension."""
+
+    def unsafe_split(self, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `split` as tensors that autograd does not take for views."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `split_with_sizes` as tensors that autograd does not take for views."""
+
+    def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+        """The parts of `chunk` as tensors that autograd does not take for views."""
+
+    def tensor_split(self, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+        """A number of parts of nearly one length along a dimension, or the parts between the indices listed."""
+
+    def hsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the second dimension, or the only one: the columns of a matrix."""
+
+    def vsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the first dimension: the rows of a matrix."""
+
+    def dsplit(self, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+        """Parts along the third dimension."""
+
+    def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
+        """The slices along a dimension, which is dropped."""
+
+    def narrow(self, dim: int, start: int | Tensor, length: int) -> Tensor:
+        """A stretch of a dimension."""
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """The slice of a dimension at one index."""
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """A diagonal of the plane of two dimensions, as the last dimension."""
+
+    def diag(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        """Matrices of zeros with the last dimension on a diagonal."""
+
+    def diagflat(self, offset: int = 0) -> Tensor:
+        """The matrix with all the elements on its diagonal."""
+
+    def tril(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The elements on and below a diagonal of the last two dimensions; the others are 0."""
+
+    def tril_(self, diagonal: int = 0) -> Tensor:
+        """`tril`, written into this tensor's memory."""
+
+    def triu(self, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The elements on and above a diagonal of the last two dimensions; the others are 0."""
+
+    def triu_(self, diagonal: int = 0) -> Tensor:
+        """`triu`, written into this tensor's memory."""
+
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
+
+    def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """A copy with other elements on a diagonal."""
+
+    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
+        """A copy with another slice at one index of a dimension."""
+
+    def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+        """A copy with other elements in a slice of a dimension."""
+
+    def fill_diagonal_(self, fill_value: float | Tensor, wrap: bool = False) -> Tensor:
+        """One number on the diagonal, in place."""
+
     def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
         """log(input / (1 - input)), the inverse of the sigmoid."""
 
@@ -876,6 +1069,30 @@ class Declared:
     def mvlgamma_(self, p: int) -> Tensor:
         """`mvlgamma`, written into this tensor's memory."""
 
+    def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
+        """The elements at an index along a dimension."""
+
+    def take_along_dim(self, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The elements at indices along a dimension; the other dimensions broadcast."""
+
+    def scatter(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None, out: Tensor | None = None) -> Tensor:
+        """A copy with elements written at an index along a dimension."""
+
+    def scatter_(self, dim: int, index: Tensor, src: Tensor | float | None = None, *, value: float | None = None, reduce: str | None = None) -> Tensor:
+        """`scatter`, written into this tensor's memory."""
+
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy with elements added at an index along a dimension, each as often as its place comes up."""
+
+    def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """`scatter_add`, written into this tensor's memory."""
+
+    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy in which each place that an index names holds a reduction of the elements that go there."""
+
+    def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`scatter_reduce`, written into this tensor's memory."""
+
     def gcd(self, other: Tensor) -> Tensor:
         """The greatest common divisor of each pair of integers."""
 
@@ -905,6 +1122,36 @@ class Declared:
 
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """`lerp`, written into this tensor's memory."""
+
+    def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Elements by their numbers in the flattened tensor."""
+
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """A copy with elements written by their numbers in the flattened tensor."""
+
+    def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+        """`put`, written into this tensor's memory."""
+
+    def masked_fill(self, mask: Tensor, value: float | Tensor) -> Tensor:
+        """A copy with one number where a mask holds."""
+
+    def masked_fill_(self, mask: Tensor, value: float | Tensor) -> Tensor:
+        """`masked_fill`, written into this tensor's memory."""
+
+    def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The elements where a mask holds."""
+
+    def masked_scatter(self, mask: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy with the elements of another tensor, in order, where a mask holds."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`masked_scatter`, written into this tensor's memory."""
+
+    def nonzero(self, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+        """The indices of the elements that are not 0."""
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name."""
 
     def dist(self, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
         """The p-norm of input - other."""
@@ -963,29 +1210,68 @@ class Declared:
     def nanquantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
         """What a share `q` of the elements that are not NaN does not exceed, of all or along one axis."""
 
-    def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements, over all axes or those of `dim`."""
+    def repeat(self, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
+        """A copy that is several times as long along each dimension."""
 
-    def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements, over all axes or those of `dim`."""
+    def tile(self, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """A copy that is several times as long along each dimension, or along the last ones."""
 
-    def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The sum of the elements that are not NaN, over all axes or those of `dim`."""
+    def repeat_interleave(self, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+        """Each element, or each slice of a dimension, several times in a row."""
 
-    def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The mean of the elements that are not NaN, over all axes or those of `dim`."""
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+        """The elements moved along dimensions; those that leave come back at the other end."""
 
-    def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
-        """The product of all elements, or of those along one axis."""
+    def flip(self, *axes: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+        """A copy with the elements in reverse order."""
 
-    def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether every element is nonzero, over all axes or those of `dim`."""
+    def fliplr(self) -> Tensor:
+        """A copy with the columns in reverse order."""
 
-    def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-        """Whether some element is nonzero, over all axes or those of `dim`."""
+    def flipud(self) -> Tensor:
+        """A copy with the rows in reverse order."""
 
-    def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """How many elements are not zero, over all axes or those of `dim`."""
+    def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+        """A copy turned by right angles in the plane of two dimensions."""
+
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+        """All windows along a dimension."""
+
+    def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+        """A view whose shape and strides are given."""
+
+    def index_select(self, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The slices of a dimension at several indices."""
+
+    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+        """A copy with slices added to those of a dimension, each as often as its index comes up."""
+
+    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+        """`index_add`, written into this tensor's memory."""
+
+    def index_reduce(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy in which each slice that an index names holds a reduction of the slices that go there."""
+
+    def index_reduce_(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`index_reduce`, written into this tensor's memory."""
+
+    def index_copy(self, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy with other slices at several indices of a dimension."""
+
+    def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
+        """`index_copy`, written into this tensor's memory."""
+
+    def index_fill(self, dim: int, index: Tensor, value: float | Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy with one number in several slices of a dimension."""
+
+    def index_fill_(self, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
+        """`index_fill`, written into this tensor's memory."""
+
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """A copy of which `x[indices] = values`."""
+
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+        """`index_put`, written into this tensor's memory."""
 
     def softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
         """Positive numbers that sum to 1 along an axis, in the proportions of the powers of e."""
@@ -1008,6 +1294,27 @@ class Declared:
     def corrcoef(self) -> Tensor:
         """The correlations of variables, each a row, over observations, each a column."""
 
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floating point numbers: only those have gradients."""
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers: never, since gradlab has no complex numbers."""
+
+    def is_conj(self) -> bool:
+        """Whether the conjugate is still to be taken: never, since gradlab has no complex numbers."""
+
+    def is_neg(self) -> bool:
+        """Whether the sign is still to be changed: never, since gradlab has no complex numbers."""
+
+    def is_nonzero(self) -> bool:
+        """Whether the only element is not 0."""
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """Whether two tensors have one shape."""
+
     def prelu(self, weight: Tensor) -> Tensor:
         """The elements where they are positive, a learned multiple of them elsewhere."""
 
@@ -1016,3 +1323,27 @@ class Declared:
 
     def norm(self, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
         """The norm of all elements as one vector, or over the axes of `dim`."""
+
+    def zero_(self) -> Tensor:
+        """Every element 0, in place."""
+
+    def fill_(self, value: float | Tensor) -> Tensor:
+        """Every element one number, in place."""
+
+    def copy_(self, other: Tensor, non_blocking: bool = False) -> Tensor:
+        """The elements of another tensor, in place."""
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it, in place. Slow."""
+
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Every element replaced by what a Python function makes of it and of another tensor's, in place. Slow."""
+
+    def resize_(self, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
+        """Another shape in place, also of another number of elements."""
+
+    def set_(self, source: Tensor | None = None) -> Tensor:
+        """The memory of another tensor in place of this one's own."""
+
+    def resize_as_(self, the_template: Tensor) -> Tensor:
+        """The shape of another tensor, in place: see `resize_`."""

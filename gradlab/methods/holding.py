@@ -23,8 +23,6 @@ from gradlab.core.node import AccumulateGrad, RemovableHandle
 from gradlab.core.storage import look_again
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut, left
-from gradlab.ops import shapes as functions
-from gradlab.ops import types
 from gradlab.ops.arguments import one_dim
 
 
@@ -187,7 +185,6 @@ class Holding:
         return self.array.ndim
 
     ndimension = dim
-    numel = nelement = functions.numel
 
     # --------------------------------------------------------------------------------------------------------- memory
     layout: Any = Fixed(strided)
@@ -217,8 +214,6 @@ class Holding:
     def is_contiguous(self, memory_format: Any = None) -> _bool:
         """Whether the elements lie in memory in the order of their indices (or in that of the format)."""
         return self.array.flags.c_contiguous if memory_format is None else is_arranged(self.array, memory_format)
-
-    contiguous = functions.contiguous
 
     def element_size(self) -> _int:
         """Bytes an element takes."""
@@ -258,15 +253,6 @@ class Holding:
     is_distributed = is_shared
 
     # ---------------------------------------------------------------------------------------------- what kind of tensor
-    is_floating_point, is_complex, is_conj, is_neg, is_signed, is_same_size, is_nonzero = (
-        types.is_floating_point,
-        types.is_complex,
-        types.is_conj,
-        types.is_neg,
-        types.is_signed,
-        types.is_same_size,
-        types.is_nonzero,
-    )
     # What gradlab has not:
     is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_meta = is_mps = is_xpu = is_xla = is_hpu = Fixed(False)
     is_ipu = is_maia = is_mtia = is_vulkan = Fixed(False)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradlab import indexing
 from gradlab.backend.bounds import NOTED, settle
 from gradlab.backend.namespaces import CPU, device, moved
 from gradlab.core import inplace
@@ -19,7 +18,7 @@ from gradlab.core.printing import tensor_repr
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, left
 from gradlab.methods.declared import Declared
-from gradlab.ops import arithmetic, clamping, comparison, powers, products, splits
+from gradlab.ops import arithmetic, clamping, comparison, indexing, powers, products, splits
 from gradlab.rules import elementwise as el
 
 

@@ -16,7 +16,7 @@ from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import WATCHED
-from gradlab.ops.shapes import expand
+from gradlab.ops.broadcasting import expand
 from gradlab.random import Generator, drawn_into, engine_of, floating, integers
 from gradlab.rules.draws import NODES
 

@@ -13,12 +13,9 @@ from gradlab.methods.creating import Creating
 from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
 from gradlab.methods.holding import Holding
-from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
-from gradlab.methods.shapes import Shapes
-from gradlab.methods.writing import Writing
 
 
 class Methods(
@@ -26,9 +23,6 @@ class Methods(
     Declared,
     Elementary,
     Products,
-    Shapes,
-    Picking,
-    Writing,
     Holding,
     Converting,
     Creating,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from gradlab import indexing
 from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
 from gradlab.core.errors import advice, broadcast_mismatch, expected, invalid_combination
+from gradlab.core.layout import memory_format
 from gradlab.core.modes import mode
+from gradlab.core.operator import composed
 from gradlab.core.ports import hold
 from gradlab.core.primitive import Primitive
 from gradlab.core.silence import quietly
@@ -22,6 +23,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, writing
 from gradlab.creation.factories import sizes as as_sizes
 from gradlab.creation.filled import fits
+from gradlab.ops import indexing
 from gradlab.rules import elementwise as el
 
 
@@ -76,122 +78,331 @@ def filled_directly(x: Tensor, value: Any) -> bool:
     return True
 
 
-class Writing:
-    """Whole tensors overwritten."""
+@composed(top=False)
+def zero_(input: Tensor) -> Tensor:
+    """Every element 0, in place.
 
-    array: Any
-    node: Any
+    Parameters
+    ----------
+    input : Tensor
+        The tensor that is overwritten.
 
-    def zero_(self) -> Tensor:
-        """Every element 0, in place."""
-        return self if filled_directly(self, 0) else inplace.in_place(el.zero, self, value=0)
+    Returns
+    -------
+    Tensor
+        This tensor.
 
-    def fill_(self, value: Any) -> Tensor:
-        """Every element `value`, in place."""
-        if isinstance(value, Tensor):
-            if value.array.ndim:
-                raise RuntimeError(
-                    f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
-                )
-            if value.node is not None or (WATCHED and self.array.dtype.kind == "f"):
-                indexing.write(self, indexing.EVERYTHING, value, indexing.FILL)
-                return self
-            value = value.array.item()
-        if not isinstance(value, (bool, int, float, np.generic)):
-            raise invalid_combination("fill_", (value,), "(Tensor value)", "(Number value)")
-        value = fits(value, self.array.dtype)
-        return self if filled_directly(self, value) else inplace.in_place(el.fill, self, value=value)
+    Raises
+    ------
+    RuntimeError
+        If it is a leaf that requires a gradient, or its elements share places in memory.
 
-    def copy_(self, other: Tensor, non_blocking: bool = False) -> Tensor:
-        """The elements of `other`, broadcast and cast, in place."""
-        if not isinstance(other, Tensor):
-            raise expected("copy_", "other", 1, "Tensor", other)
-        have, new = self.array.shape, other.array.shape
-        if (
-            have == new
-            and not WATCHED
-            and (not mode.grad or self.node is other.node is None)
-            and is_writable(self.array)
-            and (type(self.array) is type(other.array))
-        ):
-            inplace.check_writable(self)
-            quietly(self.array.__setitem__, ..., other.array)
-            wrote(self)
-            return self
-        if len(new) > len(have):
-            raise broadcast_mismatch(have, new) or RuntimeError(
-                f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape."
-            )
-        indexing.write(self, indexing.EVERYTHING, other, indexing.COPY)
-        return self
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1., 2.]).zero_()
+    tensor([0., 0.])
+    """
+    return input if filled_directly(input, 0) else inplace.in_place(el.zero, input, value=0)
 
-    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
-        """Every element replaced by what a Python function makes of it, in place. Slow; for tensors without gradients."""
-        self._for_functions("apply_")
-        return self.copy_(
-            constant(np.array([callable(x) for x in self.array.ravel().tolist()], self.array.dtype).reshape(self.array.shape))
+
+@composed(top=False)
+def fill_(input: Tensor, value: float | Tensor) -> Tensor:
+    """Every element one number, in place.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor that is overwritten.
+    value : number or 0-d Tensor
+        The number, which is cast to the dtype. A tensor's gradient is the sum of those of all elements.
+
+    Returns
+    -------
+    Tensor
+        This tensor.
+
+    Raises
+    ------
+    TypeError
+        If `value` is neither a number nor a tensor.
+    RuntimeError
+        If `value` has dimensions or does not fit into the dtype, or the tensor is a leaf that requires a gradient.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    if isinstance(value, Tensor):
+        if value.array.ndim:
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
+        if value.node is not None or (WATCHED and input.array.dtype.kind == "f"):
+            indexing.write(input, indexing.EVERYTHING, value, indexing.FILL)
+            return input
+        value = value.array.item()
+    if not isinstance(value, (bool, int, float, np.generic)):
+        raise invalid_combination("fill_", (value,), "(Tensor value)", "(Number value)")
+    value = fits(value, input.array.dtype)
+    return input if filled_directly(input, value) else inplace.in_place(el.fill, input, value=value)
+
+
+@composed(top=False)
+def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+    """The elements of another tensor, in place.
+
+    Parameters
+    ----------
+    other : Tensor
+        The other tensor, of a shape that broadcasts to that of this one. It is cast, and carried to this one's device.
+    non_blocking : bool, default False
+        Taken as torch takes it, and without effect.
+
+    Returns
+    -------
+    Tensor
+        This tensor. Gradients go to `other`.
+
+    Raises
+    ------
+    TypeError
+        If `other` is no tensor.
+    RuntimeError
+        If the shape does not broadcast to this one, or this tensor is a leaf that requires a gradient.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.zeros(2, 2).copy_(gl.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    if not isinstance(other, Tensor):
+        raise expected("copy_", "other", 1, "Tensor", other)
+    have, new = input.array.shape, other.array.shape
+    if (
+        have == new
+        and not WATCHED
+        and (not mode.grad or input.node is other.node is None)
+        and is_writable(input.array)
+        and (type(input.array) is type(other.array))
+    ):
+        inplace.check_writable(input)
+        quietly(input.array.__setitem__, ..., other.array)
+        wrote(input)
+        return input
+    if len(new) > len(have):
+        raise broadcast_mismatch(have, new) or RuntimeError(
+            f"output with shape {list(have)} doesn't match the broadcast shape {list(new)}. A copy keeps its shape."
         )
+    indexing.write(input, indexing.EVERYTHING, other, indexing.COPY)
+    return input
 
-    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-        """Every element replaced by what a Python function makes of it and of the other tensor's, in place."""
-        self._for_functions("map_")
-        pairs = zip(self.array.ravel().tolist(), np.broadcast_to(tensor.array, self.array.shape).ravel().tolist(), strict=True)
-        return self.copy_(constant(np.array([callable(x, y) for x, y in pairs], self.array.dtype).reshape(self.array.shape)))
 
-    def _for_functions(self, name: str) -> None:
-        if self.requires_grad:
-            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
-        if self.is_cuda:
-            raise TypeError(f"{name} is only implemented on CPU tensors. Call .cpu() first.")
+@composed(top=False)
+def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Every element replaced by what a Python function makes of it, in place. Slow.
 
-    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
-        """Another shape in place: the elements in order, more of them unset, fewer left out. For tensors without gradients."""
-        if WATCHED:
-            writing(self)
-        if self.requires_grad and not mode.inference:
-            raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
-        shape = as_sizes("resize_", sizes)
-        if shape == self.array.shape:
-            return self
-        self._without_tangent("resize")
-        flat, count = self.array.reshape(-1), prod(shape)
-        if count > flat.size:
-            longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
-            longer[: flat.size] = flat
-            flat = longer
-        self._hold(flat[:count].reshape(shape))
-        return self
+    Parameters
+    ----------
+    callable : function of a number
+        The function.
 
-    def set_(self, source: Tensor | None = None) -> Tensor:
-        """Let this tensor hold the memory of `source` in place of its own; no memory, of shape [0], if there is none. Its views
-        keep the memory that they see."""
-        if source is None:
-            source = constant(self.array.reshape(-1)[:0].copy())
-        if not isinstance(source, Tensor):
-            raise expected("set_", "source", 1, "Tensor", source)
-        inplace.check_writable(self)
-        if source.array.dtype != self.array.dtype:
-            raise RuntimeError(
-                f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {self.dtype.c_name}. "
-                + advice(f"Convert it first: source.to({self.dtype}).")
-            )
-        if self.requires_grad and mode.grad:
-            raise RuntimeError(
-                "set_ is supported for tensors without gradients only. "
-                + advice("Call it inside `with gradlab.no_grad():`, or copy_ the values.")
-            )
-        self._without_tangent("set_")
-        self._hold(source.array)
-        return self
+    Returns
+    -------
+    Tensor
+        This tensor.
 
-    def _hold(self, array: Any) -> None:
-        hold(self, array)
-        wrote(self)
+    Raises
+    ------
+    RuntimeError
+        If this tensor requires a gradient: none would pass.
+    TypeError
+        If it is on a GPU.
 
-    def _without_tangent(self, what: str) -> None:
-        if getattr(self, "_tangent", None) is not None:
-            raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1., 2.]).apply_(lambda x: 10 * x)
+    tensor([10., 20.])
+    """
+    _for_functions(input, "apply_")
+    return copy_(
+        input,
+        constant(np.array([callable(x) for x in input.array.ravel().tolist()], input.array.dtype).reshape(input.array.shape)),
+    )
 
-    def resize_as_(self, the_template: Tensor) -> Tensor:
-        """The shape of another tensor, in place; see resize_."""
-        return self.resize_(the_template.array.shape)
+
+@composed(top=False)
+def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Every element replaced by what a Python function makes of it and of another tensor's, in place. Slow.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The other tensor, of a shape that broadcasts to that of this one.
+    callable : function of two numbers
+        The function.
+
+    Returns
+    -------
+    Tensor
+        This tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If this tensor requires a gradient: none would pass.
+    TypeError
+        If it is on a GPU.
+    ValueError
+        If the shape does not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1., 2.]).map_(gl.tensor([3., 4.]), lambda x, y: 10 * x + y)
+    tensor([13., 24.])
+    """
+    _for_functions(input, "map_")
+    pairs = zip(input.array.ravel().tolist(), np.broadcast_to(tensor.array, input.array.shape).ravel().tolist(), strict=True)
+    return copy_(input, constant(np.array([callable(x, y) for x, y in pairs], input.array.dtype).reshape(input.array.shape)))
+
+
+def _for_functions(input: Tensor, name: str) -> None:
+    if input.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    if input.is_cuda:
+        raise TypeError(f"{name} is only implemented on CPU tensors. Call .cpu() first.")
+
+
+@composed(top=False)
+def resize_(input: Tensor, *sizes: int | Sequence[int], memory_format: memory_format | None = None) -> Tensor:
+    """Another shape in place, also of another number of elements.
+
+    Parameters
+    ----------
+    *sizes : ints, or a sequence of ints
+        The new shape: `x.resize_(2, 3)` or `x.resize_((2, 3))`. Elements keep their order; those beyond the new number are left
+        out, and what is new is not set.
+    memory_format : memory_format, optional
+        Taken as torch takes it, and without effect.
+
+    Returns
+    -------
+    Tensor
+        This tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If this tensor requires a gradient, or carries a tangent.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1., 2., 3.]).resize_(1, 2)
+    tensor([[1., 2.]])
+    """
+    if WATCHED:
+        writing(input)
+    if input.requires_grad and not mode.inference:
+        raise RuntimeError("cannot resize variables that require grad. Use reshape, which makes a new tensor.")
+    shape = as_sizes("resize_", sizes)
+    if shape == input.array.shape:
+        return input
+    _without_tangent(input, "resize")
+    flat, count = input.array.reshape(-1), prod(shape)
+    if count > flat.size:
+        longer = namespace_of[type(flat)].empty(count, dtype=flat.dtype)
+        longer[: flat.size] = flat
+        flat = longer
+    _hold(input, flat[:count].reshape(shape))
+    return input
+
+
+@composed(top=False)
+def set_(input: Tensor, source: Tensor | None = None) -> Tensor:
+    """The memory of another tensor in place of this one's own.
+
+    Parameters
+    ----------
+    source : Tensor, optional
+        The other tensor, of the same dtype; without it there is no memory, and the shape is [0].
+
+    Returns
+    -------
+    Tensor
+        This tensor. Its views keep the memory that they see.
+
+    Raises
+    ------
+    TypeError
+        If `source` is no tensor.
+    RuntimeError
+        If the dtypes differ, or this tensor requires a gradient.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x, y = gl.zeros(2), gl.tensor([1., 2., 3.])
+    >>> x.set_(y)
+    tensor([1., 2., 3.])
+    """
+    if source is None:
+        source = constant(input.array.reshape(-1)[:0].copy())
+    if not isinstance(source, Tensor):
+        raise expected("set_", "source", 1, "Tensor", source)
+    inplace.check_writable(input)
+    if source.array.dtype != input.array.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {source.dtype.c_name} to a tensor of type {input.dtype.c_name}. "
+            + advice(f"Convert it first: source.to({input.dtype}).")
+        )
+    if input.requires_grad and mode.grad:
+        raise RuntimeError(
+            "set_ is supported for tensors without gradients only. "
+            + advice("Call it inside `with gradlab.no_grad():`, or copy_ the values.")
+        )
+    _without_tangent(input, "set_")
+    _hold(input, source.array)
+    return input
+
+
+def _hold(input: Tensor, array: Any) -> None:
+    hold(input, array)
+    wrote(input)
+
+
+def _without_tangent(input: Tensor, what: str) -> None:
+    if getattr(input, "_tangent", None) is not None:
+        raise RuntimeError(f"cannot {what} variables that has a forward grad. Do it to a detached copy.")
+
+
+@composed(top=False)
+def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
+    """The shape of another tensor, in place: see `resize_`.
+
+    Parameters
+    ----------
+    the_template : Tensor
+        The tensor whose shape it is.
+
+    Returns
+    -------
+    Tensor
+        This tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If this tensor requires a gradient, or carries a tangent.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1., 2., 3.]).resize_as_(gl.zeros(1, 2))
+    tensor([[1., 2.]])
+    """
+    return resize_(input, the_template.array.shape)

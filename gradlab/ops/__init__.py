@@ -5,9 +5,11 @@ methods of `Tensor` (see `gradlab.methods`).
 """
 
 from gradlab.ops.arithmetic import *
+from gradlab.ops.broadcasting import *
 from gradlab.ops.clamping import *
 from gradlab.ops.comparison import *
 from gradlab.ops.contraction import *
+from gradlab.ops.copies import *
 from gradlab.ops.counting import *
 from gradlab.ops.cumulative import *
 from gradlab.ops.declared import *
@@ -16,11 +18,14 @@ from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
 from gradlab.ops.extremes import *
 from gradlab.ops.gamma import *
+from gradlab.ops.gather_scatter import *
 from gradlab.ops.integers import *
 from gradlab.ops.interpolation import *
 from gradlab.ops.joins import *
+from gradlab.ops.linear_indices import *
+from gradlab.ops.masks import *
 from gradlab.ops.norms import *
-from gradlab.ops.picking import *
+from gradlab.ops.permutation import *
 from gradlab.ops.powers import *
 from gradlab.ops.products import *
 from gradlab.ops.quantiles import *

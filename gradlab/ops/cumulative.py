@@ -14,9 +14,9 @@ from gradlab.core.operator import composed
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor, one_dim, over_dims
+from gradlab.ops.copies import cast
 from gradlab.ops.joins import cat
 from gradlab.ops.results import Picking, Result
-from gradlab.ops.shapes import cast
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part

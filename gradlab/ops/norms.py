@@ -11,7 +11,7 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a para
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
-from gradlab.ops.shapes import cast, in_single
+from gradlab.ops.copies import cast, in_single
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 

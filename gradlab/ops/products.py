@@ -12,7 +12,9 @@ from gradlab.core.errors import broadcast_mismatch
 from gradlab.core.modes import mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import checked, number, one_dim
-from gradlab.ops.shapes import TRANSPOSE, UNSAFE_VIEW, clone, contiguous, unsqueeze
+from gradlab.ops.copies import clone, contiguous
+from gradlab.ops.permutation import TRANSPOSE
+from gradlab.ops.shapes import UNSAFE_VIEW, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import matrix, shapes
 

@@ -8,17 +8,46 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import fits_in_memory, many_dims, one_dim
-from gradlab.ops.shapes import exchanged, flatten, in_order, ints, reshape, unsqueeze
+from gradlab.ops.copies import in_order
+from gradlab.ops.permutation import exchanged
+from gradlab.ops.shapes import flatten, ints, reshape, unsqueeze
 from gradlab.rules import indexing as picks
 from gradlab.rules import shapes as rules
 
 __all__ = ["as_strided", "flip", "fliplr", "flipud", "repeat_interleave", "roll", "rot90", "tile"]
 
 
-def repeat(self: Tensor, *times: Any, repeats: Any = None) -> Tensor:
-    """A copy that is `repeats` times as long along each axis; further numbers in front make new axes."""
+@composed(top=False)
+def repeat(self: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
+    """A copy that is several times as long along each dimension.
+
+    Parameters
+    ----------
+    *times : ints, or a sequence of ints
+        How often, for each dimension: `x.repeat(2, 3)` or `x.repeat((2, 3))`. Further numbers in front make new dimensions.
+    repeats : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        The copies side by side. The gradients of copies add up.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer numbers than dimensions, or one is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
     counts = ints("repeat", "repeats", times, repeats)
     if len(counts) < self.array.ndim:
         raise RuntimeError(
@@ -33,15 +62,76 @@ def repeat(self: Tensor, *times: Any, repeats: Any = None) -> Tensor:
     return rules.repeat.record(wide, repeats=counts)
 
 
-def tile(input: Tensor, *times: Any, dims: Any = None) -> Tensor:
-    """`repeat`, in which leading numbers may be missing: they are 1."""
+@composed()
+def tile(input: Tensor, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+    """A copy that is several times as long along each dimension, or along the last ones.
+
+    Parameters
+    ----------
+    {input}
+    *times : ints, or a sequence of ints
+        How often, for each dimension: `x.tile(2, 3)` or `x.tile((2, 3))`. Where numbers are missing in front, they are 1.
+    dims : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        The copies side by side.
+
+    Raises
+    ------
+    RuntimeError
+        If a number is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tile(gl.tensor([[1, 2], [3, 4]]), (2,))
+    tensor([[1, 2, 1, 2],
+            [3, 4, 3, 4]])
+    """
     counts = ints("tile", "dims", times, dims)
     return repeat(input, (1,) * (input.array.ndim - len(counts)) + counts)
 
 
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Each element (or slice along `dim`) `repeats` times, or as often as a tensor of numbers says, side by side. With one
-    argument: the indices of the elements so repeated."""
+@composed()
+def repeat_interleave(
+    input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element, or each slice of a dimension, several times in a row.
+
+    Parameters
+    ----------
+    {input}
+    repeats : int or Tensor, optional
+        How often: a number, or a 1-d tensor of integers, one for each element. Without it, `input` holds the numbers, and the
+        indices of the elements so repeated are the result.
+    dim : int, optional
+        The dimension; without it the flattened tensor is meant.
+    output_size : int, optional
+        Taken as torch takes it, and without effect.
+
+    Returns
+    -------
+    Tensor
+        A copy, longer along `dim`.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If a number is negative, or there are not as many as elements.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.repeat_interleave(gl.tensor([1, 2, 3]), 2)
+    tensor([1, 1, 2, 2, 3, 3])
+    >>> gl.repeat_interleave(gl.tensor([5, 6]), gl.tensor([1, 3]))
+    tensor([5, 6, 6, 6])
+    """
     if repeats is None:
         return constant(repeated_indices(input, input.array.size))
     if dim is None:
@@ -91,10 +181,37 @@ def picked(x: Tensor, axis: int, indices: Any) -> Tensor:
     return in_order(INDEX_SELECT.record(x, index=(slice(None),) * (x.array.ndim + axis) + (indices,), skip=0))
 
 
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """The elements moved `shifts` places along `dims`, those that leave coming back at the other end; without `dims` in the
-    flattened tensor."""
-    steps = ints("roll", "shifts", (shifts,)) if isinstance(shifts, (tuple, list)) else (int(shifts),)
+@composed()
+def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """The elements moved along dimensions; those that leave come back at the other end.
+
+    Parameters
+    ----------
+    {input}
+    shifts : int or tuple of ints
+        How far, towards higher indices; one number for each dimension.
+    dims : int or tuple of ints, optional
+        The dimensions; without them, the flattened tensor is rolled and gets its shape back.
+
+    Returns
+    -------
+    Tensor
+        A copy of the same shape.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If there are not as many shifts as dimensions.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.roll(gl.tensor([1, 2, 3, 4]), 1)
+    tensor([4, 1, 2, 3])
+    """
+    steps = ints("roll", "shifts", (shifts,)) if isinstance(shifts, (tuple, list)) else (int(shifts),)  # type: ignore[call-overload, arg-type]
     axes = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     if not steps:
         raise RuntimeError("`shifts` required")
@@ -111,28 +228,135 @@ ROLLED = rules.reshape.named("RollBackward0", view=False)
 ROT90 = [op.named("Rot90Backward0", view=False) for op in (rules.contiguous, rules.permute, rules.flip, rules.permute)]
 
 
-def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
-    """A copy with the order of elements reversed along the axes."""
+@composed()
+def flip(input: Tensor, *axes: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+    """A copy with the elements in reverse order.
+
+    Parameters
+    ----------
+    {input}
+    *axes : ints, or a sequence of ints
+        The dimensions that are reversed: `x.flip(0, 1)` or `x.flip((0, 1))`.
+    dims : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        A copy of the same shape, never a view: strides are not negative.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If one is named twice.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.flip(gl.tensor([[1, 2], [3, 4]]), (1,))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     chosen = ints("flip", "dims", axes, dims)
     return rules.flip.record(input, axes=many_dims(chosen, input.array.ndim) if chosen else ())
 
 
+@composed()
 def fliplr(input: Tensor) -> Tensor:
-    """A copy with the columns in reverse order."""
+    """A copy with the columns in reverse order.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least two dimensions.
+
+    Returns
+    -------
+    Tensor
+        A copy, reversed along the second dimension.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.fliplr(gl.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if input.array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
 
+@composed()
 def flipud(input: Tensor) -> Tensor:
-    """A copy with the rows in reverse order."""
+    """A copy with the rows in reverse order.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least one dimension.
+
+    Returns
+    -------
+    Tensor
+        A copy, reversed along the first dimension.
+
+    Raises
+    ------
+    RuntimeError
+        If it is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.flipud(gl.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if input.array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
 
 
+@composed()
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """A copy turned k times by 90 degrees in the plane of two axes, from the first towards the second."""
+    """A copy turned by right angles in the plane of two dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least two dimensions.
+    k : int, default 1
+        How many times by 90 degrees.
+    dims : sequence of two ints, default (0, 1)
+        The plane. It is turned from the first dimension towards the second; of a matrix that is counterclockwise.
+
+    Returns
+    -------
+    Tensor
+        A copy. If `k` is odd, the two sizes change places.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If there are fewer than two dimensions, or `dims` are not two different ones.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.rot90(gl.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
     ndim = input.array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -150,8 +374,40 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 # ------------------------------------------------------------------------------------------------------- windows and strides
+@composed(top=False)
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """All stretches of `size` elements along an axis, every `step`, as a view with one more axis, the last."""
+    """All windows along a dimension.
+
+    Parameters
+    ----------
+    dimension : int
+        The dimension.
+    size : int
+        The length of a window.
+    step : int
+        From the beginning of one window to that of the next.
+
+    Returns
+    -------
+    Tensor
+        A view: `dimension` counts the windows, and one more dimension, the last, the elements of each. Windows may overlap;
+        their gradients add up.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the window is longer than the dimension, `size` is negative or `step` not positive.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.arange(5).unfold(0, 3, 1)
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
     x = self if self.array.ndim else rules.reshape.record(self, shape=(1,))
     axis = one_dim(dimension, self.array.ndim) if self.array.ndim else -1
     length = x.array.shape[axis]
@@ -161,15 +417,48 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
         raise RuntimeError(f"maximum size for tensor at dimension {axis + x.array.ndim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    made = rules.unfold.record(x, axis=axis, size=size, step=step)
-    return made if self.array.ndim else UNFOLDED.record(made, shape=(size,))
+    windows = rules.unfold.record(x, axis=axis, size=size, step=step)
+    return windows if self.array.ndim else UNFOLDED.record(windows, shape=(size,))
 
 
 UNFOLDED = rules.reshape.named("UnfoldBackward0")
 
 
+@composed()
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
-    """A view by strides in elements. Of contiguous tensors alone, and within their own elements."""
+    """A view whose shape and strides are given.
+
+    Parameters
+    ----------
+    input : Tensor
+        A contiguous tensor.
+    size : sequence of ints
+        The shape.
+    stride : sequence of ints
+        For each dimension, how many elements of memory lie between neighbours; not negative.
+    storage_offset : int, optional
+        Where in memory the first element is; without it, where that of `input` is.
+
+    Returns
+    -------
+    Tensor
+        A view. Where one place is seen several times, its gradients add up.
+
+    Raises
+    ------
+    NotImplementedError
+        If `input` is not contiguous.
+    RuntimeError
+        If a stride is negative, there are not as many as sizes, or the view would leave the elements of `input`. (Torch lets
+        it reach those of a base as well.)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.as_strided(gl.arange(6), (2, 3), (1, 2))
+    tensor([[0, 2, 4],
+            [1, 3, 5]])
+    """
     array, shape, steps = input.array, ints("as_strided", "size", (size,)), ints("as_strided", "stride", (stride,))
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")

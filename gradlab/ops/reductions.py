@@ -17,7 +17,8 @@ from gradlab.core.operator import composed
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
-from gradlab.ops.shapes import cast, reshape
+from gradlab.ops.copies import cast
+from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 

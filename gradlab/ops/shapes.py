@@ -1,4 +1,4 @@
-"""The same elements in another shape or order: views, and copies where a view cannot be had.
+"""The same elements in another shape: views, and copies where a view cannot be had.
 
 These are called more often than anything else, on small tensors, so each checks its arguments by doing the thing: what is wrong
 is worked out when NumPy has refused.
@@ -6,61 +6,42 @@ is worked out when NumPy has refused.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from gradlab.backend.namespaces import namespace_of
-from gradlab.core.dtypes import as_numpy_dtype, dtype, float16, float32
-from gradlab.core.errors import Size, broadcast_mismatch
-from gradlab.core.layout import arranged, contiguous_format, is_arranged
-from gradlab.core.silence import quietly
+from gradlab.core.dtypes import as_numpy_dtype
+from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is an argument)
+from gradlab.core.operator import composed
 from gradlab.core.storage import FRESH, own_storage
 from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
-from gradlab.core.watching import cut as cut_off
 from gradlab.ops.arguments import many_dims, not_a_tensor, one_dim
-from gradlab.rules import elementwise as el
+from gradlab.ops.copies import contiguous
+from gradlab.ops.inplace_views import in_place_view
 from gradlab.rules import shapes as rules
 
 __all__ = [
-    "adjoint",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "broadcast_to",
-    "clone",
     "flatten",
-    "is_tensor",
-    "moveaxis",
-    "movedim",
     "numel",
-    "permute",
     "ravel",
     "reshape",
     "squeeze",
-    "swapaxes",
-    "swapdims",
-    "t",
-    "transpose",
     "unflatten",
     "unsqueeze",
 ]
 
-NATURAL = [list(range(-n, 0)) for n in range(65)]  # the axes in order, for each rank
 
-
-# --------------------------------------------------------------------------------------------------------------- arguments
-def ints(name: str, argument: str, given: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
-    """The integers given one by one, as one sequence, or by keyword."""
-    if keyword is None and not given:
+# -------------------------------------------------------------------------------------------------------------------- arguments
+def ints(name: str, argument: str, args: tuple[Any, ...], keyword: Any = None) -> tuple[int, ...]:
+    """The integers args one by one, as one sequence, or by keyword."""
+    if keyword is None and not args:
         raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
-    values = keyword if keyword is not None else given[0] if len(given) == 1 and not is_int(given[0]) else given
+    values = keyword if keyword is not None else args[0] if len(args) == 1 and not is_int(args[0]) else args
     if not isinstance(values, (tuple, list)):
         raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not {type(values).__name__}")
     for at, n in enumerate(values):
@@ -74,6 +55,15 @@ def ints(name: str, argument: str, given: tuple[Any, ...], keyword: Any = None) 
 
 def is_int(n: Any) -> bool:
     return isinstance(n, (int, np.integer)) or (isinstance(n, Tensor) and not n.array.ndim and n.array.dtype.kind != "f")
+
+
+def several_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Tensors given one by one or as one sequence."""
+    several = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    for x in several:
+        if not isinstance(x, Tensor):
+            raise not_a_tensor(name, x, "tensors")
+    return several
 
 
 def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
@@ -91,7 +81,7 @@ def misshapen(shape: tuple[int, ...], numel: int) -> Exception:
     return RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
 
 
-# -------------------------------------------------------------------------------------------------------------------- shape
+# ------------------------------------------------------------------------------------------------------------------------ shape
 def reshaped(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Tensor:
     """The primitive on whatever says the shape, and torch's errors."""
     if shape is None:
@@ -99,24 +89,53 @@ def reshaped(name: str, input: Tensor, sizes: tuple[Any, ...], shape: Any) -> Te
     if type(shape) is not tuple or (not shape and not sizes):
         shape = ints(name, "shape", (shape,) if shape is not sizes else ())
     try:
-        made = rules.reshape.record(input, shape=shape)
+        result = rules.reshape.record(input, shape=shape)
     except (TypeError, ValueError, AttributeError):
         if not isinstance(input, Tensor):
             raise not_a_tensor(name, input) from None
         raise misshapen(ints(name, "shape", (shape,)), input.array.size) from None
-    if made.array.shape != shape and -1 not in shape:
+    if result.array.shape != shape and -1 not in shape:
         raise misshapen(shape, input.array.size)
-    return made
+    return result
 
 
-def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
-    """The elements in another shape, of which one size may be -1; a view where the memory allows."""
-    made = reshaped("reshape", input, sizes, shape)
-    if made.storage is FRESH:
-        return in_new_memory(input, made.array.shape)
-    if made.node is not None and not input.array.flags.c_contiguous:
-        return RESHAPE_ALIAS.record(input, shape=made.array.shape)
-    return made
+@composed()
+def reshape(input: Tensor, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
+    """The elements in another shape: a view where the memory allows, else a copy.
+
+    Parameters
+    ----------
+    {input}
+    *sizes : ints, or a sequence of ints
+        The new shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`. One size may be -1: it follows from the others.
+    shape : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        The elements in the order of their indices, of the dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or a size no integer.
+    RuntimeError
+        If the elements do not fill the shape, or more than one size is -1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.reshape(gl.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    result = reshaped("reshape", input, sizes, shape)
+    if result.storage is FRESH:
+        return in_new_memory(input, result.array.shape)
+    if result.node is not None and not input.array.flags.c_contiguous:
+        return RESHAPE_ALIAS.record(input, shape=result.array.shape)
+    return result
 
 
 def in_new_memory(input: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -125,12 +144,46 @@ def in_new_memory(input: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 RESHAPE_ALIAS = rules.reshape.named("ReshapeAliasBackward0")
+
 UNSAFE_VIEW = rules.reshape.named("UnsafeViewBackward0", view=False)
 
 
-def view(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """The same memory in another shape, or with its bits read as another dtype (without history, as in torch); an error where
-    that needs a copy."""
+@composed(top=False)
+def view(self: Tensor, *sizes: Any, size: Sequence[int] | None = None, dtype: Dtype | None = None) -> Tensor:
+    """The same memory in another shape, or with its bits read as another dtype.
+
+    Parameters
+    ----------
+    *sizes : ints, a sequence of ints, or a dtype
+        The new shape: `x.view(2, 3)` or `x.view((2, 3))`, of which one size may be -1. Or a dtype: `x.view(gl.int32)`.
+    size : sequence of ints, optional
+        The shape by keyword.
+    dtype : dtype, optional
+        The dtype by keyword. If its elements are larger or smaller, the last dimension changes with them.
+
+    Returns
+    -------
+    Tensor
+        A view. With a dtype it has no history.
+
+    Raises
+    ------
+    TypeError
+        If neither a shape nor a dtype is given.
+    RuntimeError
+        If the elements do not fill the shape, if it would need a copy, or if the last dimension does not hold whole elements
+        of the dtype.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.zeros(4)
+    >>> x.view(2, 2)[0, 1] = 5.0
+    >>> x
+    tensor([0., 5., 0., 0.])
+    >>> gl.tensor([1.0]).view(gl.int32)
+    tensor([1065353216], dtype=gradlab.int32)
+    """
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], Dtype)):
         return read_as(self, dtype if dtype is not None else sizes[0])
     if not sizes and size is None:
@@ -138,23 +191,20 @@ def view(self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None) -> Tens
             "view() received an invalid combination of arguments - got (), but expected one of:\n"
             " * (gradlab.dtype dtype)\n * (tuple of ints size)"
         )
-    made = reshaped("view", self, sizes, size)
-    if made.storage is FRESH:
+    result = reshaped("view", self, sizes, size)
+    if result.storage is FRESH:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans "
             "across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return made
-
-
-Dtype = dtype
+    return result
 
 
 def read_as(x: Tensor, dtype: Any) -> Tensor:
     wanted = as_numpy_dtype(dtype)
     assert wanted is not None
     try:
-        made = constant(x.array.view(wanted))
+        result = constant(x.array.view(wanted))
     except (TypeError, ValueError):
         have = x.array.dtype
         raise RuntimeError(
@@ -162,12 +212,96 @@ def read_as(x: Tensor, dtype: Any) -> Tensor:
             f"{Dtype.__repr__(dtype)} (different element sizes), and its elements side by side in memory. The "
             f"shape is {list(x.array.shape)}."
         ) from None
-    made.storage = own_storage(x)
-    return made
+    result.storage = own_storage(x)
+    return result
 
 
+@composed(top=False)
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The elements in the shape of another tensor.
+
+    Parameters
+    ----------
+    other : Tensor
+        The tensor whose shape it is.
+
+    Returns
+    -------
+    Tensor
+        A view where the memory allows, else a copy.
+
+    Raises
+    ------
+    RuntimeError
+        If `other` has another number of elements.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.arange(4).reshape_as(gl.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return reshape(self, other.array.shape)
+
+
+@composed(top=False)
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory in the shape of another tensor.
+
+    Parameters
+    ----------
+    other : Tensor
+        The tensor whose shape it is.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If `other` has another number of elements, or it would need a copy.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.arange(4).view_as(gl.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    return view(self, other.array.shape)
+
+
+@composed()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` to `end_dim` made one."""
+    """The dimensions from `start_dim` to `end_dim` made one.
+
+    Parameters
+    ----------
+    {input}
+    start_dim, end_dim : int, default 0 and -1
+        The first and the last of them.
+
+    Returns
+    -------
+    Tensor
+        `input` itself where nothing changes, else a view, or a copy where there is none. A 0-d tensor gets one dimension.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If `start_dim` comes after `end_dim`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.flatten(gl.zeros(2, 3, 4), start_dim=1).shape
+    gradlab.Size([2, 12])
+    """
     array = input.array
     ndim = array.ndim
     if start_dim == 0 and end_dim == -1:
@@ -185,13 +319,57 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, shape) if not array.flags.c_contiguous else rules.reshape.record(input, shape=shape)
 
 
+@composed()
 def ravel(input: Tensor) -> Tensor:
-    """All elements along one axis; a view if they lie in order."""
+    """All elements along one dimension.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    Tensor
+        A view if the elements lie in memory in the order of their indices, else a copy.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ravel(gl.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     return rules.reshape.record(contiguous(input), shape=(-1,)) if input.array.ndim != 1 else contiguous(input)
 
 
+@composed()
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """The axis `dim` taken apart into axes of these sizes, of which one may be -1."""
+    """One dimension taken apart into several.
+
+    Parameters
+    ----------
+    {input}
+    {dimension}
+    sizes : sequence of ints
+        The sizes that take its place, of which one may be -1: it follows from the others.
+
+    Returns
+    -------
+    Tensor
+        A view of the other shape.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the product of the sizes is not that of the dimension, if there are none, or if `input` is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unflatten(gl.zeros(3, 8), 1, (2, -1)).shape
+    gradlab.Size([3, 2, 4])
+    """
     have = input.array.shape
     if not have:
         raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
@@ -210,11 +388,41 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 SQUEEZE, SQUEEZE1, SQUEEZE2 = (rules.reshape.named(f"SqueezeBackward{n}") for n in range(3))
+
 UNSQUEEZE = rules.reshape.named("UnsqueezeBackward0")
 
 
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without the axes of length 1 (or without those of `dim` that are)."""
+@composed(inplace="method")
+@in_place_view(lambda dim=None: f"SqueezeBackward{3 if dim is None else 4 if isinstance(dim, int) else 5}")
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """Without the dimensions of length 1.
+
+    Parameters
+    ----------
+    {input}
+    dim : int or tuple of ints, optional
+        The dimensions that are dropped if their length is 1; without it, all those.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If one is named twice.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.squeeze(gl.tensor([[[1.], [2.]]]))
+    tensor([1., 2.])
+    >>> gl.squeeze(gl.zeros(1, 2, 1), 0).shape
+    gradlab.Size([2, 1])
+    """
     if dim is None:
         return SQUEEZE.record(input, shape=input.array.squeeze().shape)
     shape = input.array.shape
@@ -230,8 +438,34 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return SQUEEZE2.record(input, shape=tuple(n for i, n in enumerate(shape) if n != 1 or i - len(shape) not in axes))
 
 
+@composed(inplace="method")
+@in_place_view("UnsqueezeBackward1")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """With one more axis, of length 1, at `dim`."""
+    """With one more dimension, of length 1.
+
+    Parameters
+    ----------
+    {input}
+    dim : int
+        Where it stands in the result; counted from the end of the result if it is negative.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If it is beyond the dimensions of the result.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unsqueeze(gl.tensor([1., 2.]), 1)
+    tensor([[1.],
+            [2.]])
+    """
     shape = input.array.shape
     if dim == 0:
         return UNSQUEEZE.record(input, shape=(1, *shape))
@@ -242,197 +476,95 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return UNSQUEEZE.record(input, shape=(*shape[:at], 1, *shape[at:]))
 
 
-# ------------------------------------------------------------------------------------------------------------ order of axes
-TRANSPOSE, T2 = rules.permute.named("TransposeBackward0"), rules.permute.named("TBackward0")
+@composed(method=False)
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with one dimension at least.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1. Of one tensor that was given by itself, the one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_1d(gl.tensor(5.))
+    tensor([5.])
+    """
+    return at_least(1, tensors)
 
 
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged."""
-    return TRANSPOSE.record(input, axes=exchanged(input.array.ndim, dim0, dim1))
+@composed(method=False)
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with two dimensions at least.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1; a 1-d tensor is a row. Of one tensor that was given by itself, the
+        one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_2d(gl.tensor([1., 2.]))
+    tensor([[1., 2.]])
+    """
+    return at_least(2, tensors)
 
 
-def exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
-    axes = NATURAL[ndim].copy()
-    try:
-        axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
-    except (IndexError, TypeError):
-        one_dim(dim0, ndim), one_dim(dim1, ndim)
-    return tuple(axes)
+@composed(method=False)
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Each tensor with three dimensions at least.
+
+    Parameters
+    ----------
+    *tensors : Tensors, or a sequence of them
+        The tensors, one by one or as one list.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Views in which missing dimensions have length 1; a vector of n elements has the shape [1, n, 1], a matrix one more at
+        its end. Of one tensor that was given by itself, the one view.
+
+    Raises
+    ------
+    TypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.atleast_3d(gl.tensor([1., 2.])).shape
+    gradlab.Size([1, 2, 1])
+    """
+    return at_least(3, tensors)
 
 
-def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged."""
-    return transpose(input, axis0, axis1)
-
-
-def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged."""
-    return transpose(input, dim0, dim1)
-
-
-def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
-    """The axes in the given order."""
-    if dims is None:
-        dims = order[0] if len(order) == 1 and type(order[0]) is not int else order
-    ndim = input.array.ndim
-    if len(dims) != ndim:
-        raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
-            f"desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
-        )
-    axes = tuple([d - ndim if d >= 0 else d for d in dims])
-    try:
-        return rules.permute.record(input, axes=axes)
-    except ValueError:
-        for d in dims:
-            one_dim(d, ndim)
-        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
-
-
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """The axes `source` put at `destination`; the others keep their order."""
-    ndim = input.array.ndim
-    pairs = [[one_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in (source, destination)]
-    if len(pairs[0]) != len(pairs[1]):
-        given = [list(d) if isinstance(d, (tuple, list)) else [d] for d in (source, destination)]
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same "
-            f"number of dims as destination ({given[1]} dims)"
-        )
-    for axes, name, dims in ((pairs[0], "source", source), (pairs[1], "destination", destination)):
-        if len(set(axes)) < len(axes):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
-    if not ndim:
-        return ALIAS.record(input, axes=())
-    rest = [a for a in NATURAL[ndim] if a not in pairs[0]]
-    for to, a in sorted(zip((d + ndim for d in pairs[1]), pairs[0], strict=True)):
-        rest.insert(to, a)
-    return rules.permute.record(input, axes=tuple(rest))
-
-
-moveaxis = movedim
-ALIAS = rules.permute.named("AliasBackward0")
-
-
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector is left as it is."""
-    return T2.record(input, axes=transposed_axes(input))
-
-
-def transposed_axes(input: Tensor) -> tuple[int, ...]:
-    ndim = input.array.ndim
-    if ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D. See transpose.")
-    return ((), (-1,), (-1, -2))[ndim]
-
-
-def adjoint(input: Tensor) -> Tensor:
-    """The last two axes exchanged (and conjugated, which for real numbers is nothing)."""
-    ndim = input.array.ndim
-    if not ndim:
-        warnings.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
-        return input
-    if ndim < 2:
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
-    return transpose(input, -2, -1)
-
-
-# ------------------------------------------------------------------------------------------------------------- broadcasting
-def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
-    """Axes of length 1 repeated to the given sizes, without copying; -1 leaves an axis as it is."""
-    if size is None:
-        size = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
-    if type(size) is not tuple:
-        size = ints("expand", "size", (size,))
-    if -1 not in size:
-        try:
-            return rules.expand.record(self, shape=size, skip=0)
-        except (TypeError, ValueError, AttributeError):
-            size = ints("expand", "size", (size,))
-    have = self.array.shape
-    extra = len(size) - len(have)
-    if extra < 0:
-        raise RuntimeError(
-            f"expand(gradlab.{self.dtype.legacy}{{{list(have)}}}, size={list(size)}): the number of sizes "
-            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
-            f"tensor ({len(have)})"
-        )
-    for at, n in enumerate(size):
-        if n == -1 and at < extra:
-            raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {at}")
-    shape = tuple(n if n != -1 else have[at - extra] for at, n in enumerate(size))
-    for at in range(len(size) - 1, extra - 1, -1):
-        if have[at - extra] not in (1, shape[at]):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({shape[at]}) must match the existing size ({have[at - extra]}) "
-                f"at non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: {list(have)}"
-            )
-    return rules.expand.record(self, shape=shape, skip=0)
-
-
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Expanded to the shape of `other`."""
-    return expand(self, other.array.shape)
-
-
-def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """Expanded to `size`."""
-    return expand(input, tuple(size))
-
-
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors expanded to the shape that they broadcast to."""
-    given = several_tensors("broadcast_tensors", tensors)
-    shape: tuple[int, ...] = ()
-    for x in given:
-        shape = joint_shape(shape, x.array.shape)
-    return tuple(x if x.array.shape == shape else expand(x, shape) for x in given)
-
-
-def joint_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape two shapes broadcast to, or torch's RuntimeError."""
-    if error := broadcast_mismatch(a, b):
-        raise error
-    ndim = max(len(a), len(b))
-    a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
-    return tuple(m if n == 1 else n for n, m in zip(a, b, strict=True))
-
-
-def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that the shapes (or lengths of one axis) broadcast to."""
-    whole: list[int] = []
-    for at, shape in enumerate(shapes):
-        sizes = [int(shape)] if is_int(shape) else [int(n) for n in shape]
-        if any(n < 0 for n in sizes):
-            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(sizes)}): ({min(sizes)})")
-        whole = [1] * (len(sizes) - len(whole)) + whole
-        for i in range(-1, -len(sizes) - 1, -1):
-            if sizes[i] not in (1, whole[i]) and whole[i] != 1:
-                raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {sizes[i]} at {i}! Mismatching argument at "
-                    f"index {at} had {tuple(sizes)}; but expected shape should be broadcastable to {whole}"
-                )
-            whole[i] = whole[i] if sizes[i] == 1 else sizes[i]
-    return Size(whole)
-
-
-def several_tensors(name: str, tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """Tensors given one by one or as one sequence."""
-    given = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    for x in given:
-        if not isinstance(x, Tensor):
-            raise not_a_tensor(name, x, "tensors")
-    return given
-
-
-def _at_least(n: int) -> Any:
-    def atleast(*tensors: Any) -> Any:
-        made = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
-        return made[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else made
-
-    atleast.__name__ = atleast.__qualname__ = f"atleast_{n}d"
-    atleast.__doc__ = f"Each tensor with {n} ax{'is' if n == 1 else 'es'} or more: missing ones have length 1."
-    return atleast
+def at_least(n: int, tensors: tuple[Any, ...]) -> Any:
+    several = tuple(with_axes(x, n) for x in several_tensors(f"atleast_{n}d", tensors))
+    return several[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else several
 
 
 def with_axes(x: Tensor, n: int) -> Tensor:
@@ -444,58 +576,23 @@ def with_axes(x: Tensor, n: int) -> Tensor:
     return unsqueeze(unsqueeze(x, 0) if ndim == 1 else x, -1) if n == 3 else unsqueeze(x, 0)
 
 
-atleast_1d, atleast_2d, atleast_3d = map(_at_least, (1, 2, 3))
-
-
-# ------------------------------------------------------------------------------------------------------------------- copies
-def in_order(made: Tensor) -> Tensor:
-    """A fresh result with its elements in the order of their indices, as torch lays out picks and joins: `view` then works."""
-    if not made.array.flags.c_contiguous:
-        made.array = namespace_of[type(made.array)].ascontiguousarray(made.array)
-    return made
-
-
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy with history, in the memory order of the original or in the one given."""
-    made = el.clone.record(input)
-    if memory_format is not None:
-        made.array = arranged(made.array, memory_format)
-    return made
-
-
-def contiguous(self: Tensor, memory_format: Any = contiguous_format) -> Tensor:
-    """Itself if its elements lie in memory in the order of their indices (or in the one given), else a copy that does."""
-    if is_arranged(self.array, memory_format) if memory_format is not contiguous_format else self.array.flags.c_contiguous:
-        return self
-    made = rules.contiguous.record(self)
-    made.array = arranged(made.array, memory_format)
-    return made
-
-
-def cast(input: Tensor, dtype: Any) -> Tensor:
-    """In another dtype; itself if it has it."""
-    wanted = as_numpy_dtype(dtype)
-    if wanted is None or input.array.dtype == wanted:
-        return input
-    if wanted.kind == "f":
-        return rules.astype.record(input, dtype=wanted)
-    made = constant(quietly(input.array.astype, wanted))
-    if WATCHED:
-        cut_off(made, input, "cast")
-    return made
-
-
-def in_single(function: Callable[..., Tensor], *args: Any) -> Tensor:
-    """A function of several operations, for which torch has one kernel, of float16: computed in float32 and rounded once."""
-    wide = [cast(x, float32) if isinstance(x, Tensor) and x.array.dtype.char == "e" else x for x in args]
-    return cast(function(*wide), float16)
-
-
-def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor."""
-    return isinstance(obj, Tensor)
-
-
+@composed(aliases="nelement")
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """The number of elements.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    int
+        The product of the sizes; 1 of a 0-d tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.numel(gl.zeros(2, 3))
+    6
+    """
     return int(input.array.size)

@@ -9,7 +9,7 @@ from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a para
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, one_dim, over_dims
-from gradlab.ops.shapes import cast
+from gradlab.ops.copies import cast
 from gradlab.rules import softmax as rules
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]

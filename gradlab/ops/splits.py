@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from gradlab.core.modes import mode
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import one_dim
 from gradlab.ops.shapes import ints, is_int
@@ -55,11 +56,43 @@ def cut(x: Tensor, axis: int, bounds: list[int], op: Any) -> list[Tensor]:
     return [op.record(x, index=(*before, slice(start, stop), Ellipsis), skip=0) for start, stop in pairwise(bounds)]
 
 
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of `split_size_or_sections` elements along an axis, the last one perhaps shorter; or parts of the lengths listed."""
-    if not is_int(split_size_or_sections):
-        return split_with_sizes(tensor, split_size_or_sections, dim)
-    return several(of_size(tensor, split_size_or_sections, dim, SPLIT), "Split")
+@composed()
+def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts along a dimension, of one length or of the lengths listed.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor, of at least one dimension.
+    split_size_or_sections : int or sequence of ints
+        The length of each part, of which the last may be shorter; or the length of each part, which add up to that of the
+        dimension.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        Views. They may not be written to while history is recorded: see `unsafe_split`.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.split(gl.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    >>> gl.split(gl.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
+    sizes: Any = split_size_or_sections
+    if not is_int(sizes):
+        return split_with_sizes(tensor, sizes, dim)
+    return several(of_size(tensor, sizes, dim, SPLIT), "Split")
 
 
 def of_size(tensor: Tensor, size: int, dim: int, op: Any) -> list[Tensor]:
@@ -77,8 +110,35 @@ def of_size(tensor: Tensor, size: int, dim: int, op: Any) -> list[Tensor]:
     return cut(tensor, axis, bounds, op)
 
 
+@composed()
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of the lengths listed, which add up to the axis."""
+    """Parts of the lengths listed along a dimension.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    split_sizes : sequence of ints
+        The lengths, which add up to that of the dimension.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        Views. They may not be written to while history is recorded: see `unsafe_split_with_sizes`.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.split_with_sizes(gl.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return several(of_sizes(input, split_sizes, dim, SIZES), "SplitWithSizes")
 
 
@@ -100,8 +160,35 @@ def of_sizes(input: Tensor, split_sizes: Sequence[int], dim: int, op: Any) -> li
     return cut(input, axis, [0, *accumulate(sizes)], op)
 
 
+@composed()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts of one length along an axis; the last may be shorter."""
+    """A number of parts of one length along a dimension.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    chunks : int
+        How many parts at most: their length is rounded up, so that there may be fewer.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, of which the last may be shorter. They may not be written to while history is recorded: see `unsafe_chunk`.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If `chunks` is not positive, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.chunk(gl.arange(5), 3)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     n = chunked("chunk", input, chunks, dim)
     return split(input, -(-n // chunks), dim) if n else split_with_sizes(input, [0] * chunks, dim)
 
@@ -117,25 +204,137 @@ def chunked(name: str, input: Tensor, chunks: int, dim: int) -> int:
 
 
 # The same memory, but no views: the caller promises to use either the whole or the parts, and may write to each part.
+@composed()
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `split` as tensors of their own, which may be written to: autograd does not see what they share."""
+    """The parts of `split` as tensors that autograd does not take for views.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor, of at least one dimension.
+    split_size : int
+        The length of each part, of which the last may be shorter.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        The same memory. The parts may be written to, if the whole is not used any more.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the length is negative, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unsafe_split(gl.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return tuple(of_size(tensor, split_size, dim, APART))
 
 
+@composed()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `split_with_sizes` as tensors of their own, which may be written to."""
+    """The parts of `split_with_sizes` as tensors that autograd does not take for views.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    split_sizes : sequence of ints
+        The lengths, which add up to that of the dimension.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        The same memory. The parts may be written to, if the whole is not used any more.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If a length is negative, the lengths do not add up, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unsafe_split_with_sizes(gl.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return tuple(of_sizes(input, split_sizes, dim, APART_BY_SIZES))
 
 
+@composed()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """The parts of `chunk` as tensors of their own, which may be written to."""
+    """The parts of `chunk` as tensors that autograd does not take for views.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    chunks : int
+        How many parts at most.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        The same memory. The parts may be written to, if the whole is not used any more.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If `chunks` is not positive, or the tensor is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unsafe_chunk(gl.arange(5), 3)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     n = chunked("chunk", input, chunks, dim)
     return unsafe_split(input, -(-n // chunks), dim) if n else unsafe_split_with_sizes(input, [0] * chunks, dim)
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many parts of nearly one length, the longer ones first; or parts between the indices listed."""
-    shape, at = input.array.shape, indices_or_sections
+@composed()
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """A number of parts of nearly one length along a dimension, or the parts between the indices listed.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    indices_or_sections : int, sequence of ints, or Tensor of integers
+        How many parts, the longer ones first; or the indices where a part ends and the next begins.
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        Views. Of a part that would begin after its end, there is nothing.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If the number of parts is not positive, the tensor of indices holds no integers, or `input` is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor_split(gl.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    >>> gl.tensor_split(gl.arange(5), (1, 3))
+    (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
+    shape = input.array.shape
+    at: Any = indices_or_sections
     if not shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = one_dim(dim, len(shape)) + len(shape)
@@ -162,32 +361,136 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     )
 
 
-def _along(name: str, axis: int, least: int) -> Any:
-    def along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        shape, at = input.array.shape, indices_or_sections
-        if len(shape) < least:
-            raise RuntimeError(
-                f"gradlab.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-                f"{len(shape)} dimensions!"
-            )
-        dim = 0 if name == "hsplit" and len(shape) == 1 else axis
-        if is_int(at) and (at <= 0 or shape[dim] % at):
-            raise RuntimeError(
-                f"gradlab.{name} attempted to split along dimension {dim}, but the size of the dimension "
-                f"{shape[dim]} is not divisible by the split_size {at}!"
-            )
-        return tensor_split(input, at, dim)
+@composed()
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Parts along the second dimension, or the only one: the columns of a matrix.
 
-    along.__name__ = along.__qualname__ = name
-    along.__doc__ = f"Parts along the axis {axis}: so many of one length, or between the indices listed."
-    return along
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least one dimension.
+    indices_or_sections : int, sequence of ints, or Tensor of integers
+        How many parts, all of one length; or the indices where a part ends and the next begins.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.hsplit(gl.tensor([1, 2, 3, 4]), 2)
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return split_along("hsplit", input, indices_or_sections, 1, 1)
 
 
-vsplit, hsplit, dsplit = _along("vsplit", 0, 2), _along("hsplit", 1, 1), _along("dsplit", 2, 3)
+@composed()
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Parts along the first dimension: the rows of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least two dimensions.
+    indices_or_sections : int, sequence of ints, or Tensor of integers
+        How many parts, all of one length; or the indices where a part ends and the next begins.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.vsplit(gl.tensor([[1, 2], [3, 4]]), 2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return split_along("vsplit", input, indices_or_sections, 0, 2)
 
 
+@composed()
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
+    """Parts along the third dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at least three dimensions.
+    indices_or_sections : int, sequence of ints, or Tensor of integers
+        How many parts, all of one length; or the indices where a part ends and the next begins.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` has fewer dimensions, or the dimension cannot be divided into so many parts.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.dsplit(gl.tensor([[[1, 2]]]), 2)
+    (tensor([[[1]]]), tensor([[[2]]]))
+    """
+    return split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+def split_along(name: str, input: Tensor, at: int | Sequence[int] | Tensor, axis: int, least: int) -> tuple[Tensor, ...]:
+    shape = input.array.shape
+    if len(shape) < least:
+        raise RuntimeError(
+            f"gradlab.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} dimensions!"
+        )
+    dim = 0 if name == "hsplit" and len(shape) == 1 else axis
+    if is_int(at) and (at <= 0 or shape[dim] % at):  # type: ignore[operator]
+        raise RuntimeError(
+            f"gradlab.{name} attempted to split along dimension {dim}, but the size of the dimension "
+            f"{shape[dim]} is not divisible by the split_size {at}!"
+        )
+    return tensor_split(input, at, dim)
+
+
+@composed()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is dropped."""
+    """The slices along a dimension, which is dropped.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    {first_dim}
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, one for each index. They may not be written to while history is recorded.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.unbind(gl.tensor([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
     shape = input.array.shape
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -196,8 +499,38 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return several([record(input, index=(*before, i, Ellipsis), skip=0) for i in range(shape[axis])], "Unbind")
 
 
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """The `length` elements of an axis from `start` on, as a view."""
+@composed()
+def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
+    """A stretch of a dimension.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    {dimension}
+    start : int or 0-d Tensor
+        The index where it begins, counted from the end if it is negative.
+    length : int
+        How many indices it has.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension, or `start` is beyond it.
+    RuntimeError
+        If the length is negative or reaches beyond the dimension, or `input` is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.narrow(gl.tensor([[1, 2, 3], [4, 5, 6]]), 1, 1, 2)
+    tensor([[2, 3],
+            [5, 6]])
+    """
     shape = input.array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -213,8 +546,33 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     return SLICE.record(input, index=(*(FULL,) * axis, slice(start, start + length), Ellipsis), skip=0)
 
 
+@composed()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """The slice of an axis at `index`, without that axis, as a view."""
+    """The slice of a dimension at one index.
+
+    Parameters
+    ----------
+    {at_least_1d}
+    {dimension}
+    index : int
+        The index, counted from the end if it is negative.
+
+    Returns
+    -------
+    Tensor
+        A view without that dimension.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension or index, or `input` is 0-d.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.select(gl.tensor([[1, 2, 3], [4, 5, 6]]), 1, -1)
+    tensor([3, 6])
+    """
     shape = input.array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")

@@ -11,7 +11,8 @@ import numpy as np
 from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import many_dims, not_a_tensor, over_dims
-from gradlab.ops.shapes import squeeze, t, unsqueeze
+from gradlab.ops.permutation import t
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions as rules
 

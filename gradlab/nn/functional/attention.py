@@ -15,9 +15,12 @@ from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.layers import linear
 from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.copies import in_single
 from gradlab.ops.dropping import dropout
 from gradlab.ops.joins import cat
-from gradlab.ops.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
+from gradlab.ops.permutation import permute, transpose
+from gradlab.ops.shapes import reshape, squeeze, unsqueeze
 from gradlab.ops.softmax import softmax
 from gradlab.rules import attention as rules
 

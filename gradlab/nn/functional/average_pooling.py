@@ -27,8 +27,8 @@ from gradlab.nn.functional.windows import (
     with_one_more,
 )
 from gradlab.ops import abs, mul, relu, sign
+from gradlab.ops.copies import in_order
 from gradlab.ops.reductions import mean
-from gradlab.ops.shapes import in_order
 from gradlab.rules.resampling import remap, window_map
 
 __all__ = [

@@ -13,7 +13,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.losses import REDUCTIONS, broadcast, divisor, fixed, reduced, settled
 from gradlab.nn.functional.smooth_activations import logsigmoid
-from gradlab.ops.shapes import cast
+from gradlab.ops.copies import cast
 from gradlab.rules import losses as rules
 
 __all__ = [

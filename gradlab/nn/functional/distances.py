@@ -13,7 +13,8 @@ from gradlab.linalg.toplevel import norm
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import clone, div
 from gradlab.ops.arguments import Called, one_dim
-from gradlab.ops.shapes import expand, unsqueeze
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import distances as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import reductions, shapes

@@ -7,8 +7,10 @@ from math import prod
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import not_a_tensor
+from gradlab.ops.copies import in_single
+from gradlab.ops.permutation import permute, t
 from gradlab.ops.products import matmul
-from gradlab.ops.shapes import in_single, permute, reshape, t, unsqueeze
+from gradlab.ops.shapes import reshape, unsqueeze
 from gradlab.rules import shapes
 from gradlab.rules.matrix import addmm
 

@@ -14,7 +14,7 @@ from gradlab.core.errors import Size, broadcast_mismatch
 from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops import abs
-from gradlab.ops.shapes import expand
+from gradlab.ops.broadcasting import expand
 from gradlab.rules import elementwise as el
 from gradlab.rules import losses as rules
 

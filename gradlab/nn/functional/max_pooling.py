@@ -26,7 +26,8 @@ from gradlab.nn.functional.windows import (
     window,
     with_one_more,
 )
-from gradlab.ops.shapes import in_order, squeeze, unsqueeze
+from gradlab.ops.copies import in_order
+from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules.indexing import masked_fill, places, put_along
 from gradlab.rules.pooling import max_places, max_pool
 from gradlab.rules.resampling import AxisMap, window_map

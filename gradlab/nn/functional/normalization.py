@@ -14,8 +14,10 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.nn.functional.descriptions import described
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import div
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.copies import clone, in_single
 from gradlab.ops.joins import cat
-from gradlab.ops.shapes import clone, expand, in_single, reshape
+from gradlab.ops.shapes import reshape
 from gradlab.rules import elementwise as el
 from gradlab.rules import normalization as rules
 

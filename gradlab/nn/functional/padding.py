@@ -7,7 +7,7 @@ from typing import Any
 
 from gradlab.core.errors import expected
 from gradlab.core.tensor import Tensor
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.resampling import padding_map, remap, resample
 
 __all__ = ["pad"]

@@ -10,7 +10,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.windows import check_tensor, refused
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.resampling import columns_map, interpolation_map, resample
 from gradlab.rules.shapes import permute, reshape
 

@@ -18,7 +18,9 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor
-from gradlab.ops.shapes import in_single, transpose, unsqueeze
+from gradlab.ops.copies import in_single
+from gradlab.ops.permutation import transpose
+from gradlab.ops.shapes import unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.matrix import matmul

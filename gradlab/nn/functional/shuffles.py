@@ -8,7 +8,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.resampling import rearranged
 from gradlab.nn.functional.windows import check_tensor
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.shapes import permute, reshape
 
 __all__ = [

@@ -8,7 +8,7 @@ from gradlab.nn.functional.activations import CELU, SELU, number, run
 from gradlab.nn.functional.descriptions import described, twin_of
 from gradlab.ops import abs, div, sigmoid, sub, tanh
 from gradlab.ops.arguments import one_dim
-from gradlab.ops.shapes import in_single
+from gradlab.ops.copies import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 

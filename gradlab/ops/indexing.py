@@ -24,7 +24,7 @@ from gradlab.core.silence import silence
 from gradlab.core.storage import view_of, wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, chosen
-from gradlab.ops.shapes import in_order
+from gradlab.ops.copies import in_order
 from gradlab.rules.indexing import getitem
 from gradlab.rules.shapes import expand, reshape, transfer
 from gradlab.rules.writing import overwrite
@@ -105,17 +105,17 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
             else f"too many indices for tensor of dimension {ndim}"
         )
     basic: list[Any] = []
-    picking: list[Any] = []
+    advanced: list[Any] = []
     last, axis = None, 0
     for at, i in enumerate(parts):
         if i is Ellipsis:  # a second one stands for no axis
             full = ndim - axis - sum(map(axes_used, parts[at + 1 :]))
             basic += [FULL] * full
-            picking += [FULL] * full
+            advanced += [FULL] * full
             axis += full
         elif i is None:
             basic.append(None)
-            picking.append(FULL)
+            advanced.append(FULL)
             last = UNSQUEEZE
         elif type(i) is int:
             if not -shape[axis] <= i < shape[axis]:
@@ -125,7 +125,7 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
             axis += 1
         elif isinstance(i, slice):
             basic.append(i)
-            picking.append(FULL)
+            advanced.append(FULL)
             if i.indices(shape[axis]) != (0, shape[axis], 1):
                 last = SLICE
             axis += 1
@@ -133,15 +133,15 @@ def steps_for(index: Any, shape: tuple[int, ...]) -> list[tuple[Any, tuple[Any, 
             n = axes_used(i)
             check_fits(i, shape, axis)
             basic += [FULL] * n
-            picking.append(i)
+            advanced.append(i)
             axis += n
         else:  # x[True]: a new axis, of length 1 or 0
             basic.append(None)
-            picking.append(np.asarray([bool(i)]))
+            advanced.append(np.asarray([bool(i)]))
             last = UNSQUEEZE
     steps = [(last or ALIAS, (*basic, Ellipsis))]
-    if any(map(is_array, picking)):
-        picks = (getitem, tuple(picking))
+    if any(map(is_array, advanced)):
+        picks = (getitem, tuple(advanced))
         return [*steps, picks] if last else [picks]
     return steps
 
@@ -182,14 +182,14 @@ def out_of_bounds(i: int, axis: int, shape: tuple[int, ...]) -> IndexError:
 
 def misfit(error: IndexError, steps: list[tuple[Any, tuple[Any, ...]]], shape: tuple[int, ...]) -> IndexError:
     """Torch's words for what NumPy says of arrays that pick."""
-    picking = [i for i in steps[-1][1] if is_array(i)]
+    advanced = [i for i in steps[-1][1] if is_array(i)]
     inner = np.broadcast_to(0, shape)[steps[0][1]].shape if len(steps) > 1 else shape
     for axis, i in enumerate(steps[-1][1]):
         if is_array(i) and i.dtype != bool and not any(is_array(j) and j.dtype == bool for j in steps[-1][1][:axis]):
             wrong = i[(i < -inner[axis]) | (i >= inner[axis])]
             if wrong.size:
                 return out_of_bounds(int(wrong.ravel()[0]), axis, inner)
-    shapes = ", ".join(str(list(i.shape)) for i in picking)
+    shapes = ", ".join(str(list(i.shape)) for i in advanced)
     return IndexError(
         f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         if "broadcast" in str(error)
@@ -239,8 +239,8 @@ def get(self: Tensor, index: Any) -> Tensor:
         if type(index) is Tensor:
             at = index.array
             if type(at) is np.ndarray is type(self.array) and at.ndim and at.dtype.kind == "i":  # NumPy says what does not fit
-                made = in_order(getitem.record(self, index=(at.copy(),), skip=0))
-                return chosen(made, index) if WATCHED else made
+                result = in_order(getitem.record(self, index=(at.copy(),), skip=0))
+                return chosen(result, index) if WATCHED else result
         shape = self.array.shape
         if (plain := quick(index, shape)) is not None:
             return plain[0].record(self, index=plain[1], skip=0)

@@ -1,0 +1,303 @@
+"""The axes in another order: views that NumPy makes by strides."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from gradlab.core.operator import composed
+from gradlab.core.tensor import Tensor
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.inplace_views import in_place_view
+from gradlab.ops.shapes import is_int
+from gradlab.rules import shapes as rules
+
+__all__ = [
+    "adjoint",
+    "moveaxis",
+    "movedim",
+    "permute",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "transpose",
+]
+NATURAL = [list(range(-n, 0)) for n in range(65)]  # the axes in order, for each rank
+
+TRANSPOSE, T2 = rules.permute.named("TransposeBackward0"), rules.permute.named("TBackward0")
+
+
+@composed(inplace="method")
+@in_place_view("TransposeBackward1")
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged.
+
+    Parameters
+    ----------
+    {input}
+    dim0, dim1 : int
+        The dimensions, counted from the end if they are negative.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.transpose(gl.tensor([[1., 2., 3.]]), 0, 1)
+    tensor([[1.],
+            [2.],
+            [3.]])
+    """
+    return TRANSPOSE.record(input, axes=exchanged(input.array.ndim, dim0, dim1))
+
+
+def exchanged(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
+    axes = NATURAL[ndim].copy()
+    try:
+        axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
+    except (IndexError, TypeError):
+        one_dim(dim0, ndim), one_dim(dim1, ndim)
+    return tuple(axes)
+
+
+@composed(inplace="method")
+@in_place_view("TransposeBackward1")
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two dimensions exchanged: `transpose` under NumPy's name.
+
+    Parameters
+    ----------
+    {input}
+    axis0, axis1 : int
+        The dimensions, counted from the end if they are negative.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.swapaxes(gl.tensor([[1., 2.], [3., 4.]]), 0, 1)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    return transpose(input, axis0, axis1)
+
+
+@composed(inplace="method")
+@in_place_view("TransposeBackward1")
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged: `transpose` under another name.
+
+    Parameters
+    ----------
+    {input}
+    dim0, dim1 : int
+        The dimensions, counted from the end if they are negative.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.swapdims(gl.tensor([[1., 2.], [3., 4.]]), 0, 1)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    return transpose(input, dim0, dim1)
+
+
+@composed()
+def permute(input: Tensor, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+    """The dimensions in another order.
+
+    Parameters
+    ----------
+    {input}
+    *order : ints, or a sequence of ints
+        Which dimension comes first, second, …: `x.permute(2, 0, 1)` or `x.permute((2, 0, 1))`.
+    dims : sequence of ints, optional
+        The same by keyword.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If not every dimension is named, or one twice.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.permute(gl.zeros(2, 3, 4), (2, 0, 1)).shape
+    gradlab.Size([4, 2, 3])
+    """
+    wanted: Any = dims
+    if wanted is None:
+        wanted = order[0] if len(order) == 1 and type(order[0]) is not int else order
+    ndim = input.array.ndim
+    if len(wanted) != ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+            f"desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(wanted)}"
+        )
+    axes = tuple([d - ndim if d >= 0 else d for d in wanted])
+    try:
+        return rules.permute.record(input, axes=axes)
+    except ValueError:
+        for d in wanted:
+            one_dim(d, ndim)
+        raise RuntimeError("permute(): duplicate dims are not allowed.") from None
+
+
+@composed(aliases="moveaxis")
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Some dimensions put elsewhere; the others keep their order.
+
+    Parameters
+    ----------
+    {input}
+    source, destination : int or sequence of ints
+        The dimensions, and where each stands in the result.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    IndexError
+        If there is no such dimension.
+    RuntimeError
+        If there are not as many destinations as sources, or one is named twice.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.movedim(gl.zeros(2, 3, 4), 0, -1).shape
+    gradlab.Size([3, 4, 2])
+    """
+    ndim = input.array.ndim
+    moved: tuple[Any, Any] = source, destination
+    pairs = [[one_dim(d, ndim) for d in ((dims,) if is_int(dims) else dims)] for dims in moved]
+    if len(pairs[0]) != len(pairs[1]):
+        both = [list(d) if isinstance(d, (tuple, list)) else [d] for d in moved]
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({both[0]} dims) should contain the same "
+            f"number of dims as destination ({both[1]} dims)"
+        )
+    for axes, name, dims in ((pairs[0], "source", moved[0]), (pairs[1], "destination", moved[1])):
+        if len(set(axes)) < len(axes):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
+    if not ndim:
+        return ALIAS.record(input, axes=())
+    rest = [a for a in NATURAL[ndim] if a not in pairs[0]]
+    for to, a in sorted(zip((d + ndim for d in pairs[1]), pairs[0], strict=True)):
+        rest.insert(to, a)
+    return rules.permute.record(input, axes=tuple(rest))
+
+
+moveaxis = movedim
+
+ALIAS = rules.permute.named("AliasBackward0")
+
+
+@composed(inplace="method")
+@in_place_view("TBackward1")
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix.
+
+    Parameters
+    ----------
+    input : Tensor
+        A tensor of at most two dimensions. One of fewer is left as it is.
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If there are more than two dimensions.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.t(gl.tensor([[1., 2.], [3., 4.]]))
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    return T2.record(input, axes=transposed_axes(input))
+
+
+def transposed_axes(input: Tensor) -> tuple[int, ...]:
+    ndim = input.array.ndim
+    if ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D. See transpose.")
+    return ((), (-1,), (-1, -2))[ndim]
+
+
+@composed()
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged: the conjugate transpose, since the numbers are real.
+
+    Parameters
+    ----------
+    input : Tensor
+        A matrix, or a batch of them. (A 0-d tensor is handed back, with a warning.)
+
+    Returns
+    -------
+    Tensor
+        A view.
+
+    Raises
+    ------
+    RuntimeError
+        If there is one dimension alone.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.adjoint(gl.zeros(5, 2, 3)).shape
+    gradlab.Size([5, 3, 2])
+    """
+    ndim = input.array.ndim
+    if not ndim:
+        warnings.warn("adjoint() is deprecated on 0-D tensors. Consider using x.conj().", UserWarning, stacklevel=2)
+        return input
+    if ndim < 2:
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
+    return transpose(input, -2, -1)
