@@ -9,6 +9,7 @@ from gradlab.nn import functional, init
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.shared import with_shared_texts
 
 __all__ = ["MultiheadAttention"]
 
@@ -17,6 +18,7 @@ class NonDynamicallyQuantizableLinear(Linear):
     """The output projection: a `Linear` under the name that torch shows."""
 
 
+@with_shared_texts
 class MultiheadAttention(Module):
     """softmax(q kᵀ / √d) v for each head, of projections of query, key and value; the heads' results joined and projected.
 

@@ -21,6 +21,7 @@ from gradlab.nn import init
 from gradlab.nn.functional import dropout, linear
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import cat, chunk, relu, sigmoid, stack, tanh
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -64,6 +65,7 @@ STEPS = {"LSTM": lstm_step, "GRU": gru_step, "RNN_TANH": plain_step(tanh), "RNN_
 
 
 # ------------------------------------------------------------------------------------------------------------------ sequences
+@with_shared_texts
 class RNNBase(Module):
     """What the recurrent layers share: arguments, parameters, checks and the loop over layers, directions and steps."""
 
@@ -223,6 +225,7 @@ def check_sizes(bias: Any, batch_first: Any, input_size: Any, hidden_size: Any) 
             raise ValueError(f"{name} must be greater than zero")
 
 
+@with_shared_texts
 class RNN(RNNBase):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or with relu.
 
@@ -269,6 +272,7 @@ class RNN(RNNBase):
         return output, last
 
 
+@with_shared_texts
 class GRU(RNNBase):
     """Gated recurrent units; shapes as of `RNN`."""
 
@@ -295,6 +299,7 @@ class GRU(RNNBase):
         return output, last
 
 
+@with_shared_texts
 class LSTM(RNNBase):
     """Long short-term memory; shapes as of `RNN`, with two states (h, c). With `proj_size` h has that width."""
 
@@ -335,6 +340,7 @@ def refuse_projections(proj_size: int | None) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------- cells
+@with_shared_texts
 class RNNCellBase(Module):
     """What the cells share: parameters, checks and the batch axis."""
 
@@ -393,6 +399,7 @@ class RNNCellBase(Module):
         return made if batched else tuple([state.squeeze(0) for state in made])
 
 
+@with_shared_texts
 class RNNCell(RNNCellBase):
     """One step of `RNN`: (N, inputs) and (N, hidden), or without N, to the next (N, hidden)."""
 
@@ -419,6 +426,7 @@ class RNNCell(RNNCellBase):
         return self.step(input, None if hx is None else (hx,), ("hidden",))[0]
 
 
+@with_shared_texts
 class GRUCell(RNNCellBase):
     """One step of `GRU`: (N, inputs) and (N, hidden), or without N, to the next (N, hidden)."""
 
@@ -431,6 +439,7 @@ class GRUCell(RNNCellBase):
         return self.step(input, None if hx is None else (hx,), ("hidden",))[0]
 
 
+@with_shared_texts
 class LSTMCell(RNNCellBase):
     """One step of `LSTM`: (N, inputs) and ((N, hidden), (N, hidden)), or without N, to the next (h, c)."""
 

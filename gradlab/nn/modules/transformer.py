@@ -19,6 +19,7 @@ from gradlab.nn.modules.dropout import Dropout
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.normalization import LayerNorm
+from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import triu
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
@@ -89,6 +90,7 @@ class Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
+@with_shared_texts
 class TransformerEncoderLayer(Layer):
     """Self-attention and two linear layers, each added to its input and normalized: after the sum, or before each part.
 
@@ -130,6 +132,7 @@ class TransformerEncoderLayer(Layer):
         return self.norm2(x + self.dropout2(self.fed(x)))
 
 
+@with_shared_texts
 class TransformerDecoderLayer(Layer):
     """Self-attention, attention to the encoder's output, and two linear layers, each added to its input and normalized."""
 
@@ -202,6 +205,7 @@ def unnested(layer: Module) -> str:
     return next((f"encoder_layer.{reason}" for holds, reason in reasons if holds), "")
 
 
+@with_shared_texts
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other, and a norm at the end if one is given.
 
@@ -251,6 +255,7 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
+@with_shared_texts
 class TransformerDecoder(Module):
     """Copies of a decoder layer, one after the other, and a norm at the end if one is given."""
 
@@ -286,6 +291,7 @@ class TransformerDecoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
+@with_shared_texts
 class Transformer(Module):
     """An encoder, and a decoder that attends to its output."""
 
