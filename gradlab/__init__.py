@@ -10,8 +10,8 @@ from gradlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
-import gradlab.diagnose.registered as _explaining
-import gradlab.notebook.registered as _viewing
+import gradlab.diagnose.registration as _explaining
+import gradlab.notebook.registration as _viewing
 from gradlab import autograd, backends, cuda, linalg, nn, return_types, special
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
@@ -36,30 +36,14 @@ from gradlab.linalg.toplevel import *
 from gradlab.methods.declared import *
 from gradlab.methods.tensor import Methods as _Methods
 from gradlab.methods.twins import *
-from gradlab.nn.functional.activations import (
-    celu,
-    celu_,
-    hardshrink,
-    prelu,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    threshold,
-    threshold_,
-)
+from gradlab.nn.functional.activations import hardshrink, prelu, rrelu, rrelu_, threshold, threshold_
+from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, avg_pool1d
 from gradlab.nn.functional.convolution import *
 from gradlab.nn.functional.distances import cdist, cosine_similarity, pairwise_distance, pdist
+from gradlab.nn.functional.max_pooling import adaptive_max_pool1d, max_pool1d, max_pool2d, max_pool3d
 from gradlab.nn.functional.padding import constant_pad_nd
-from gradlab.nn.functional.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_max_pool1d,
-    avg_pool1d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
-from gradlab.nn.functional.resampling import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.nn.functional.shuffles import channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradlab.nn.functional.smooth_activations import celu, celu_, selu, selu_
 from gradlab.ops import *
 from gradlab.random import *
 from gradlab.rules import traced as _traced
@@ -82,7 +66,7 @@ _LAZY = {
     "explain": "gradlab.explore.report",
     "formula": "gradlab.explore.formula",
     "graph": "gradlab.explore.graph",
-    "graphs": "gradlab.explore.graph.several",
+    "graphs": "gradlab.explore.graph.side_by_side",
     "hessian": "gradlab.explore.jacobian",
     "jacobian": "gradlab.explore.jacobian",
     "func": "gradlab.func",
@@ -106,7 +90,7 @@ if _TYPE_CHECKING:
     from gradlab.explore.doctor.clinic import doctor
     from gradlab.explore.formula import formula
     from gradlab.explore.graph import graph
-    from gradlab.explore.graph.several import graphs
+    from gradlab.explore.graph.side_by_side import graphs
     from gradlab.explore.jacobian import hessian, jacobian
     from gradlab.explore.playground import playground
     from gradlab.explore.report import explain

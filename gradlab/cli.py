@@ -171,39 +171,39 @@ def notebooks() -> Path:
 def _doctor(arguments: argparse.Namespace, kept: list[str]) -> int:
     from gradlab.explore import script
 
-    given, page = _page_asked_for(arguments.given)
+    rest, page = _page_asked_for(arguments.given)
     page = page or arguments.html
     if page is not None:
         page = page.absolute()  # the script may go elsewhere
         if page.is_dir() or not page.parent.is_dir():
             raise CommandError(f"--html {page} is a folder." if page.is_dir() else f"--html: there is no folder {page.parent}.")
     try:
-        asked = (script.module if arguments.module else script.script)(arguments.script, [*given, *kept])
+        asked = (script.module if arguments.module else script.script)(arguments.script, [*rest, *kept])
     except script.NotAScriptError as error:
         raise CommandError(str(error)) from None
-    found = script.visit(asked, every=arguments.every)
+    visit = script.visit(asked, every=arguments.every)
     with suppress(OSError, ValueError):  # what the script printed comes first
         sys.stdout.flush()
-    print(script.text(found), file=sys.stderr)
+    print(script.text(visit), file=sys.stderr)
     if page is not None:
         try:
-            page.write_text(script.page_of(found), encoding="utf-8")
+            page.write_text(script.page_of(visit), encoding="utf-8")
         except OSError as error:
             raise CommandError(f"{page} could not be written: {error.strerror}.") from error
         print(f"\nThe page: {page}", file=sys.stderr)
-    return found.status
+    return visit.status
 
 
-def _page_asked_for(given: list[str]) -> tuple[list[str], Path | None]:
+def _page_asked_for(arguments: list[str]) -> tuple[list[str], Path | None]:
     """What the script is given, and what `--html` among it names."""
-    for at, word in enumerate(given):
+    for at, word in enumerate(arguments):
         if word.startswith("--html="):
-            return [*given[:at], *given[at + 1 :]], Path(word.removeprefix("--html="))
+            return [*arguments[:at], *arguments[at + 1 :]], Path(word.removeprefix("--html="))
         if word == "--html":
-            if at + 1 == len(given):
+            if at + 1 == len(arguments):
                 raise CommandError("--html needs the name of a file.")
-            return [*given[:at], *given[at + 2 :]], Path(given[at + 1])
-    return given, None
+            return [*arguments[:at], *arguments[at + 2 :]], Path(arguments[at + 1])
+    return arguments, None
 
 
 # --------------------------------------------------------------------------------------------------------------- demo

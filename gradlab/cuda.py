@@ -186,20 +186,20 @@ def get_device_name(device: Any = None) -> str:
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """The compute capability: (9, 0) for instance."""
-    found = get_device_properties(device)
-    return found.major, found.minor
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
 
 
 def get_device_properties(device: Any = None) -> SimpleNamespace:
     """`name`, `total_memory` (bytes), `major`, `minor`, `multi_processor_count` of a GPU."""
     cupy, index = _at(device)
-    found = cupy.cuda.runtime.getDeviceProperties(index)
+    properties = cupy.cuda.runtime.getDeviceProperties(index)
     return SimpleNamespace(
-        name=found["name"].decode(),
-        total_memory=found["totalGlobalMem"],
-        major=found["major"],
-        minor=found["minor"],
-        multi_processor_count=found["multiProcessorCount"],
+        name=properties["name"].decode(),
+        total_memory=properties["totalGlobalMem"],
+        major=properties["major"],
+        minor=properties["minor"],
+        multi_processor_count=properties["multiProcessorCount"],
     )
 
 

@@ -86,8 +86,8 @@ class _Writer:
                 name = NAMES[type(x)]
                 if name in DICTS:
                     return {name: [[self.plain(k, f"a key of {where}"), self.plain(v, f"{where}[{k!r}]")] for k, v in x.items()]}
-                made = [self.plain(v, f"{where}[{i}]") for i, v in enumerate(x)]
-                return made if name == "list" else {name: made}
+                items = [self.plain(v, f"{where}[{i}]") for i, v in enumerate(x)]
+                return items if name == "list" else {name: items}
         finally:
             self.open.discard(id(x))
         hint = "save its state: x.state_dict()." if hasattr(x, "state_dict") else "convert it to these first."
@@ -108,7 +108,7 @@ class _Writer:
         owners = [owner(a) for a in hosts]
         shared = {id(o) for at, o in enumerate(owners) if any(o is other for other in owners[:at])}
         numbers: dict[int, int] = {}
-        made = []
+        entries = []
         for x, array, base in zip(self.tensors, hosts, owners, strict=True):
             memory = flat(base) if id(base) in shared else None
             if memory is None or memory.dtype != array.dtype or any(s % array.itemsize for s in array.strides):
@@ -126,8 +126,8 @@ class _Writer:
                 }
             spec |= {"requires_grad": True} if x.requires_grad else {}
             spec |= {"device": str(x.device)} if x.is_cuda else {}
-            made.append(spec | ({"class": "Parameter"} if getattr(x, "_role", "") == "Parameter" else {}))
-        return made
+            entries.append(spec | ({"class": "Parameter"} if getattr(x, "_role", "") == "Parameter" else {}))
+        return entries
 
 
 def owner(array: np.ndarray) -> Any:
@@ -215,8 +215,8 @@ def _read(file: BinaryIO, map_location: Any) -> Any:
 def target_of(map_location: Any) -> Callable[[str], device]:
     """A function of the device that something was saved on: the one that it is loaded to."""
     if map_location is None or isinstance(map_location, dict):
-        given = {str(saved): device(where) for saved, where in (map_location or {}).items()}
-        return lambda saved: given[saved] if saved in given else _there(device(saved))
+        targets = {str(saved): device(where) for saved, where in (map_location or {}).items()}
+        return lambda saved: targets[saved] if saved in targets else _there(device(saved))
     where = device("cpu") if callable(map_location) else device(map_location)
     return lambda saved: where
 
@@ -264,12 +264,12 @@ class _Reader:
                 spec["offset"] * array.itemsize,
                 [s * array.itemsize for s in spec["stride"]],
             )
-        made = constant(array).to(self.target(spec.get("device", "cpu")))
+        tensor = constant(array).to(self.target(spec.get("device", "cpu")))
         if spec.get("class") == "Parameter":
             from gradlab import nn
 
-            return nn.Parameter(made, bool(spec.get("requires_grad")))
-        return made.requires_grad_() if spec.get("requires_grad") else made
+            return nn.Parameter(tensor, bool(spec.get("requires_grad")))
+        return tensor.requires_grad_() if spec.get("requires_grad") else tensor
 
     def object(self, data: Any) -> Any:
         if isinstance(data, list):
@@ -286,14 +286,14 @@ class _Reader:
 
 def _npy(data: bytes) -> np.ndarray:
     """The array of a .npy file as `save` writes it; one that says that it is larger than the file is not tried."""
-    found = NPY.match(data)
-    if found is None:
+    header = NPY.match(data)
+    if header is None:
         raise ValueError("no array in NumPy's format")
-    descr, fortran, sizes = (part.decode() for part in found.groups())
+    descr, fortran, sizes = (part.decode() for part in header.groups())
     kind, shape = np.dtype(descr), tuple(int(n) for n in sizes.replace(",", " ").split())
-    if math.prod(shape) * kind.itemsize != len(data) - found.end():
-        raise ValueError(f"{len(data) - found.end()} bytes for an array of shape {shape}, {kind}")
-    return np.ndarray(shape, kind, data, found.end(), order="F" if fortran == "True" else "C").copy("K")
+    if math.prod(shape) * kind.itemsize != len(data) - header.end():
+        raise ValueError(f"{len(data) - header.end()} bytes for an array of shape {shape}, {kind}")
+    return np.ndarray(shape, kind, data, header.end(), order="F" if fortran == "True" else "C").copy("K")
 
 
 LEAVES: dict[str, Callable[[_Reader, Any], Any]] = {

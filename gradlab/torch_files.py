@@ -99,9 +99,9 @@ class _Unpickler(InPython):  # type: ignore[misc]
 
     def build(self) -> None:
         """Attributes of a dict, as a state_dict's `_metadata`; nothing else may be given any."""
-        state, made = self.stack[-1], self.stack[-2]
-        if not isinstance(made, OrderedDict) or type(state) is not dict:
-            raise ValueError(f"a state for a {type(made).__name__}")
+        state, target = self.stack[-1], self.stack[-2]
+        if not isinstance(target, OrderedDict) or type(state) is not dict:
+            raise ValueError(f"a state for a {type(target).__name__}")
         super().load_build()
 
     def bytes_in_place(self) -> None:

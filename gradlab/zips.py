@@ -71,7 +71,7 @@ def content(archive: zipfile.ZipFile, name: str) -> bytes:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r:.100} is compressed in an unknown way, {info.compress_type}")
     with archive.open(info) as member:
-        found = member.read(info.file_size) if info.file_size else b""  # a number bounds what is unpacked at once
-    if len(found) != info.file_size:
-        raise EOFError(f"{name!r:.100} has {len(found):,} of its {info.file_size:,} bytes")
-    return found
+        data = member.read(info.file_size) if info.file_size else b""  # a number bounds what is unpacked at once
+    if len(data) != info.file_size:
+        raise EOFError(f"{name!r:.100} has {len(data):,} of its {info.file_size:,} bytes")
+    return data

@@ -64,7 +64,7 @@ def clear_torch():
 
 def surroundings():
     """What a script that is looked at changes of Python's: compare it with what it was."""
-    from gradlab.diagnose.places import cells
+    from gradlab.diagnose.source_locations import cells
 
     main = sys.modules["__main__"]
     return list(sys.argv), list(sys.path), list(sys.meta_path), main, cells.current, cells.header, cells.called

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gradlab import cli
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace import recorder
 
 TORCHES = ["gradlab", pytest.param("torch", marks=pytest.mark.oracle)]

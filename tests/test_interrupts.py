@@ -225,7 +225,7 @@ def test_an_interrupt_leaves_no_recording_behind(work, monkeypatch):
 
 
 def of_a_script(tmp_path):
-    from gradlab.explore.script.arriving import arrivals
+    from gradlab.explore.script.import_hooks import arrivals
     from gradlab.explore.script.program import running, script
 
     (tmp_path / "awaited.py").write_text("x = 1\n")

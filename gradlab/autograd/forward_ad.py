@@ -80,9 +80,9 @@ class dual_level(Decorating):  # noqa: N801  (torch's name)
 
 def check_tangent(primal: Tensor, tangent: Tensor) -> None:
     """Raise where a tensor cannot have a tangent, or not this one."""
-    for what, given in (("primal", primal), ("tangent", tangent)):
-        if given.array.dtype.kind != "f":
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {given.dtype}. Call .float() first.")
+    for what, tensor in (("primal", primal), ("tangent", tangent)):
+        if tensor.array.dtype.kind != "f":
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}. Call .float() first.")
     if tangent.array.shape != primal.array.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
@@ -103,9 +103,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if level:
         raise RuntimeError(f"Invalid level given to _make_dual. The level that is open is 0, not {level}.")
-    for what, given in (("primal", tensor), ("tangent", tangent)):
-        if not isinstance(given, Tensor):
-            raise TypeError(f"make_dual(): the {what} must be a Tensor, not {type_name(given)}.")
+    for what, value in (("primal", tensor), ("tangent", tangent)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"make_dual(): the {what} must be a Tensor, not {type_name(value)}.")
     check_tangent(tensor, tangent)
     if tangents.tangent_of(tensor) is not None:
         raise RuntimeError(
@@ -118,10 +118,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "unpack_dual(tangent).primal has none."
         )
     with tangents.opened.level as opened:
-        made = reshape.record(tensor, shape=tensor.array.shape)
+        dual = reshape.record(tensor, shape=tensor.array.shape)
         if mode.forward:
-            opened.hand(made, tangents.laid_out(tangent, tensor.array))
-    return made
+            opened.hand(dual, tangents.laid_out(tangent, tensor.array))
+    return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

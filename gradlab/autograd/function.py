@@ -267,10 +267,10 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if splits:
             bound.apply_defaults()
         else:  # up to the last one given: backward answers for so many
-            given, names = bound.arguments, list(signature.parameters)
-            for name in names[: max(map(names.index, given))]:
+            arguments, names = bound.arguments, list(signature.parameters)
+            for name in names[: max(map(names.index, arguments))]:
                 if (default := signature.parameters[name].default) is not inspect.Parameter.empty:
-                    given.setdefault(name, default)
+                    arguments.setdefault(name, default)
         for name, x in bound.kwargs.items():
             if isinstance(x, Tensor) and x.node is not None and mode.grad:
                 raise TypeError(
@@ -307,8 +307,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         else:
             node.of_outputs(node.kinds)
         node.order = tick()
-        made = Results(cls, node, ctx, tensors, outputs, wanted).finished()
-        return tuple(made) if isinstance(raw, tuple) else made[0]
+        results = Results(cls, node, ctx, tensors, outputs, wanted).finished()
+        return tuple(results) if isinstance(raw, tuple) else results[0]
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -322,8 +322,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         sources = tuple(x.node for x in args if isinstance(x, Tensor) and x.node is not None)
         if not mode.grad or not sources:
             return outputs
-        made = failing(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
-        return made if isinstance(outputs, tuple) else made[0]
+        results = failing(outputs if isinstance(outputs, tuple) else (outputs,), sources, ctx)
+        return results if isinstance(outputs, tuple) else results[0]
 
     return wrapper
 
@@ -346,16 +346,16 @@ DelayedError.__name__, DelayedError.__qualname__, DelayedError.__module__ = "Err
 
 def failing(outputs: tuple[Any, ...], sources: tuple[Node, ...], ctx: Any) -> tuple[Any, ...]:
     """The tensors with the history that they cannot be differentiated."""
-    made = tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
+    results = tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
     node = object.__new__(DelayedError)
     node.edges, node.saved, node.meta, node.hooks = sources, (), (f"{TWICE}: the backward of {ctx._forward_cls.__name__}.",), None
     node.storage, node.order = FRESH, tick()
-    node.of_outputs([(y.array.shape, y.array.dtype) if isinstance(y, Tensor) else None for y in made])
-    node.leaves = tuple(AccumulateGrad(y.detach()) if isinstance(y, Tensor) else None for y in made)
-    for number, y in enumerate(made):
+    node.of_outputs([(y.array.shape, y.array.dtype) if isinstance(y, Tensor) else None for y in results])
+    node.leaves = tuple(AccumulateGrad(y.detach()) if isinstance(y, Tensor) else None for y in results)
+    for number, y in enumerate(results):
         if isinstance(y, Tensor):
             y.node = node.output_node(number)
-    return made
+    return results
 
 
 class InplaceFunction(Function):

@@ -1,8 +1,8 @@
 """Products with Jacobians and Hessians, and the whole matrices, of a function of tensors: as `torch.autograd.functional`.
 
-The function is called once, on aliases of the inputs (see `sweeps`), so the tensors that were passed keep their `.grad`, and
-history leads back to them only with `create_graph=True`. Everything else is sweeps over what that one call recorded: a
-Jacobian by a batch of rows or of columns, `jvp` by one forward sweep, second derivatives by a sweep over the recorded gradient.
+The function is called once, on aliases of the inputs (see `functional_helpers`), so the tensors that were passed keep their
+`.grad`, and history leads back to them only with `create_graph=True`. Everything else is sweeps over what that one call recorded:
+a Jacobian by a batch of rows or of columns, `jvp` by one forward sweep, second derivatives by a sweep over the recorded gradient.
 `vectorize` therefore changes nothing but what `strict` refuses.
 
 Arguments that all functions here share:
@@ -18,7 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradlab.autograd.sweeps import columns, cotangents, fresh, in_normal_mode, nodes_below, rows, tangents, zeros_like
+from gradlab.autograd.functional_helpers import (
+    columns,
+    cotangents,
+    fresh,
+    in_normal_mode,
+    nodes_below,
+    rows,
+    tangents,
+    zeros_like,
+)
 from gradlab.core.errors import names_of
 from gradlab.core.modes import enable_grad
 from gradlab.core.tensor import Tensor
@@ -32,16 +41,16 @@ FORWARD = "forward-mode", "reverse-mode"
 
 
 # ------------------------------------------------------------------------------------------- what goes in and what comes out
-def _tuple_of(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...]]:
+def _tuple_of(value: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...]]:
     """Whether a tuple was given, and the tuple."""
-    several = isinstance(given, tuple)
-    for i, x in enumerate(given if several else (given,)):
+    several = isinstance(value, tuple)
+    for i, x in enumerate(value if several else (value,)):
         if not isinstance(x, Tensor):
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
                 f"{f'value at index {i}' if several else f'given {what}'} has type {type(x)}."
             )
-    return several, given if several else (given,)
+    return several, value if several else (value,)
 
 
 def _called(func: Callable[..., Any], inputs: tuple[Tensor, ...], function: str, strict: bool) -> tuple[bool, tuple[Any, ...]]:
@@ -106,9 +115,9 @@ INDEPENDENT = {  # why an entry of a result is missing, in strict mode
 }
 
 
-def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool, create_graph: bool, kind: str) -> list[Tensor]:
+def _filled(parts: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool, create_graph: bool, kind: str) -> list[Tensor]:
     """A product's entries with zeros where there is no dependence, which `strict` refuses."""
-    for i, part in enumerate(found if strict else ()):
+    for i, part in enumerate(parts if strict else ()):
         if part is None:
             raise RuntimeError(INDEPENDENT[kind].format(i=i))
         if create_graph and part.node is None:
@@ -117,18 +126,18 @@ def _filled(found: Sequence[Tensor | None], like: Sequence[Tensor], strict: bool
                 f"The {order} of the user-provided function is independent of input {i}. This is not allowed in "
                 "strict mode when create_graph=True."
             )
-    return [zeros_like(x) if part is None else part for part, x in zip(found, like, strict=True)]
+    return [zeros_like(x) if part is None else part for part, x in zip(parts, like, strict=True)]
 
 
 def _unpacked(parts: Sequence[Any], several: bool, create_graph: bool) -> Any:
     """Results as they are handed out: detached unless they are to be differentiated."""
-    made = tuple(x if create_graph or x.node is None else x.detach() for x in parts)
-    return made if several else made[0]
+    results = tuple(x if create_graph or x.node is None else x.detach() for x in parts)
+    return results if several else results[0]
 
 
 def _outer(function: str, inputs: Any, create_graph: bool) -> tuple[bool, tuple[Tensor, ...]]:
-    several, given = _tuple_of(inputs, "inputs", function)
-    return several, tuple(fresh(x, create_graph) for x in given)
+    several, tensors = _tuple_of(inputs, "inputs", function)
+    return several, tuple(fresh(x, create_graph) for x in tensors)
 
 
 # ------------------------------------------------------------------------------------------------------------------ products
@@ -148,8 +157,8 @@ def vjp(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
             )
         weights = None if v is None else _vector(v, ys, several_out, "vjp", create_graph)
-        found = cotangents(ys, xs, weights, traced=create_graph, retain=create_graph)
-        product = _filled(found, xs, strict, create_graph, "jacobian")
+        cotangents_of_inputs = cotangents(ys, xs, weights, traced=create_graph, retain=create_graph)
+        product = _filled(cotangents_of_inputs, xs, strict, create_graph, "jacobian")
     return _unpacked(ys, several_out, create_graph), _unpacked(product, several, create_graph)
 
 
@@ -191,8 +200,8 @@ def vhp(
         several, xs = _outer("vhp", inputs, create_graph)
         along = _along(v, xs, several, "vhp", create_graph)
         y, gradient = _scalar(func, xs, "vhp", strict)
-        found = cotangents(gradient, xs, along, traced=create_graph, retain=create_graph)
-        product = _filled(found, xs, strict, create_graph, "vhp")
+        second = cotangents(gradient, xs, along, traced=create_graph, retain=create_graph)
+        product = _filled(second, xs, strict, create_graph, "vhp")
     return _unpacked((y,), False, create_graph), _unpacked(product, several, create_graph)
 
 
@@ -275,7 +284,7 @@ def _matrix(
     several: bool,
 ) -> Any:
     """The blocks of a Jacobian as they are handed out."""
-    made = []
+    blocks = []
     for i, (y, line) in enumerate(zip(outputs, matrix, strict=True)):
         for j, block in enumerate(line if strict else ()):
             if block is None:
@@ -288,8 +297,8 @@ def _matrix(
                     "in strict mode when create_graph=True."
                 )
         full = [zeros_like(x, y.array.shape) if block is None else block for block, x in zip(line, inputs, strict=True)]
-        made.append(_unpacked(full, several, create_graph))
-    return tuple(made) if several_out else made[0]
+        blocks.append(_unpacked(full, several, create_graph))
+    return tuple(blocks) if several_out else blocks[0]
 
 
 @in_normal_mode
@@ -316,10 +325,10 @@ def hessian(
     if outer_jacobian_strategy not in FORWARD:
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     forward = outer_jacobian_strategy == "forward-mode"
-    several, given = _tuple_of(inputs, "inputs", "hessian")
+    several, tensors = _tuple_of(inputs, "inputs", "hessian")
     _refuse(forward, create_graph, strict)
     with enable_grad():
-        xs = tuple(fresh(x, create_graph) for x in given)
+        xs = tuple(fresh(x, create_graph) for x in tensors)
         _, gradient = _scalar(func, xs, "hessian", strict)
         _refuse_vectorized(strict and vectorize)
         matrix = columns(gradient, xs, traced=False) if forward else [rows(g, xs, traced=create_graph) for g in gradient]

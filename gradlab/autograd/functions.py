@@ -42,12 +42,12 @@ METHODS = str(Path(__file__).parent.parent / "methods" / "holding.py")  # where 
 Root = tuple[Node, tuple[int, ...], Any, Any]  # where a sweep starts: a node, its shape, its dtype, an array like it
 
 
-def _sequence(given: Any, what: str) -> list[Any]:
-    if isinstance(given, (Tensor, GradientEdge)):
-        return [given]
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(given).__name__}.")
-    return list(given)
+def _sequence(value: Any, what: str) -> list[Any]:
+    if isinstance(value, (Tensor, GradientEdge)):
+        return [value]
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{what} must be a Tensor or a sequence of Tensors, got {type(value).__name__}.")
+    return list(value)
 
 
 def _root(index: int, output: Any) -> Root:
@@ -62,28 +62,28 @@ def _root(index: int, output: Any) -> Root:
     return node, node.shape, node.dtype, np.zeros(0)
 
 
-def weights_of(index: int, root: Root, given: Any, batched: bool) -> Tensor:
-    """The cotangent to start from: `given` in the output's dtype, or 1 for a single element."""
+def weights_of(index: int, root: Root, weight: Any, batched: bool) -> Tensor:
+    """The cotangent to start from: `weight` in the output's dtype, or 1 for a single element."""
     __tracebackhide__ = True
     _, wanted, dtype, like = root
-    if given is None:
+    if weight is None:
         if prod(wanted) != 1:
             raise not_scalar(wanted)
         if batched:
             raise RuntimeError("If `is_grads_batched=True`, each output needs its grad_outputs: there is no batch size else.")
         return constant(namespace_of[type(like)].ones(wanted, dtype))
-    if not isinstance(given, Tensor):
-        if not (isinstance(given, (list, tuple, int, float)) or is_array(given)):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
-        given = constant(namespace_of[type(like)].asarray(given, dtype))
-    if type(given.array) is not type(like):
-        raise different_devices("backward", (like, given.array))
-    shape = given.array.shape
+    if not isinstance(weight, Tensor):
+        if not (isinstance(weight, (list, tuple, int, float)) or is_array(weight)):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(weight).__name__}")
+        weight = constant(namespace_of[type(like)].asarray(weight, dtype))
+    if type(weight.array) is not type(like):
+        raise different_devices("backward", (like, weight.array))
+    shape = weight.array.shape
     if (shape[1:] if batched else shape) != wanted or (batched and not shape):
         raise weight_shape(index, shape, wanted, batched)
-    if given.array.dtype != dtype:
-        given = namespace_of[Tensor].astype(given, dtype) if given.node is not None else constant(given.array.astype(dtype))
-    return given
+    if weight.array.dtype != dtype:
+        weight = namespace_of[Tensor].astype(weight, dtype) if weight.node is not None else constant(weight.array.astype(dtype))
+    return weight
 
 
 def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tuple[list[tuple[Node, Any]], tuple[int, ...]]:
@@ -101,29 +101,31 @@ def _roots(outputs: list[Any], weights: Any, batched: bool, traced: bool) -> tup
     if len(weights) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(weights)} gradients: give one for each output, or None.")
     starts = [_root(i, y) for i, y in enumerate(outputs)]
-    made = [weights_of(i, root, v, batched) for i, (root, v) in enumerate(zip(starts, weights, strict=True))]
+    seeds = [weights_of(i, root, v, batched) for i, (root, v) in enumerate(zip(starts, weights, strict=True))]
     lead: tuple[int, ...] = ()
-    if batched and made:
-        lead = made[0].array.shape[:1]
-        if any(v.array.shape[:1] != lead for v in made):
+    if batched and seeds:
+        lead = seeds[0].array.shape[:1]
+        if any(v.array.shape[:1] != lead for v in seeds):
             raise ValueError(
                 "If `is_grads_batched=True`, all grad_outputs must have the same batch size: Expected all tensors "
-                f"to have the same size in the mapped dimension, got sizes {[v.array.shape[0] for v in made]}."
+                f"to have the same size in the mapped dimension, got sizes {[v.array.shape[0] for v in seeds]}."
             )
-    return [(root[0], v if traced else v.array) for root, v in zip(starts, made, strict=True)], lead
+    return [(root[0], v if traced else v.array) for root, v in zip(starts, seeds, strict=True)], lead
 
 
-def _inputs(given: Any, function: str) -> list[Any]:
+def _inputs(inputs: Any, function: str) -> list[Any]:
     """The inputs in their order; of a dictionary its values."""
-    if isinstance(given, Mapping):
-        if type(given) is not dict:
+    if isinstance(inputs, Mapping):
+        if type(inputs) is not dict:
             raise TypeError(
-                f"`inputs` argument to `{function}()` must be a dict, not {type(given).__name__}. Other Mapping "
+                f"`inputs` argument to `{function}()` must be a dict, not {type(inputs).__name__}. Other Mapping "
                 "types are not supported."
             )
-        chosen = list(given.values())
+        chosen = list(inputs.values())
     else:
-        chosen = [given] if isinstance(given, (Tensor, GradientEdge)) else list(given) if hasattr(given, "__iter__") else [given]
+        chosen = (
+            [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs) if hasattr(inputs, "__iter__") else [inputs]
+        )
     if not chosen:
         raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
     for x in chosen:
@@ -179,7 +181,7 @@ def backward(
     if create_graph:
         warnings.warn(CYCLE, UserWarning, stacklevel=2 + (sys._getframe(1).f_code.co_filename == METHODS))
     wanted = None if inputs is None else {node_of(x) for x in chosen}
-    found = vjp_sweep(
+    gradients = vjp_sweep(
         roots,
         lead,
         wanted=wanted,  # type: ignore[arg-type]
@@ -190,7 +192,7 @@ def backward(
     for x in chosen:
         node = node_of(x)
         assert node is not None
-        g = found.pop(node, None)
+        g = gradients.pop(node, None)
         if g is not None and isinstance(node, AccumulateGrad):  # the others retain theirs
             with silence():
                 accumulate(node, g, create_graph, borrowed=False)
@@ -251,7 +253,7 @@ def grad(
     level = opened.level if mode.forward else None
     tangents = level is not None and len(level.duals) > 0  # then the gradients have them too
     roots, lead = _roots(ys, grad_outputs, is_grads_batched, create_graph or tangents)
-    found = vjp_sweep(
+    gradients = vjp_sweep(
         roots,
         lead,
         wanted={node for node in nodes if node is not None},
@@ -261,10 +263,10 @@ def grad(
         accumulates=False,
     )
     if level is not None and tangents and not create_graph:
-        found = {node: level.without_history(g) for node, g in found.items()}
+        gradients = {node: level.without_history(g) for node, g in gradients.items()}
     results: list[Tensor | None] = []
     for i, (x, node) in enumerate(zip(xs, nodes, strict=True)):
-        g = None if node is None else found.get(node)
+        g = None if node is None else gradients.get(node)
         if g is None and not allow_unused:
             raise unused(i, x if isinstance(x, Tensor) else None, [y for y in ys if isinstance(y, Tensor)])
         if g is None and materialize_grads:
@@ -287,18 +289,18 @@ def jvp_of_graph(
     """
     ys, xs, us = _sequence(outputs, "outputs"), _sequence(inputs, "inputs"), _sequence(tangents, "tangents")
     lead = us[0].array.shape[:1] if is_batched else ()
-    given: dict[Node, Any] = {}
+    seeds: dict[Node, Any] = {}
     for i, (x, u) in enumerate(zip(xs, us, strict=True)):
         if x.node is None:
             raise RuntimeError(f"inputs[{i}] does not require grad, so nothing was recorded from it.")
         if u.array.shape != lead + x.array.shape:
             raise RuntimeError(f"tangents[{i}] has shape {list(u.array.shape)}, but its input has {list(x.array.shape)}.")
         u = u if u.array.dtype == x.array.dtype else constant(u.array.astype(x.array.dtype))
-        given[x.node] = u if create_graph else u.array
+        seeds[x.node] = u if create_graph else u.array
     for i, y in enumerate(ys):
         if y.node is None:
             raise no_graph(i, y)
-    made = forward_sweep([y.node for y in ys], given, lead, traced=create_graph)
+    pushed = forward_sweep([y.node for y in ys], seeds, lead, traced=create_graph)
     return tuple(
-        t if t is None or isinstance(t, Tensor) else constant(wrap(np.asarray(t) if np.isscalar(t) else t)) for t in made
+        t if t is None or isinstance(t, Tensor) else constant(wrap(np.asarray(t) if np.isscalar(t) else t)) for t in pushed
     )

@@ -69,13 +69,13 @@ def _tuple_of(x: Any) -> tuple[Any, ...]:
 
 def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
     """The floating point tensors that the function returns."""
-    found = _tuple_of(func(*inputs))
-    for y in found:
+    outputs = _tuple_of(func(*inputs))
+    for y in outputs:
         if not isinstance(y, Tensor):
             raise TypeError(
                 f"gradcheck expects func to return a Tensor or a tuple of Tensors, but it returned {type(y).__name__}."
             )
-    return [y for y in found if y.array.dtype.kind == "f"]
+    return [y for y in outputs if y.array.dtype.kind == "f"]
 
 
 # ------------------------------------------------------------------------------------------------------- the two Jacobians
@@ -152,9 +152,9 @@ def _flat(derivative: Tensor | None, like: Tensor) -> Any:
 
 
 def _unit(x: Tensor, index: tuple[int, ...]) -> Tensor:
-    made = namespace_of[type(x.array)].zeros(x.array.shape, x.array.dtype)
-    made[index] = 1
-    return constant(made)
+    unit = namespace_of[type(x.array)].zeros(x.array.shape, x.array.dtype)
+    unit[index] = 1
+    return constant(unit)
 
 
 def _reverse(output: Tensor, inputs: list[Tensor]) -> list[Any]:
@@ -175,9 +175,9 @@ def _forward(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, along: 
     from gradlab.autograd.forward_ad import dual_level, make_dual, unpack_dual
 
     with dual_level():
-        given = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
-        given[at] = make_dual(given[at], along)
-        outputs = _outputs(func, tuple(given))
+        detached = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+        detached[at] = make_dual(detached[at], along)
+        outputs = _outputs(func, tuple(detached))
         return [_flat(unpack_dual(outputs[i]).tangent, outputs[i]).copy() for i in kept]
 
 
@@ -260,8 +260,8 @@ def _compare(
             yield _compared(a, numerical, tolerance, k, j, (y.array.shape, x.array.shape))
     if check_dtypes:
         for y in (every[i] for i in kept):
-            found = grad(y, xs, _ones(y), retain_graph=True, allow_unused=True)
-            if any(g is not None and g.dtype != x.dtype for g, x in zip(found, xs, strict=True)):
+            gradients = grad(y, xs, _ones(y), retain_graph=True, allow_unused=True)
+            if any(g is not None and g.dtype != x.dtype for g, x in zip(gradients, xs, strict=True)):
                 raise GradcheckError("Gradient has dtype mismatch")
 
 
@@ -285,9 +285,9 @@ def _compare_fast(
     kept = [i for i, y in enumerate(every) if y.node is not None]
 
     def direction(x: Tensor) -> Any:
-        made = random.random(x.array.shape) + 1e-3
-        made /= np.linalg.norm(made) or 1.0
-        return namespace_of[type(x.array)].asarray(made, dtype=x.array.dtype)
+        vector = random.random(x.array.shape) + 1e-3
+        vector /= np.linalg.norm(vector) or 1.0
+        return namespace_of[type(x.array)].asarray(vector, dtype=x.array.dtype)
 
     us, vs = [direction(inputs[at]) for at in wanted], {i: direction(every[i]) for i in kept}
     for j, (at, u) in enumerate(zip(wanted, us, strict=True)):
@@ -350,7 +350,7 @@ BATCHED = (
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int]) -> None:
     """A batch of tangents over the recorded graph against one after another in forward mode."""
-    from gradlab.autograd.sweeps import tangents
+    from gradlab.autograd.functional_helpers import tangents
 
     every, random = _outputs(func, inputs), np.random.default_rng(0)
     kept = [i for i, y in enumerate(every) if y.node is not None]
@@ -382,13 +382,13 @@ def _check_zero_cotangents(func: Callable[..., Any], inputs: tuple[Any, ...], xs
     for left_out in range(len(outputs)) if undefined and len(outputs) > 1 else ():
         kept = [i for i in range(len(outputs)) if i != left_out]
         try:
-            found = grad([outputs[i] for i in kept], xs, [zeros[i] for i in kept], retain_graph=True, allow_unused=True)
+            gradients = grad([outputs[i] for i in kept], xs, [zeros[i] for i in kept], retain_graph=True, allow_unused=True)
         except RuntimeError as error:
             raise GradcheckError(
                 "Expected backward function to handle undefined output grads. The cotangent of an output that "
                 "nothing depends on is None, unless set_materialize_grads(True)."
             ) from error
-        if any(g is not None and g.array.any() for g in found):
+        if any(g is not None and g.array.any() for g in gradients):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
 
 
@@ -419,22 +419,22 @@ def compared(
     ):
         if asked and not needed:
             raise AssertionError(f"Setting {name}=True requires {other} to be True")
-    given, tolerance = _tuple_of(inputs), Tolerance(eps, atol, rtol, nondet_tol)
-    wanted = _checked_inputs(given)
-    xs = [given[at] for at in wanted]
+    arguments, tolerance = _tuple_of(inputs), Tolerance(eps, atol, rtol, nondet_tol)
+    wanted = _checked_inputs(arguments)
+    xs = [arguments[at] for at in wanted]
     entries: list[Entry] = []
     for forward in [False] * check_backward_ad + [True] * check_forward_ad:
         entries += (
-            _compare_fast(func, given, wanted, tolerance, forward)
+            _compare_fast(func, arguments, wanted, tolerance, forward)
             if fast_mode
-            else _compare(func, given, wanted, tolerance, forward, check_grad_dtypes)
+            else _compare(func, arguments, wanted, tolerance, forward, check_grad_dtypes)
         )
     if check_batched_forward_grad:
-        _check_batched_forward(func, given, wanted)
+        _check_batched_forward(func, arguments, wanted)
     if check_backward_ad:
         if check_batched_grad:
-            _check_batched([y for y in _outputs(func, given) if y.node is not None], xs)
-        _check_zero_cotangents(func, given, xs, check_undefined_grad)
+            _check_batched([y for y in _outputs(func, arguments) if y.node is not None], xs)
+        _check_zero_cotangents(func, arguments, xs, check_undefined_grad)
     return entries
 
 
@@ -549,32 +549,32 @@ def gradgradcheck(
     for asked, name in ((check_undefined_grad, "check_undefined_grad"), (check_batched_grad, "check_batched_grad")):
         if asked and not check_rev_over_rev:
             raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
-    given = _tuple_of(inputs)
+    arguments = _tuple_of(inputs)
     if grad_outputs is None:
         random = np.random.default_rng(0)
-        weights = tuple(_weight(y, random, gen_non_contig_grad_outputs) for y in _outputs(func, given) if y.node is not None)
+        weights = tuple(_weight(y, random, gen_non_contig_grad_outputs) for y in _outputs(func, arguments) if y.node is not None)
     else:
         weights = _tuple_of(grad_outputs)
-    differentiated = [isinstance(x, Tensor) and x.node is not None for x in given]
+    differentiated = [isinstance(x, Tensor) and x.node is not None for x in arguments]
     weighted = [v.requires_grad for v in weights]
 
     def first_derivatives(*args: Any) -> tuple[Tensor, ...]:
-        xs = [x.requires_grad_() if wanted else x for x, wanted in zip(args[: len(given)], differentiated, strict=True)]
+        xs = [x.requires_grad_() if wanted else x for x, wanted in zip(args[: len(arguments)], differentiated, strict=True)]
         outputs = [y for y in _outputs(func, tuple(xs)) if y.node is not None]
-        vs = [v.requires_grad_() if wanted else v for v, wanted in zip(args[len(given) :], weighted, strict=True)]
-        found = grad(
+        vs = [v.requires_grad_() if wanted else v for v, wanted in zip(args[len(arguments) :], weighted, strict=True)]
+        gradients = grad(
             outputs,
             [x for x, wanted in zip(xs, differentiated, strict=True) if wanted],
             tuple(vs),
             create_graph=True,
             allow_unused=True,
         )
-        return tuple(g for g in found if g is not None)
+        return tuple(g for g in gradients if g is not None)
 
     return _passes(
         raise_exception,
         first_derivatives,
-        given + weights,
+        arguments + weights,
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -592,5 +592,5 @@ def gradgradcheck(
 def _weight(y: Tensor, random: np.random.Generator, scattered: bool) -> Tensor:
     """A random cotangent for an output, which requires grad."""
     values = random.uniform(-1, 1, (*y.array.shape, 2) if scattered and y.array.ndim else y.array.shape)
-    made = namespace_of[type(y.array)].asarray(values, dtype=y.array.dtype)
-    return constant(made[..., 0] if made.ndim > y.array.ndim else made).requires_grad_()
+    weight = namespace_of[type(y.array)].asarray(values, dtype=y.array.dtype)
+    return constant(weight[..., 0] if weight.ndim > y.array.ndim else weight).requires_grad_()

@@ -69,22 +69,22 @@ class Results:
     def finished(self) -> list[Any]:
         """The outputs, with their history and tangents; and the node, with what it saves."""
         tangents = self.tangents() if opened.level is not None and mode.forward else None
-        made = [self.output(i, y) if isinstance(y, Tensor) else y for i, y in enumerate(self.outputs)]
+        results = [self.output(i, y) if isinstance(y, Tensor) else y for i, y in enumerate(self.outputs)]
         if self.wanted:
             for x in self.kept:
-                if x is not None and within(x, made):
+                if x is not None and within(x, results):
                     own_storage(x)  # what is kept of an output is another tensor
-            self.node.saved = Own(save(self.kept, made))
-        number = {id(y): i for i, y in enumerate(made)}
+            self.node.saved = Own(save(self.kept, results))
+        number = {id(y): i for i, y in enumerate(results)}
         self.node.for_jvp = tuple(t if t is None else Kept(t, number.get(id(t))) for t in self.for_jvp) if self.wanted else ()
         if WATCHED:
-            for y in made:
+            for y in results:
                 if isinstance(y, Tensor):
                     recorded(self.node.op, y, tuple(self.inputs), ())
-        for y, t in zip(made, tangents or (), strict=False):
+        for y, t in zip(results, tangents or (), strict=False):
             if t is not None and isinstance(y, Tensor) and y.array.dtype.kind == "f":
                 set_tangent(y, t)
-        return made
+        return results
 
     def output(self, i: int, y: Tensor) -> Tensor:
         """One output."""
@@ -115,9 +115,9 @@ class Results:
 
     def alias(self, y: Tensor) -> Tensor:
         """The same memory, another tensor."""
-        made = constant(y.array)
-        made.storage = own_storage(y)
-        return made
+        result = constant(y.array)
+        result.storage = own_storage(y)
+        return result
 
     def overwritten(self, i: int, y: Tensor) -> Tensor:
         """An input that the forward wrote to."""
@@ -140,25 +140,27 @@ class Results:
 
     def tangents(self) -> list[Tensor | None] | None:
         """The tangents of the outputs by the user's `jvp`, if an argument has one."""
-        given = [tangent_of(x) for x in self.inputs]
-        if all(t is None for t in given):
+        input_tangents = [tangent_of(x) for x in self.inputs]
+        if all(t is None for t in input_tangents):
             return None
-        node, versions = self.node, [None if t is None else t._version for t in given]
+        node, versions = self.node, [None if t is None else t._version for t in input_tangents]
         node.for_jvp = tuple(t if t is None else Kept(t, None) for t in self.for_jvp)
-        like = next(t for t in given if t is not None)
+        like = next(t for t in input_tangents if t is not None)
         with grad_mode(mode.grad):
-            made = jvp_of(
+            output_tangents = jvp_of(
                 node,
                 [
                     tensor_or_zeros(t, kind, like, self.ctx.materialize_grads) if kind[1].kind == "f" else None
-                    for t, kind in zip(given, node.given, strict=True)
+                    for t, kind in zip(input_tangents, node.given, strict=True)
                 ],
             )
         for i, y in enumerate(self.outputs):
-            t = made[i]
+            t = output_tangents[i]
             if not isinstance(y, Tensor) or t is None or (not within(y, self.inputs) and view_of(y) is None):
                 continue
-            source, version = next(((g, v) for x, g, v in zip(self.inputs, given, versions, strict=True) if x is y), (None, None))
+            source, version = next(
+                ((g, v) for x, g, v in zip(self.inputs, input_tangents, versions, strict=True) if x is y), (None, None)
+            )
             if within(y, self.dirty):
                 if t is not source or t._version == version:
                     raise RuntimeError(
@@ -170,11 +172,11 @@ class Results:
                 raise RuntimeError(
                     "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
                 )
-            elif all(t.storage is not g.storage for g in given if g is not None):
+            elif all(t.storage is not g.storage for g in input_tangents if g is not None):
                 raise RuntimeError(
                     "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
                 )
-        return made
+        return output_tangents
 
 
 def within(x: Any, tensors: Any) -> bool:

@@ -117,18 +117,18 @@ class _MutationContext(Watcher):
 
     def unpack(self, handle: _Handle) -> Tensor:
         """The tensor as it was when it was saved."""
-        found = self.cloned.get(handle, self.original.get(handle)) if self._open else None
-        if found is None:
+        saved = self.cloned.get(handle, self.original.get(handle)) if self._open else None
+        if saved is None:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph "
                 "was originally recorded."
             )
-        if handle not in self.cloned and found.storage.version != handle.version:
+        if handle not in self.cloned and saved.storage.version != handle.version:
             raise RuntimeError(
                 "A saved tensor was written to by an operation that allow_mutation_on_saved_tensors does not see "
                 "beforehand. Write to a copy: x.clone()."
             )
-        return found
+        return saved
 
     def writing(self, tensor: Tensor) -> None:
         """Copy what was saved of this memory, once."""

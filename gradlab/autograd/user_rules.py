@@ -81,7 +81,8 @@ class FunctionNode(Several):
 class UserRules:
     """What stands for a primitive: the rules of one Function, as the engine calls them."""
 
-    kind, reads, view, variadic, foreign, tex, formula, into = "function", "all", False, "inputs", True, None, None, None
+    kind, reads, view, variadic, foreign = "function", "all", False, "inputs", True
+    tex, formula, accumulate_into = None, None, None
     meta: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     frees = False
@@ -102,8 +103,8 @@ class UserRules:
 
     def jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...], traced: bool = False) -> Sequence[Any]:
         """The tangent of the output, or a Bundle of those of the outputs, from the tangents of the edges."""
-        made = self._swept(self._tangents, node, node.kinds, tangents, lead, traced)
-        return made if node.dtype is not Bundle.dtype else [Bundle(made, lead)]
+        answers = self._swept(self._tangents, node, node.kinds, tangents, lead, traced)
+        return answers if node.dtype is not Bundle.dtype else [Bundle(answers, lead)]
 
     def traced_jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
         """The same from Tensors, recorded."""
@@ -113,8 +114,8 @@ class UserRules:
         """`once` on parts without batch axes: as they are, or a slice at a time and the results stacked."""
         like = next(p for p in parts if p is not None)
         if not lead:
-            made = once(node, targets, parts, like, traced)
-            return [c if c is None or traced else c.array for c in made]
+            results = once(node, targets, parts, like, traced)
+            return [c if c is None or traced else c.array for c in results]
         from gradlab.ops.joins import stack
 
         xp, count, k = namespace_of[type(like)], prod(lead), len(lead)
@@ -133,14 +134,14 @@ class UserRules:
             node.again = False
         whole: list[Any] = []
         for row in zip(*slices, strict=True):
-            found = next((c for c in row if c is not None), None)
-            if found is None:
+            present = next((c for c in row if c is not None), None)
+            if present is None:
                 whole.append(None)
                 continue
-            zeros = constant(namespace_of[type(found.array)].zeros_like(found.array))
+            zeros = constant(namespace_of[type(present.array)].zeros_like(present.array))
             filled = [zeros if c is None else c for c in row]
             stacked = stack(filled) if traced else xp.stack([c.array for c in filled])
-            whole.append(stacked.reshape(lead + found.array.shape))
+            whole.append(stacked.reshape(lead + present.array.shape))
         return whole
 
     def _cotangents(self, node: Any, edges: Any, parts: list[Any], like: Any, traced: bool) -> list[Any]:
@@ -158,7 +159,7 @@ class UserRules:
                 f"{len(answers)}). One is due for each argument of forward{self._named()}, None where there is "
                 "none."
             )
-        made: list[Any] = [None] * len(edges)
+        cotangents: list[Any] = [None] * len(edges)
         for i, (place, c) in enumerate(zip(places, answers, strict=True)):
             if c is None:
                 continue
@@ -179,14 +180,14 @@ class UserRules:
                     f"Function {node.name()} returned an invalid gradient at index {place} - got "
                     f"{list(c.array.shape)} but expected shape compatible with {list(edge.shape)}{self._named(i)}"
                 )
-            made[place] = (
+            cotangents[place] = (
                 c
                 if traced and c.array.dtype == edge.dtype and c.array.shape == edge.shape
                 else fit(c, edge, (), node)
                 if traced
                 else constant(wrap(fit(c.array, edge, (), node)))
             )
-        return made
+        return cotangents
 
     def _named(self, i: int | None = None) -> str:
         """The names of forward's arguments, or that of one, for an error."""
@@ -196,16 +197,17 @@ class UserRules:
             return f" ({', '.join(names)})" if names else ""
         return f" (its argument {names[i]!r})" if i < len(names) else ""
 
-    def _tangents(self, node: Any, kinds: Any, given: list[Any], like: Any, traced: bool) -> list[Any]:
+    def _tangents(self, node: Any, kinds: Any, input_tangents: list[Any], like: Any, traced: bool) -> list[Any]:
         ctx, function = node.ctx(), self.function
         if not function._has_jvp():
-            return by_transpose(node, kinds, given, like, traced)
-        made = jvp_of(
-            node, [tensor_or_zeros(t, kind, like, ctx.materialize_grads) for t, kind in zip(given, node.given, strict=True)]
+            return by_transpose(node, kinds, input_tangents, like, traced)
+        output_tangents = jvp_of(
+            node,
+            [tensor_or_zeros(t, kind, like, ctx.materialize_grads) for t, kind in zip(input_tangents, node.given, strict=True)],
         )
         return [
             None if t is None or kind is None else t if t.array.dtype == kind[1] else fit_dtype(t, kind[1])
-            for t, kind in zip(made, kinds, strict=True)
+            for t, kind in zip(output_tangents, kinds, strict=True)
         ]
 
     def __repr__(self) -> str:
@@ -231,10 +233,10 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
     ctx = node.ctx()
     node.in_jvp = True
     try:
-        made = node.op.function.jvp(ctx, *(None if place is None else tangents[place] for place in node.places))
+        returned = node.op.function.jvp(ctx, *(None if place is None else tangents[place] for place in node.places))
     finally:
         node.in_jvp = False
-    answers = list(made) if isinstance(made, tuple) else [made]
+    answers = list(returned) if isinstance(returned, tuple) else [returned]
     if len(answers) != len(node.kinds):
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {len(node.kinds)} but got "
@@ -252,7 +254,7 @@ def jvp_of(node: FunctionNode, tangents: Sequence[Tensor | None]) -> list[Tensor
     return answers
 
 
-def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, traced: bool) -> list[Any]:
+def by_transpose(node: FunctionNode, kinds: Any, input_tangents: list[Any], like: Any, traced: bool) -> list[Any]:
     """The tangents of a Function without `jvp`: its backward is linear in the cotangents, and the transpose of that is asked."""
     xp = namespace_of[type(getattr(like, "array", like))]
     with grad_mode(on=True):
@@ -265,14 +267,14 @@ def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, tr
         ]
         asked = [v for v in vs if v is not None]
         grads = node.op._cotangents(
-            node, [e if t is not None else None for e, t in zip(node.edges, given, strict=True)], vs, like, traced=True
+            node, [e if t is not None else None for e, t in zip(node.edges, input_tangents, strict=True)], vs, like, traced=True
         )
         pairs = [
             (c, tensor_or_zeros(t, None, like, materialize=False))
-            for c, t in zip(grads, given, strict=True)
+            for c, t in zip(grads, input_tangents, strict=True)
             if c is not None and c.node is not None
         ]
-        unseen = [c for c, t in zip(grads, given, strict=True) if t is not None and c is not None and c.node is None]
+        unseen = [c for c, t in zip(grads, input_tangents, strict=True) if t is not None and c is not None and c.node is None]
         why = (
             "is once_differentiable"
             if any(c.node.op is not None and c.node.public[0].op is Error.op for c, _ in pairs)
@@ -287,7 +289,7 @@ def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, tr
                 f"You must implement the jvp function for custom autograd.Function to use it with forward "
                 f"mode AD. {node.op.name}.backward {why}, so it cannot stand in."
             )
-        found = iter(
+        products = iter(
             grad(
                 [c for c, _ in pairs],
                 asked,
@@ -299,4 +301,4 @@ def by_transpose(node: FunctionNode, kinds: Any, given: list[Any], like: Any, tr
             if pairs
             else [None] * len(asked)
         )
-    return [None if v is None else next(found) for v in vs]
+    return [None if v is None else next(products) for v in vs]

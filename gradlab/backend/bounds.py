@@ -56,8 +56,8 @@ def settle() -> None:
     for name, least, greatest, low, high, error in noted:
         wrong = outside(least, greatest, low, high)
         if wrong is not None:
-            found = error(wrong)
-            raise type(found)(
-                f"{found} The operation was {name}; it ran on a device, whose values are looked at when one is "
+            refusal = error(wrong)
+            raise type(refusal)(
+                f"{refusal} The operation was {name}; it ran on a device, whose values are looked at when one is "
                 "read. gradlab.cuda.set_sync_debug(True) raises at the operation itself."
             )

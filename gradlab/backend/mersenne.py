@@ -396,9 +396,9 @@ class MersenneTwister:
 
 
 def _in_state(state: np.ndarray) -> MersenneTwister:
-    made = MersenneTwister()
-    made.set_state(state)
-    return made
+    generator = MersenneTwister()
+    generator.set_state(state)
+    return generator
 
 
 SINGLE_BITS, DOUBLE_BITS = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
@@ -406,10 +406,10 @@ SINGLE_BITS, DOUBLE_BITS = np.uint32(2**24 - 1), np.uint64(2**53 - 1)
 
 def _chunked(count: int, dtype: Any, fill: Callable[[np.ndarray], None]) -> np.ndarray:
     """An array of `count` numbers, which `fill` makes a chunk at a time."""
-    made = np.empty(count, dtype)
+    numbers = np.empty(count, dtype)
     for start in range(0, count, CHUNK):
-        fill(made[start : start + CHUNK])
-    return made
+        fill(numbers[start : start + CHUNK])
+    return numbers
 
 
 def _floating(dtype: Any) -> np.dtype:

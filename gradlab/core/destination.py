@@ -26,8 +26,8 @@ from gradlab.core.watching import WATCHED, writing
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: bool = False) -> Tensor:
-    """Copy `made` into `out`, which takes its shape if it has another, and hand `out` back. Gradients do not pass. The tensors
+def into(name: str, out: Any, result: Tensor, beside: Iterable[Any] = (), apart: bool = False) -> Tensor:
+    """Copy `result` into `out`, which takes its shape if it has another, and hand `out` back. Gradients do not pass. The tensors
     among the arguments `beside` may be `out` itself, but not share a part of its memory; with `apart` not even be it."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -38,36 +38,36 @@ def into(name: str, out: Any, made: Tensor, beside: Iterable[Any] = (), apart: b
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
             "memory location. Please clone() the tensor before performing the operation."
         )
-    if mode.grad and (made.node is not None or out.node is not None):
+    if mode.grad and (result.node is not None or out.node is not None):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad. " + advice("Leave out= away, or compute inside `with gradlab.no_grad():`.")
         )
-    if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (made, out)):
+    if WATCHED and any(getattr(x, "_tangent", None) is not None for x in (result, out)):
         raise NotImplementedError(
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function. Leave out= away."
         )
-    if CATEGORY[made.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
+    if CATEGORY[result.array.dtype.kind] > CATEGORY[out.array.dtype.kind]:
         raise RuntimeError(
-            f"result type {made.dtype.word} can't be cast to the desired output type {out.dtype.word}. "
-            + advice(f"Give an out= of dtype {made.dtype}.")
+            f"result type {result.dtype.word} can't be cast to the desired output type {out.dtype.word}. "
+            + advice(f"Give an out= of dtype {result.dtype}.")
         )
-    if type(out.array) is not type(made.array):
-        raise different_devices(name, (made.array, out.array))
+    if type(out.array) is not type(result.array):
+        raise different_devices(name, (result.array, out.array))
     if WATCHED:
         writing(out)
-    if out.array.shape == made.array.shape:
-        quietly(out.array.__setitem__, ..., made.array)
+    if out.array.shape == result.array.shape:
+        quietly(out.array.__setitem__, ..., result.array)
     else:
         if out.array.size:
             warnings.warn(
                 f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not "
-                f"match the required output shape {list(made.array.shape)}. This behavior is deprecated, and in a future release "
-                "outputs will not be resized unless they have zero elements.",
+                f"match the required output shape {list(result.array.shape)}. This behavior is deprecated, and in a future "
+                "release outputs will not be resized unless they have zero elements.",
                 UserWarning,
                 stacklevel=3,
             )
-        hold(out, quietly(made.array.astype, out.array.dtype))
+        hold(out, quietly(result.array.astype, out.array.dtype))
     wrote(out)
     filled: Tensor = out
     return filled
@@ -99,13 +99,13 @@ def takes_out(function: F, apart: int | None = None) -> F:
 
     @functools.wraps(function)
     def with_out(*args: Any, out: Any = None, **options: Any) -> Any:
-        made = function(*args, **options)
+        result = function(*args, **options)
         if out is None:
-            return made
-        if isinstance(made, tuple):
-            return type(made)(into(function.__name__, o, m) for o, m in zip(out, made, strict=True))
+            return result
+        if isinstance(result, tuple):
+            return type(result)(into(function.__name__, o, m) for o, m in zip(out, result, strict=True))
         beside = () if apart is None else (*args[apart:], *(x for name, x in options.items() if not apart or name != "input"))
-        return into(function.__name__, out, made, beside, True)
+        return into(function.__name__, out, result, beside, True)
 
     return with_out  # type: ignore[return-value]
 

@@ -42,13 +42,15 @@ LARGE = 4096  # elements from which working in place pays; on one-element arrays
 class Run:
     """A sweep at work."""
 
-    __slots__ = ("__weakref__", "depth", "forget", "opened", "roots", "wanted")
+    __slots__ = ("__weakref__", "depth", "forget", "freed", "held", "opened", "roots", "wanted")
 
     def __init__(self, roots: Sequence[tuple[Node, Any]], wanted: frozenset[Node] | None, depth: int) -> None:
         self.roots, self.wanted = roots, wanted
         self.depth = depth  # how many sweeps of this thread it runs inside of
         self.forget: tuple[Callable[[], Any], ...] = ()  # called when it is over
         self.opened: tuple[Node, Any] | None = None  # the node whose saved tensors are unpacked, and what stood for them
+        self.held: list[Node] | None = None  # what is freed at the end alone, since a watcher wants to look then
+        self.freed: Any = None  # what stands for what is freed
 
 
 class _Running(threading.local):
@@ -65,22 +67,22 @@ DEEP = 40  # sweeps inside of sweeps that one thread's stack is good for
 def in_fresh_thread(work: Callable[[], T]) -> T:
     """`work()` in a thread with a stack of its own, and with what is set for this one, which waits."""
     settings = [dict(local.__dict__) for local in LOCALS]
-    made: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         for local, setting in zip(LOCALS, settings, strict=True):
             local.__dict__.update(setting)
         try:
-            made.append(work())
+            results.append(work())
         except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
-            made.extend((None, error))
+            results.extend((None, error))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if len(made) > 1:
-        raise made[1]
-    result: T = made[0]
+    if len(results) > 1:
+        raise results[1]
+    result: T = results[0]
     return result
 
 
@@ -154,8 +156,11 @@ def vjp_sweep(
         error: BaseException | None = None
         for watcher in watching:
             watcher.begin(sweep)
+        if not retain and any(watcher.holds(sweep) for watcher in watching):
+            run.held, retain = [], True
         try:
-            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, watching)
+            visiting = tuple([watcher for watcher in watching if watcher.sees_nodes])
+            return _reverse(roots, lead, wanted, traced, retain, hooks, accumulates, visiting)
         except BaseException as raised:
             error = raised
             raise
@@ -166,6 +171,8 @@ def vjp_sweep(
         raise out_of_memory("backward", error, [node for node, _ in roots]) from error
     finally:
         mode.grad, running.sweep = before, outer
+        for node in run.held or ():
+            node.saved = run.freed
         for forget in run.forget:
             forget()
         if run.opened is not None:  # the sweep was stopped at it
@@ -186,10 +193,11 @@ def _reverse(
     heap: list[tuple[int, Node]] = []
     leaves: list[Node] = []  # older than what leads to them, they wait for the end
     pending: dict[Node, Any] = {}  # the cotangents of the nodes in the heap and of the leaves
-    found: dict[Node, Any] = {}
+    gradients: dict[Node, Any] = {}
     borrowed: set[Node] = set()
     freed = swept() if WATCHED else None  # what stands for what is freed; mostly nothing
     run: Any = running.sweep
+    run.freed, held = freed, run.held
     needed = None
     if wanted is not None:
         needed = leading_to(wanted, [node for node, _ in roots])
@@ -208,7 +216,7 @@ def _reverse(
         else:
             if not heap:
                 if not leaves:
-                    return found
+                    return gradients
                 heap, leaves = sorted([(leaf.order, leaf) for leaf in leaves]), []
             node = heappop(heap)[1]
             g = pending.pop(node)
@@ -217,7 +225,7 @@ def _reverse(
         if attached is not None:
             g = _run_tensor_hooks(node, g, traced, borrowed)
         if wanted is not None and node in wanted:
-            found[node] = g if traced or node not in borrowed else g.copy()
+            gradients[node] = g if traced or node not in borrowed else g.copy()
             borrowed.add(node)
         if op is None:
             for watcher in watching:
@@ -243,9 +251,14 @@ def _reverse(
             node.saved = unpacked(node, roots)
         elif clock.last_write < node.order:
             check_unwritten(node)
-        if pending and op.into is not None and edges[0] in pending and not (odd or traced or watching or attached is not None):
+        if (
+            pending
+            and op.accumulate_into is not None
+            and edges[0] in pending
+            and not (odd or traced or watching or attached is not None)
+        ):
             total = pending[edges[0]]  # of a part of what waits: see `primitive.linear`
-            if total.size >= LARGE and edges[0] not in borrowed and op.into(total, g, lead, *node.meta):
+            if total.size >= LARGE and edges[0] not in borrowed and op.accumulate_into(total, g, lead, *node.meta):
                 g = total = None
                 continue
         cotangents = (op.traced_vjp if traced else op.vjp if node.shape else op.scalar_vjp)(node, edges, g, lead)
@@ -288,9 +301,15 @@ def _reverse(
                     heappush(heap, (edge.order, edge))
                     pending[edge] = c
         if odd:
-            node.saved, run.opened = freed if (op.frees or (type(kept) is Own and kept)) and not retain else kept, None
-        elif op.frees and not retain:
-            node.saved = freed
+            frees = op.frees or (type(kept) is Own and kept)
+            node.saved, run.opened = freed if frees and not retain else kept, None
+            if frees and held is not None:
+                held.append(node)
+        elif op.frees:
+            if not retain:
+                node.saved = freed
+            elif held is not None:
+                held.append(node)
         g = c = array = cotangents = None  # their memory, still in the cache, is free for the next rule
 
 
@@ -386,10 +405,10 @@ def _tell_siblings(node: Any, g: Bundle) -> None:
 def _run_prehooks(node: Node, g: Any, traced: bool) -> Any:
     """Hooks before the node: on the cotangents of all its outputs."""
     assert node.hooks is not None
-    given = shown = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
+    incoming = shown = _as_tensors(g.parts if type(g) is Bundle else (g,), traced)
     for hook in tuple(node.hooks.pre.values()):
         shown = _answers(hook, hook(shown), shown)
-    if shown is given:
+    if shown is incoming:
         return g
     parts = [c if c is None or traced else c.array for c in shown]
     return Bundle(parts, g.shape) if type(g) is Bundle else parts[0]
@@ -461,11 +480,14 @@ def run_alone(node: Node, cotangents: tuple[Any, ...]) -> Any:
         check_unwritten(node)
     try:
         with silence():
-            made = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(node, node.edges, g, ())
+            gradients = (node.op.traced_vjp if traced else node.op.vjp if node.shape else node.op.scalar_vjp)(
+                node, node.edges, g, ()
+            )
     finally:
         node.saved = kept
     results = _as_tensors(
-        [None if c is None or edge is None else fit(c, edge, (), node) for c, edge in zip(made, node.edges, strict=True)], traced
+        [None if c is None or edge is None else fit(c, edge, (), node) for c, edge in zip(gradients, node.edges, strict=True)],
+        traced,
     )
     return results[0] if len(results) == 1 else results
 

@@ -66,13 +66,13 @@ class Size(tuple[int, ...]):
     __module__ = "gradlab"
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        made = tuple.__new__(cls, sizes)
-        for at, n in enumerate(made):
+        size = tuple.__new__(cls, sizes)
+        for at, n in enumerate(size):
             if type(n) is not int:
                 if not hasattr(n, "__index__"):
                     raise TypeError(f"gradlab.Size() takes an iterable of 'int' (item {at} is '{type(n).__name__}')")
-                return cls([int(n) for n in made])
-        return made
+                return cls([int(n) for n in size])
+        return size
 
     def __repr__(self) -> str:
         return f"gradlab.Size([{', '.join(map(str, self))}])"

@@ -36,12 +36,12 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
     readers = Counter(edge for node in nodes for edge in node.edges)  # a tangent goes when the last has read it
     readers.update(outputs)
     for node in reversed(nodes):
-        given = [values.get(edge) if edge is not None else None for edge in node.edges]
+        inputs_of_node = [values.get(edge) if edge is not None else None for edge in node.edges]
         for edge in node.edges:
             readers[edge] -= 1
             if edge is not None and not readers[edge]:
                 values.pop(edge, None)
-        if node.op is None or node in tangents or all(t is None for t in given):
+        if node.op is None or node in tangents or all(t is None for t in inputs_of_node):
             continue
         kept = node.saved
         if type(kept) is not tuple:
@@ -49,15 +49,17 @@ def _forward(outputs: Sequence[Node], tangents: Mapping[Node, Any], lead: tuple[
         elif clock.last_write < node.order:
             check_unwritten(node)
         if node.op.kind in ("elementwise", "bilinear"):  # these broadcast: pad *between* batch and own axes
-            given = [t if t is None else pad(t, lead, len(node.shape)) for t in given]
+            inputs_of_node = [t if t is None else pad(t, lead, len(node.shape)) for t in inputs_of_node]
         try:
-            parts = [p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, given, None, lead) if p is not None]
+            parts = [
+                p for p in (node.op.traced_jvp if traced else node.op.jvp)(node, inputs_of_node, None, lead) if p is not None
+            ]
         finally:
             node.saved = kept
         if not parts:
             continue
         t = parts[0]
-        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in given)  # see `owned`
+        ours = not traced and t.size >= LARGE and t.base is None and all(t is not one for one in inputs_of_node)  # see `owned`
         for part in parts[1:]:
             if ours and part.shape == t.shape and part.dtype == t.dtype:
                 t += part

@@ -44,22 +44,22 @@ def number(value: float, like: Any) -> Tensor:
     before = None if known is None else known.get(value)
     if before is not None:
         return before
-    made: Tensor = object.__new__(Tensor)
+    tensor: Tensor = object.__new__(Tensor)
     array = np.array if host else namespace_of[type(like)].array
     try:
-        made.array = array(value, like.dtype)
+        tensor.array = array(value, like.dtype)
     except RuntimeWarning:  # too large for the dtype
         with silence():
-            made.array = array(value, like.dtype)
-    made.node = made.grad_slot = None
-    made.storage = NUMBER
+            tensor.array = array(value, like.dtype)
+    tensor.node = tensor.grad_slot = None
+    tensor.storage = NUMBER
     if known is not None:
         if host:
-            made.array.flags.writeable = False
+            tensor.array.flags.writeable = False
         if len(known) == MANY:
             known.clear()
-        known[value] = made
-    return made
+        known[value] = tensor
+    return tensor
 
 
 def kept_beside(like: Any) -> dict[float, Tensor] | None:
@@ -77,11 +77,11 @@ KNOWN: dict[Any, dict[float, Tensor]] = defaultdict(dict)
 
 def still_of(result: Any, *saved: Any) -> Any:
     """A recorded cotangent; where it has no history although what it was computed from has, with the history that its
-    derivative is 0 (see rules.unmoved)."""
+    derivative is 0 (see rules.zero_derivative)."""
     if result.node is None:
         for x in saved:
             if x is not None and x.node is not None:
-                return used.unmoved.record(result, x)
+                return used.zero_derivative.record(result, x)
     return result
 
 
@@ -172,7 +172,7 @@ def applying_function(op: Primitive) -> Callable[..., Any]:
     first, args = (f"{xs}[0]", [f"*{xs}"]) if xs else (op.args[0], op.args)
     head = ", ".join([*args, *(["*"] if op.meta and not xs else []), *op.meta])
     tensors = f"any([type(x) is Tensor for x in {xs}])" if xs else " or ".join(f"type({a}) is Tensor" for a in args)
-    given = [f"namespace_of[type({first})]" if p == "xp" else p for p in op.call] + args[:1] * bool(xs)
+    arguments = [f"namespace_of[type({first})]" if p == "xp" else p for p in op.call] + args[:1] * bool(xs)
     return compiled(
         op,
         "apply",
@@ -180,7 +180,7 @@ def applying_function(op: Primitive) -> Callable[..., Any]:
 def generated({head}):
     if {tensors}:
         return op.record({", ".join([*args, *keywords])})
-    return forward({", ".join([*given, *keywords])})
+    return forward({", ".join([*arguments, *keywords])})
 """,
     )
 
@@ -372,12 +372,12 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
     traced, scalar, tangent = name.startswith("traced"), name.startswith("scalar"), "jvp" in name
     calls = []
     for i, (arg, rule) in enumerate(rules.items()):
-        given = f"e_{arg}" if tangent else "g"
+        incoming = f"e_{arg}" if tangent else "g"
         value = {
-            "g": given,
-            "t": given,
+            "g": incoming,
+            "t": incoming,
             "lead": "lead",
-            "xp": f"namespace_of[type({given})]",
+            "xp": f"namespace_of[type({incoming})]",
             "out_shape": "node.shape",
             f"{arg}_shape": f"node.edges[{i}].shape",
             "out": "as_output(s_out, node)" if traced else "s_out",
@@ -389,7 +389,7 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
         if scalar:
             value |= {n: f"{value[n]}[()]" for n in op.saves}
         if rule is op.forward:  # linear, bilinear: the op with this side swapped
-            value[arg] = given
+            value[arg] = incoming
             meta = f"**batch(lead, {', '.join(op.meta)})" if op.batch else ", ".join(f"{k}={k}" for k in op.meta)
             call = f"op({', '.join(value[a] for a in op.args)}, {meta})"
         else:
@@ -398,11 +398,11 @@ def caller_source(op: Primitive, name: str, rules: dict[str, Any]) -> str:
             call = given_to_it if returns_its_argument(rule) else f"rule_{arg}({given_to_it})"
             if op.kind == "elementwise" and "g" not in names:  # a partial derivative. The ufunc beats `*` on arrays
                 fresh = not traced and not scalar and not returns_its_argument(rule)
-                call = f"{given} * {call}" if traced or scalar else f"multiply({given}, {call})"
+                call = f"{incoming} * {call}" if traced or scalar else f"multiply({incoming}, {call})"
                 if fresh:
                     held = "".join(f"{value[n]}, " for n in (*op.saves, *op.meta))
-                    call = f"{call} if {given}.size < LARGE else {call.replace('multiply', 'scaled')[:-1]}, ({held}))"
-            if traced and not tangent and not op.masks and (read := [value[n] for n in op.saves if n in names]):
+                    call = f"{call} if {incoming}.size < LARGE else {call.replace('multiply', 'scaled')[:-1]}, ({held}))"
+            if traced and not tangent and not op.piecewise and (read := [value[n] for n in op.saves if n in names]):
                 call = f"still_of({call}, {', '.join(read)})"
         calls.append(f"None if e_{arg} is None else {call}")
     unpack = [f"{''.join(f'e_{a}, ' for a in rules)}= edges"]

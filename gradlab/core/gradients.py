@@ -44,19 +44,19 @@ def retained(tensor: Tensor, g: Any, traced: bool) -> None:
 
 def copied(g: Tensor, like: Tensor) -> Tensor:
     """A copy of a recorded gradient, as its tensor's axes lie."""
-    made: Tensor = used.copy.record(constant(like.array), g)
-    return made
+    copy: Tensor = used.copy.record(constant(like.array), g)
+    return copy
 
 
 def _clone(g: Tensor) -> Tensor:
-    made: Tensor = used.clone.record(g)
-    return made
+    copy: Tensor = used.clone.record(g)
+    return copy
 
 
 def _laid_out(g: Any, like: Any, borrowed: bool) -> Any:
     """A first gradient, in memory of its own whose axes lie as its tensor's do."""
     if g.shape == like.shape and (g.ndim < 2 or (g.flags.c_contiguous and like.flags.c_contiguous)):
         return g.copy() if borrowed else g
-    made = namespace_of[type(g)].empty_like(like, dtype=g.dtype)
-    made[...] = g
-    return made
+    copy = namespace_of[type(g)].empty_like(like, dtype=g.dtype)
+    copy[...] = g
+    return copy

@@ -21,27 +21,27 @@ from gradlab.core.watching import EVERYWHERE, WATCHED, Watcher
 class Inference(Watcher):
     """In the mode, marks what is made; outside it, refuses what may not be done with what was marked."""
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         if not mode.inference:
-            if made.node is not None and type(made.node.saved) is tuple:
-                for saved in made.node.saved:
+            if result.node is not None and type(result.node.saved) is tuple:
+                for saved in result.node.saved:
                     refuse_saving(saved)
             return
-        made.node = None  # `enable_grad` inside does not record either, as in torch
-        if made.storage is FRESH:
-            made.storage = InferenceStorage()
-        elif type(noted := getattr(made, "view_record", None)) is tuple:
-            made.view_record = (*noted[:3], "inference")
-            if noted[0].node is not None and made.array.dtype.kind == "f":
-                made.node = AccumulateGrad(made)  # a normal tensor that wants gradients, and has no history
+        result.node = None  # `enable_grad` inside does not record either, as in torch
+        if result.storage is FRESH:
+            result.storage = InferenceStorage()
+        elif type(noted := getattr(result, "view_record", None)) is tuple:
+            result.view_record = (*noted[:3], "inference")
+            if noted[0].node is not None and result.array.dtype.kind == "f":
+                result.node = AccumulateGrad(result)  # a normal tensor that wants gradients, and has no history
 
-    def born(self, made: Any) -> None:
-        if mode.inference and made.storage is FRESH:
-            made.storage = InferenceStorage()
+    def born(self, result: Any) -> None:
+        if mode.inference and result.storage is FRESH:
+            result.storage = InferenceStorage()
 
-    def recast(self, made: Any, source: Any) -> None:
+    def recast(self, result: Any, source: Any) -> None:
         if type(source.storage) is InferenceStorage:  # to be saved in the place of the source
-            made.storage = InferenceStorage()
+            result.storage = InferenceStorage()
 
     def writing(self, tensor: Any) -> None:
         if not mode.inference and type(tensor.storage) is InferenceStorage:
@@ -90,11 +90,11 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
     """
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = super().__new__(cls)
+        instance = super().__new__(cls)
         if not callable(mode):
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(mode)  # `@inference_mode` without parentheses
+            return instance
+        instance.__init__()  # type: ignore[misc]
+        return instance(mode)  # `@inference_mode` without parentheses
 
     def __init__(self, mode: bool = True) -> None:
         self.wanted = flag("inference_mode", "mode", mode)

@@ -68,7 +68,7 @@ class Joint:
     """What stands for a primitive: `Joint("VarMeanBackward0", var, mean)` joins what its `primitives`, which are those in order
     under the node's name, have recorded of the same arguments. `tex` and `formula` are as a primitive's."""
 
-    kind, reads, view, variadic, foreign, into = "joint", "all", False, None, False, None
+    kind, reads, view, variadic, foreign, accumulate_into = "joint", "all", False, None, False, None
     meta: tuple[str, ...] = ()
     saves: tuple[str, ...] = ()
     frees = True
@@ -83,26 +83,26 @@ class Joint:
                 saved.setdefault(name, property(partial(of_member, number=i, name=name)))
         self.node_class = type(node, (Whole,), {"__slots__": (), "op": self, "__module__": PUBLIC_MODULE, **saved})
 
-    def __call__(self, *made: Tensor) -> tuple[Any, ...]:
+    def __call__(self, *results: Tensor) -> tuple[Any, ...]:
         """The results, with one node."""
-        members: tuple[Any, ...] = tuple(t.node for t in made)
+        members: tuple[Any, ...] = tuple(t.node for t in results)
         if any(member is None for member in members):
-            return made
+            return results
         whole: Whole = object.__new__(self.node_class)
         whole.edges, whole.meta, whole.hooks, whole.storage, whole.order = members[0].edges, (), None, FRESH, tick()
         whole.members, whole._freed = members, ()
         whole.of_outputs([(m.shape, m.dtype) for m in members])
         if hasattr(members[0], "site"):
             whole.site = members[0].site
-        for number, (t, member) in enumerate(zip(made, members, strict=True)):
+        for number, (t, member) in enumerate(zip(results, members, strict=True)):
             if "out" in member.op.saves:
                 own_storage(t)  # by which it is known if it is written to
             member.number, member.whole = number, weakref.ref(whole)
             t.node = port = whole.output_node(number)
             port.storage = t.storage
         if WATCHED:
-            joined(made, members)
-        return made
+            joined(results, members)
+        return results
 
     def vjp(self, node: Any, edges: Any, g: Any, lead: tuple[int, ...], traced: bool = False) -> Sequence[Any]:
         """The cotangents of the edges, from arrays."""
@@ -111,8 +111,8 @@ class Joint:
             if part is None:
                 continue
             op = member.op
-            found = ruled(op.traced_vjp if traced else op.vjp if member.shape else op.scalar_vjp, member, edges, part, lead)
-            for i, (c, edge) in enumerate(zip(found, edges, strict=True)):
+            cotangents = ruled(op.traced_vjp if traced else op.vjp if member.shape else op.scalar_vjp, member, edges, part, lead)
+            for i, (c, edge) in enumerate(zip(cotangents, edges, strict=True)):
                 if c is not None and edge is not None:
                     c = fit(c, edge, lead, member)
                     if not traced and (c is part or c.base is not None):
@@ -128,7 +128,7 @@ class Joint:
 
     def jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...], traced: bool = False) -> Sequence[Any]:
         """The tangents of the outputs, from those of the edges."""
-        made: list[Any] = []
+        pushed: list[Any] = []
         for member in node.members:
             parts = ruled(member.op.traced_jvp if traced else member.op.jvp, member, tangents, None, lead)
             total: Any = None
@@ -137,8 +137,8 @@ class Joint:
             xp = namespace_of[type(total)]
             if total.shape != lead + member.shape:
                 total = xp.broadcast_to(total, lead + member.shape)
-            made.append(total if getattr(total, "array", total).dtype == member.dtype else xp.astype(total, member.dtype))
-        return [Bundle(made, lead)]
+            pushed.append(total if getattr(total, "array", total).dtype == member.dtype else xp.astype(total, member.dtype))
+        return [Bundle(pushed, lead)]
 
     def traced_jvp(self, node: Any, tangents: Any, g: Any, lead: tuple[int, ...]) -> Sequence[Any]:
         """The same from Tensors, recorded."""

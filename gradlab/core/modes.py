@@ -176,11 +176,11 @@ class no_grad(_GradMode):  # noqa: N801  (torch's name)
     wanted = False
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
+        instance = super().__new__(cls)
         if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)  # `@no_grad` without parentheses
+            return instance
+        instance.__init__()  # type: ignore[misc]
+        return instance(function)  # `@no_grad` without parentheses
 
 
 class enable_grad(no_grad):  # noqa: N801  (torch's name)
@@ -220,8 +220,8 @@ class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
 
 def recorded_if(on: bool) -> no_grad:
     """A context in which operations are recorded or not; unlike `set_grad_enabled` it does nothing before it is entered."""
-    made: no_grad = enable_grad() if on else no_grad()
-    return made
+    context: no_grad = enable_grad() if on else no_grad()
+    return context
 
 
 class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)

@@ -174,7 +174,7 @@ class AccumulateGrad(Node):
 class _Raising:
     """The "primitive" of what cannot be differentiated: its rules raise what the node says."""
 
-    name, kind, reads, view, variadic, foreign, into = "error", "error", "all", False, "inputs", True, None
+    name, kind, reads, view, variadic, foreign, accumulate_into = "error", "error", "all", False, "inputs", True, None
     meta = saves = frees = args = ()
 
     @staticmethod

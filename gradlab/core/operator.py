@@ -15,6 +15,7 @@ The first says of a primitive that its recording function is public: its docstri
                 or those of the twins' names that torch has as functions
     history     whether the result can have one; if not, the twin's answers replace the numbers, and no gradient passes
     shares      the operator whose in-place twin is this one's too
+    twin        what the in-place twin does, where that is not the operator itself: another primitive, or a function
     top         whether it is a name of `gradlab` itself
     special     its names in `gradlab.special`
 
@@ -24,13 +25,32 @@ type checkers and editors know them, are written by `python tests/stubs.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 PARAMETERS = {
+    "dim": "dim : int or tuple of ints, optional\n    The axes that are reduced, all by default. `axis` means the same.",
+    "one_dim": "dim : int\n    The axis along which it is computed. `axis` means the same.",
+    "last_dim": "dim : int, default -1\n    The axis along which it is computed. `axis` means the same.",
+    "keepdim": "keepdim : bool, default False\n    Keep each reduced axis, with size 1. `keepdims` means the same.",
+    "dtype": "dtype : dtype, optional\n    What `input` is converted to first.",
+    "unbiased": (
+        "unbiased : bool, optional\n    False means a `correction` of 0. It may stand in the place of `dim`, for all axes: "
+        "``x.var(False)``."
+    ),
+    "correction": "correction : number, default 1\n    What is subtracted from the number of elements in the denominator.",
+    "outs": "out : tuple of Tensor, optional\n    Where the results are written. It is refused while a gradient is wanted.",
+    "no_tensor": "TypeError\n    If `input` is no tensor.",
+    "no_axis": "IndexError\n    If `input` has no such axis.",
+    "no_axes": (
+        "IndexError\n    If `input` has no such axis.\nRuntimeError\n    If an axis is named twice, or `out` is given while a "
+        "gradient is wanted."
+    ),
     "input": "input : Tensor\n    The tensor, of any shape.",
     "other": "other : Tensor\n    The second operand, of a shape that broadcasts with that of `input`.",
     "either": "input : Tensor or number\n    The first operand. One of the two is a tensor.",
@@ -54,6 +74,14 @@ DTYPES = {
     "tensors": ("of any dtype", "of the common dtype"),
 }
 REFUSED = {"number": "NotImplementedError, RuntimeError\n    If `input` holds bools."}
+SHARED = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
+CALL = re.compile(r"gl\.(?:special\.)?(\w+)\((gl\.tensor\(\[.*?\][^()]*\))(?:, )?(.*)\)\n((?:[^>\n].*\n?)+)")  # and its result
+BOOLS = re.compile(r"(?<=[\[ ]) *(True|False)")
+WRITTEN = "input : Tensor\n    The tensor that is written to: `x` in ``x.{}(…)``."
+UNWRITABLE = (
+    "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or if the\n"
+    "    result has another shape."
+)
 NOT_FLOATING = "NotImplementedError\n    If the operands are not floating point."
 
 
@@ -74,10 +102,11 @@ class Operator:
         special: str = "",
         history: bool = True,
         shares: str = "",
+        twin: Any = None,
     ) -> None:
         self.name, self.target, self.summary, self.example = name, target, summary, example
         self.aliases, self.method, self.inplace, self.top = aliases.split(), method, inplace, top
-        self.special, self.history, self.shares = special.split(), history, shares
+        self.special, self.history, self.shares, self.twin = special.split(), history, shares, twin or target
         self.is_primitive = hasattr(target, "record")
         if name in OPERATORS:
             raise ValueError(f"the operator {name!r} is declared twice")
@@ -99,8 +128,8 @@ class Operator:
     @property
     def function(self) -> Callable[..., Any]:
         """What users call: the recording function of a primitive, or the function itself."""
-        made: Callable[..., Any] = self.target.record if self.is_primitive else self.target
-        return made
+        function: Callable[..., Any] = self.target.record if self.is_primitive else self.target
+        return function
 
     def published(self) -> Callable[..., Any]:
         """The function, with the name, the annotations and the docstring that users see."""
@@ -137,26 +166,36 @@ class Operator:
         return "\n\n".join(sections) + "\n"
 
     def documentation_of_twin(self) -> str:
-        """The docstring of the in-place twin; of a function's the first line alone."""
-        summary = f"`{self.name}`, written into this tensor's memory."
-        if not self.is_primitive:
-            return summary
-        rest = [PARAMETERS[name] for name in self.target.public[1:]]
-        given, _, result = self.example.partition(" -> ")
-        first, *others = given.split("; ")
-        call = f"x.{self.name}_({', '.join(f'gl.tensor({one})' for one in others)})"
+        """The docstring of the in-place twin: it takes and refuses what the operator does, and what cannot be written."""
+        if self.is_primitive:
+            parameters, refused = [PARAMETERS[name] for name in self.target.public[1:]], []
+            examples = self.examples()
+        elif self.target.__doc__ is None:  # python -OO
+            return ""
+        else:
+            whole = sections_of(self.target.__doc__)
+            parameters = [one for one in entries(whole["Parameters"])[1:] if not one.startswith("out :")]
+            refused, examples = entries(whole.get("Raises", "")), whole["Examples"]
         sections = [
-            summary,
-            *([section("Parameters", *rest)] if rest else []),
+            f"`{self.name}`, written into this tensor's memory.",
+            section("Parameters", WRITTEN.format(f"{self.name}_"), *parameters),
             section("Returns", "Tensor\n    This tensor, with its new elements."),
-            section(
-                "Raises",
-                "RuntimeError\n    If this tensor is a leaf that requires a gradient, if its dtype cannot hold the result, or\n"
-                "    if the result has another shape.",
-            ),
-            section("Examples", f">>> import gradlab as gl\n>>> x = gl.tensor({first})\n>>> {call}\ntensor({result})"),
+            section("Raises", *refused, UNWRITABLE),
+            *self.examples_of_twin(examples),
         ]
         return "\n\n".join(sections) + "\n"
+
+    def examples_of_twin(self, examples: str) -> list[str]:
+        """The first call with a tensor, as one of the method. Answers that are True and False are written as numbers."""
+        call = next((match for match in CALL.finditer(examples) if match[1] == self.name), None)
+        if call is None:
+            return []
+        _, tensor, others, result = call.groups()
+        if BOOLS.search(result) and not BOOLS.search(tensor):
+            point = "." * ("." in tensor.removeprefix("gl."))
+            result = BOOLS.sub(lambda match: f"{int(match[1] == 'True')}{point}", result)
+        written = f">>> import gradlab as gl\n>>> x = {tensor}\n>>> x.{self.name}_({others})\n{result.rstrip()}"
+        return [section("Examples", written)]
 
     def notation(self) -> str:
         op = self.target
@@ -171,9 +210,9 @@ class Operator:
         return "\n".join(lines)
 
     def examples(self) -> str:
-        given, _, result = self.example.partition(" -> ")
+        arguments, _, result = self.example.partition(" -> ")
         place = "" if self.top else "special."
-        operands = ", ".join(f"gl.tensor({one})" for one in given.split("; "))
+        operands = ", ".join(f"gl.tensor({one})" for one in arguments.split("; "))
         return f">>> import gradlab as gl\n>>> gl.{place}{self.name}({operands})\ntensor({result})"
 
 
@@ -182,6 +221,17 @@ OPERATORS: dict[str, Operator] = {}
 
 def section(title: str, *entries: str) -> str:
     return "\n".join([title, "-" * len(title), *entries])
+
+
+def sections_of(doc: str) -> dict[str, str]:
+    """What stands under each heading of a docstring."""
+    parts = re.split(r"\n\n(?=[A-Z]\w+\n---)", cleandoc(doc))
+    return {title: text for title, _, text in (part.split("\n", 2) for part in parts[1:])}
+
+
+def entries(section: str) -> list[str]:
+    """The entries of a section, each with its description."""
+    return re.split(r"\n(?=\S)", section) if section else []
 
 
 def documented(summary: str, parameters: str, returns: str, raises: list[str], example: str) -> str:
@@ -217,7 +267,4 @@ def composed(**places: Any) -> Callable[[F], F]:
 
 def described(doc: str | None) -> str | None:
     """The docstring, with the descriptions of PARAMETERS where it names them in braces. (None if Python runs with -OO.)"""
-    for name, text in PARAMETERS.items() if doc else ():
-        assert doc is not None
-        doc = doc.replace(f"    {{{name}}}", "\n".join(f"    {line}" for line in text.splitlines()))
-    return doc
+    return doc and SHARED.sub(lambda match: (match[1] + PARAMETERS[match[2]]).replace("\n", f"\n{match[1]}"), doc)

@@ -52,7 +52,7 @@ class Own(tuple[Any, ...]):
 class _Handing:
     """The "primitive" of ports."""
 
-    name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
+    name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
     meta = saves = frees = args = ()
 
     @staticmethod
@@ -105,7 +105,7 @@ class Port(Node):
 class _Reshaping:
     """The "primitive" of `Reshaped`."""
 
-    name, kind, reads, view, variadic, foreign, into = "output", "output", "all", False, "x", False, None
+    name, kind, reads, view, variadic, foreign, accumulate_into = "output", "output", "all", False, "x", False, None
     meta = saves = frees = args = ()
 
     @staticmethod

@@ -17,9 +17,9 @@ once, here.
 Further keywords: `view` (the result aliases its first argument where the library makes a view), `reads` (which input
 elements an output element depends on: "own", "index", "into", "axes", "all" or a function; see `core.sparsity`), `promote`
 (its dtype rule, see `core.promotion`), `node` (its graph node's name), `tex` (its notation), `formula` (LaTeX
-with its source, where the traced rule would not be read), `masks` (the rules read their arguments to compare them and no more,
-as max's: torch then holds a recorded cotangent for a constant; of relu's it says that its derivative is 0). Every recording
-function takes `out`.
+with its source, where the traced rule would not be read), `piecewise` (the rules read their arguments to compare them and no
+more, as max's: torch then holds a recorded cotangent for a constant; of relu's it says that its derivative is 0). Every
+recording function takes `out`.
 
 Of float16, a primitive whose dtype rule says so (`promotion.WIDENING`) runs as its `half`: the same declaration, but forward and
 rules are given float32, and what they return is rounded once, as in torch. Its nodes save what was given.
@@ -82,13 +82,14 @@ class Primitive:
         reads: Any = "own",
         promote: str = "same",
         batch: Callable[..., dict[str, Any]] | None = None,
-        into: Callable[..., bool] | None = None,
+        accumulate_into: Callable[..., bool] | None = None,
         explain: Callable[..., Exception | None] | None = None,
-        masks: bool = False,
+        piecewise: bool = False,
     ) -> None:
         self.name, self.kind, self.forward, self.rules = name, kind, forward, dict(vjp)
         self.tex, self.formula, self.view, self.reads = tex, formula, view, reads
-        self.promote, self.batch, self.into, self.explain, self.masks = promote, batch, into, explain, masks
+        self.promote, self.batch, self.explain = promote, batch, explain
+        self.accumulate_into, self.piecewise = accumulate_into, piecewise
         self.is_half = False  # whether it is another's `half`
         self.foreign = False  # whether its rules are a user's (see autograd.user_rules)
         self.node_name = node or f"{name.strip('_').title().replace('_', '')}Backward0"
@@ -172,11 +173,11 @@ class Primitive:
     def __call__(self, *args: Any, **meta: Any) -> Any:
         return self.apply(*args, **meta)
 
-    def cotangent(self, arg: str, **given: Any) -> Any:
+    def cotangent(self, arg: str, **values: Any) -> Any:
         """The rule for `arg` on whatever is given: how formulas and sparsity patterns run the very same rule."""
         names = parameters(self.rules[arg])[0]
-        result = self.rules[arg](*(given[p] for p in names))
-        return result if self.kind != "elementwise" or "g" in names else given["g"] * result
+        result = self.rules[arg](*(values[p] for p in names))
+        return result if self.kind != "elementwise" or "g" in names else values["g"] * result
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
@@ -190,11 +191,13 @@ def elementwise(
     tex: str | None = None,
     formula: str | None = None,
     promote: str = "same",
-    masks: bool = False,
+    piecewise: bool = False,
     **rules: Rule,
 ) -> Primitive:
     """A primitive whose output elements each depend on the input elements at their own place, after broadcasting."""
-    return Primitive(name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, masks=masks)
+    return Primitive(
+        name, "elementwise", forward, rules, None, node=node, tex=tex, formula=formula, promote=promote, piecewise=piecewise
+    )
 
 
 def linear(
@@ -208,14 +211,14 @@ def linear(
     view: bool = False,
     promote: str = "same",
     batch: Callable[..., dict[str, Any]] | None = None,
-    into: Callable[..., bool] | None = None,
+    accumulate_into: Callable[..., bool] | None = None,
     **transposes: Rule,
 ) -> Primitive:
     """A primitive linear in each argument taken together; each rule is a transpose.
 
     `batch(lead, *metadata)` is the metadata of the same op on a batch, where negative axes do not make them equal.
-    `into(total, g, lead, *metadata)`, of one that reads a part of its argument, adds the argument's cotangent to `total` in
-    place: time for the part, not for the whole. It returns whether it has."""
+    `accumulate_into(total, g, lead, *metadata)`, of one that reads a part of its argument, adds the argument's cotangent to
+    `total` in place: time for the part, not for the whole. It returns whether it has."""
     return Primitive(
         name,
         "linear",
@@ -229,7 +232,7 @@ def linear(
         reads=reads,
         promote=promote,
         batch=batch,
-        into=into,
+        accumulate_into=accumulate_into,
     )
 
 
@@ -273,7 +276,7 @@ def primitive(
     formula: str | None = None,
     promote: str = "same",
     explain: Callable[..., Exception | None] | None = None,
-    masks: bool = False,
+    piecewise: bool = False,
 ) -> Primitive:
     """A primitive with both rules by hand."""
     return Primitive(
@@ -288,5 +291,5 @@ def primitive(
         reads=reads,
         promote=promote,
         explain=explain,
-        masks=masks,
+        piecewise=piecewise,
     )

@@ -73,12 +73,12 @@ def set_printoptions(
     """
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(map(repr, PROFILES))}, got {profile!r}.")
-    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    for name, value in given.items():
+    options: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in options.items():
         if value is not None and not (isinstance(value, (int, float)) and value >= 0):
             raise ValueError(f"{name} must be a number not below 0, got {value!r}.")
     base = _Current.options if profile is None else PROFILES[profile]
-    _Current.options = replace(base, sci_mode=sci_mode, **{name: value for name, value in given.items() if value is not None})
+    _Current.options = replace(base, sci_mode=sci_mode, **{name: value for name, value in options.items() if value is not None})
 
 
 def get_printoptions() -> dict[str, Any]:

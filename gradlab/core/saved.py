@@ -73,19 +73,19 @@ class Held:
         if twin is not None:
             twin.node = history
         try:
-            made: Any = self.unpack(self.packed)
+            unpacked: Any = self.unpack(self.packed)
         finally:
             if twin is not None:
                 twin.node = None
-        if not isinstance(made, Tensor):
+        if not isinstance(unpacked, Tensor):
             raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(made).__name__}"
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(unpacked).__name__}"
             )
-        tensor: Tensor = made
-        if made.node is history:
+        tensor: Tensor = unpacked
+        if unpacked.node is history:
             return tensor
-        tensor = constant(made.array)
-        tensor.node, tensor.storage = history, made.storage
+        tensor = constant(unpacked.array)
+        tensor.node, tensor.storage = history, unpacked.storage
         return tensor
 
 
@@ -139,14 +139,14 @@ class Packed:
     def unpacked(self, node: Any) -> tuple[Any, ...]:
         """The plain tuple, for one use: each hook runs. What hooks have is not checked for writes: its memory is theirs."""
         check_unwritten(node, tuple(None if type(x) is Held else x for x in self.items))
-        made = []
+        values = []
         for name, item in zip(node.op.saves, self.items, strict=True):
             if type(item) is Held:
                 tensor = item.value(node, output_of(node))
-                made.append(tensor.array if name == "out" else tensor)
+                values.append(tensor.array if name == "out" else tensor)
             else:
-                made.append(item)
-        return tuple(made)
+                values.append(item)
+        return tuple(values)
 
 
 class Packing(Watcher):
@@ -155,8 +155,8 @@ class Packing(Watcher):
     def __init__(self, pack: Hook, unpack: Hook) -> None:
         self.pack, self.unpack = pack, unpack
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        node = made.node
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        node = result.node
         if node is None or type(node.saved) is not tuple or not op.saves or node.op is not op or innermost() is not self:
             return
         items = []
@@ -164,7 +164,7 @@ class Packing(Watcher):
             if x is None or (name != "out" and x.storage is NUMBER):
                 items.append(x)
             elif name == "out":
-                items.append(Held(made, self.pack, self.unpack, 0))
+                items.append(Held(result, self.pack, self.unpack, 0))
             else:
                 items.append(Held(x, self.pack, self.unpack))
         node.saved = Packed(node, tuple(items))
@@ -300,9 +300,9 @@ class SavedTensor:
 
 def saved_tensor(node: Any, at: int) -> SavedTensor:
     """The `at`-th thing that a node saved, as `_raw_saved_*` hands it out."""
-    made = object.__new__(SavedTensor)
-    made._node, made._at = node, at
-    return made
+    saved = object.__new__(SavedTensor)
+    saved._node, saved._at = node, at
+    return saved
 
 
 def check_hooks(name: str, pack: Any, unpack: Any) -> None:

@@ -124,12 +124,12 @@ class Facts:
     def indices(self) -> Any:
         if "index" in self.meta:
             return tuple(constant(i) if is_array(i) else None for i in self.meta["index"])
-        found = self.meta["indices"]
-        return constant(found.squeeze(self.meta["axis"]) if self.meta.get("keepdims") is False else found)
+        positions = self.meta["indices"]
+        return constant(positions.squeeze(self.meta["axis"]) if self.meta.get("keepdims") is False else positions)
 
     def bound(self, part: slice, which: str) -> int:
-        given = getattr(part, which)
-        return {"start": 0, "stop": np.iinfo(np.int64).max, "step": 1}[which] if given is None else given
+        value = getattr(part, which)
+        return {"start": 0, "stop": np.iinfo(np.int64).max, "step": 1}[which] if value is None else value
 
 
 # fmt: off

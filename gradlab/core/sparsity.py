@@ -75,14 +75,14 @@ def pattern(output: Node, x: Node, limit: int | None = None) -> tuple[np.ndarray
     n = prod(x.shape)
     sets: dict[Node, np.ndarray] = {x: np.arange(n) * (n + 1)}
     nodes = [(node, single(node)) for node in reachable([output]) if type(node.op) is not Joint]  # its members are read
-    waiting = Counter(edge for _, made in nodes for edge in made.edges)  # a set is kept for those that still read it
+    waiting = Counter(edge for _, parent in nodes for edge in parent.edges)  # a set is kept for those that still read it
     try:
-        for node, made in reversed(nodes):
+        for node, parent in reversed(nodes):
             if node.op is not None and node is not x:
-                parts = list(_parts(made, sets, n, limit))
+                parts = list(_parts(parent, sets, n, limit))
                 if parts:
                     sets[node] = parts[0] if len(parts) == 1 else distinct(np.concatenate(parts))
-            for edge in made.edges:
+            for edge in parent.edges:
                 waiting[edge] -= 1
                 if edge is not None and not waiting[edge] and edge is not output:
                     sets.pop(edge, None)
@@ -94,7 +94,7 @@ def pattern(output: Node, x: Node, limit: int | None = None) -> tuple[np.ndarray
 
 def _parts(node: Node, sets: dict[Node, np.ndarray], n: int, limit: int | None) -> Iterable[np.ndarray]:
     """What each argument brings to a node's pattern, each set once."""
-    found: dict[int, np.ndarray] = {}
+    parts: dict[int, np.ndarray] = {}
     args = [node.op.variadic] * len(node.edges) if node.op.variadic else list(node.op.rules)
     for position, (arg, edge) in enumerate(zip(args, node.edges, strict=True)):
         if edge is None or edge not in sets:
@@ -106,8 +106,8 @@ def _parts(node: Node, sets: dict[Node, np.ndarray], n: int, limit: int | None) 
                 into = np.asarray(groups).ravel()[keys // n]
                 keys = distinct((into * n + keys % n)[into >= 0])
             keys = keys if source is None else gathered(keys, np.asarray(source).ravel(), n, limit)
-            found[id(keys)] = keys
-    return found.values()
+            parts[id(keys)] = keys
+    return parts.values()
 
 
 def distinct(keys: np.ndarray) -> np.ndarray:
@@ -126,5 +126,5 @@ def gathered(keys: np.ndarray, source: np.ndarray, n: int, limit: int | None = N
     if limit is not None and total > limit:
         raise TooManyError
     at = np.arange(total) + np.repeat(first_of - first, count)
-    found: np.ndarray = np.repeat(np.arange(source.size), count) * n + keys[at] % n
-    return found
+    elements: np.ndarray = np.repeat(np.arange(source.size), count) * n + keys[at] % n
+    return elements

@@ -18,7 +18,7 @@ class Used:
     copy: Any  # the same, as the axes of a tensor lie
     overwrite: Any  # a write in place
     transfer: Any  # a 0-d operand, sent to where the others are
-    unmoved: Any  # a recorded cotangent that does not move with what it was computed from
+    zero_derivative: Any  # a recorded cotangent that does not move with what it was computed from
 
 
 used = Used()

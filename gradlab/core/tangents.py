@@ -36,12 +36,12 @@ class Call:
 
     __slots__ = ("dtype", "edges", "meta", "saved", "shape", "storage")
 
-    def __init__(self, op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], traced: bool) -> None:
+    def __init__(self, op: Any, result: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], traced: bool) -> None:
         by_name = dict(zip(op.args, args, strict=True)) if not op.variadic else {}
         self.edges = args if op.variadic else tuple([by_name[a] for a in op.rules])  # asked for their shapes alone
-        self.saved = tuple([(same(made) if traced else made.array) if n == "out" else by_name[n] for n in op.saves])
+        self.saved = tuple([(same(result) if traced else result.array) if n == "out" else by_name[n] for n in op.saves])
         self.meta = (tuple([x.array.shape for x in args]), *meta) if op.variadic else meta
-        self.shape, self.dtype, self.storage = made.array.shape, made.array.dtype, made.storage
+        self.shape, self.dtype, self.storage = result.array.shape, result.array.dtype, result.storage
 
 
 def same(x: Tensor) -> Tensor:
@@ -59,38 +59,38 @@ class Level(Watcher):
         self.of_outputs: weakref.WeakKeyDictionary[Node, Tensor] = weakref.WeakKeyDictionary()  # by the node that saved it
         self.resting = 0  # tangents are computed with operations that have none themselves
 
-    def recorded(self, op: Any, made: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        if self.resting or not mode.forward or made.array.dtype.kind != "f" or not hasattr(op, "rules"):
+    def recorded(self, op: Any, result: Tensor, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        if self.resting or not mode.forward or result.array.dtype.kind != "f" or not hasattr(op, "rules"):
             return
-        given = (
+        operand_tangents = (
             [tangent_of(x) for a, x in zip(op.args, args, strict=True) if a in op.rules]
             if not op.variadic
             else [tangent_of(x) for x in args]
         )
-        if any(t is not None for t in given):
+        if any(t is not None for t in operand_tangents):
             with self, silence():
-                self.hand(made, tangent := result_tangent(op, made, args, meta, given))
-            if made.node is not None and "out" in op.saves:
-                self.of_outputs[made.node] = tangent
-        elif hasattr(args[0], "_tangent") and hasattr(made, "view_record"):  # of a primal
-            self.hand(made, None)
+                self.hand(result, tangent := result_tangent(op, result, args, meta, operand_tangents))
+            if result.node is not None and "out" in op.saves:
+                self.of_outputs[result.node] = tangent
+        elif hasattr(args[0], "_tangent") and hasattr(result, "view_record"):  # of a primal
+            self.hand(result, None)
 
-    def remade(self, made: Tensor) -> None:
-        t = None if self.resting or not mode.forward else self.of_outputs.get(made.node)  # type: ignore[arg-type]
+    def remade(self, result: Tensor) -> None:
+        t = None if self.resting or not mode.forward else self.of_outputs.get(result.node)  # type: ignore[arg-type]
         if t is not None:
-            self.hand(made, t)
+            self.hand(result, t)
 
-    def recast(self, made: Tensor, source: Tensor) -> None:
-        t = None if self.resting or not mode.forward or made.array.dtype.kind != "f" else tangent_of(source)
+    def recast(self, result: Tensor, source: Tensor) -> None:
+        t = None if self.resting or not mode.forward or result.array.dtype.kind != "f" else tangent_of(source)
         if t is not None:
             with self:
-                self.hand(made, used.astype.record(t, dtype=made.array.dtype))
+                self.hand(result, used.astype.record(t, dtype=result.array.dtype))
 
-    def shadowed(self, made: Tensor, source: Tensor) -> None:
+    def shadowed(self, result: Tensor, source: Tensor) -> None:
         t = None if self.resting or not mode.forward else tangent_of(source)
         if t is not None:
             with self:
-                self.hand(made, used.clone.record(t) if mode.grad else t)
+                self.hand(result, used.clone.record(t) if mode.grad else t)
 
     def stored(self, target: Tensor, region: Steps, value: Tensor) -> None:
         if self.resting or not mode.forward or target.array.dtype.kind != "f":
@@ -108,21 +108,21 @@ class Level(Watcher):
             write(have, region, constant(namespace_of[type(value.array)].zeros_like(value.array)) if new is None else new)
 
     def became(self, tensor: Tensor, old: Tensor, op: Any, meta: dict[str, Any]) -> None:
-        found = getattr(tensor, "_tangent", None)
-        if found is not None:
+        tangent = getattr(tensor, "_tangent", None)
+        if tangent is not None:
             with self:
-                self.hand(old, found)
-                self.hand(tensor, op.record(found, **meta))
+                self.hand(old, tangent)
+                self.hand(tensor, op.record(tangent, **meta))
 
-    def joined(self, made: Sequence[Tensor], members: Sequence[Node]) -> None:
-        for x, member in zip(made, members, strict=True):
+    def joined(self, results: Sequence[Tensor], members: Sequence[Node]) -> None:
+        for x, member in zip(results, members, strict=True):
             tangent = self.of_outputs.pop(member, None)
             if tangent is not None and x.node is not None:
                 self.of_outputs[x.node] = tangent
 
-    def cut(self, made: Tensor, source: Tensor, how: str) -> None:
-        if made is source and hasattr(made, "_tangent"):  # `detach_`
-            self.hand(made, None)
+    def cut(self, result: Tensor, source: Tensor, how: str) -> None:
+        if result is source and hasattr(result, "_tangent"):  # `detach_`
+            self.hand(result, None)
 
     def __enter__(self) -> Level:
         self.resting += 1
@@ -145,34 +145,34 @@ class Level(Watcher):
 
     def without_history(self, g: Tensor) -> Tensor:
         """The tensor and its tangent, without what they were computed from."""
-        made, t = constant(g.array), tangent_of(g)
+        detached, t = constant(g.array), tangent_of(g)
         if t is not None:
-            self.hand(made, constant(t.array))
-        return made
+            self.hand(detached, constant(t.array))
+        return detached
 
 
 def result_tangent(
-    op: Any, made: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], given: Sequence[Tensor | None]
+    op: Any, result: Tensor, args: tuple[Tensor, ...], meta: tuple[Any, ...], operand_tangents: Sequence[Tensor | None]
 ) -> Tensor:
-    """The tangent of what `op` made of tensors with the tangents `given` (None: it has none)."""
-    if hasattr(made, "view_record"):
-        seen: Tensor = op.record(given[0], **dict(zip(op.meta, meta, strict=True)))
+    """The tangent of what `op` made of tensors with the tangents `operand_tangents` (None: it has none)."""
+    if hasattr(result, "view_record"):
+        seen: Tensor = op.record(operand_tangents[0], **dict(zip(op.meta, meta, strict=True)))
         return seen
-    traced = mode.grad and (made.node is not None or any(t is not None and t.node is not None for t in given))
-    call = Call(op, made, args, meta, traced)
+    traced = mode.grad and (result.node is not None or any(t is not None and t.node is not None for t in operand_tangents))
+    call = Call(op, result, args, meta, traced)
     rules = op.traced_jvp if traced else op.jvp
-    parts = [p for p in rules(call, [t if t is None or traced else t.array for t in given], None, ()) if p is not None]
+    parts = [p for p in rules(call, [t if t is None or traced else t.array for t in operand_tangents], None, ()) if p is not None]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     xp = namespace_of[type(total)]
-    if total.shape != made.array.shape:
-        total = xp.broadcast_to(total, made.array.shape)
-    if getattr(total, "array", total).dtype != made.array.dtype:
-        total = xp.astype(total, made.array.dtype)
+    if total.shape != result.array.shape:
+        total = xp.broadcast_to(total, result.array.shape)
+    if getattr(total, "array", total).dtype != result.array.dtype:
+        total = xp.astype(total, result.array.dtype)
     total = total if traced else constant(wrap(total))
-    shared = total.array.base is not None or any(total.array is x.array for x in (*given, *args) if x is not None)
-    return laid_out(total, made.array, shared)
+    shared = total.array.base is not None or any(total.array is x.array for x in (*operand_tangents, *args) if x is not None)
+    return laid_out(total, result.array, shared)
 
 
 def laid_out(t: Tensor, like: Any, shared: bool = False) -> Tensor:
@@ -180,11 +180,11 @@ def laid_out(t: Tensor, like: Any, shared: bool = False) -> Tensor:
     array = t.array
     if not shared and array.strides == like.strides and is_writable(array):
         return t
-    made = constant(namespace_of[type(like)].empty_like(like, dtype=array.dtype))
-    made.array[...] = array
+    copy = constant(namespace_of[type(like)].empty_like(like, dtype=array.dtype))
+    copy.array[...] = array
     if t.node is not None and mode.grad:
-        made.node = used.clone.record(t).node
-    return made
+        copy.node = used.clone.record(t).node
+    return copy
 
 
 def write(t: Tensor, region: Steps, value: Tensor) -> None:
@@ -222,13 +222,13 @@ def tangent_of(x: Any) -> Tensor | None:
     if x.storage is FRESH or opened.level is None:
         return None
     view = view_of(x)
-    found: Tensor | None = None if view is None else getattr(view.base, "_tangent", None)
-    if found is not None and view is not None:
+    tangent: Tensor | None = None if view is None else getattr(view.base, "_tangent", None)
+    if tangent is not None and view is not None:
         with opened.level as level:
             for op, meta in view.steps:
-                found = op.record(found, **meta)
-            level.hand(x, found)
-    return found
+                tangent = op.record(tangent, **meta)
+            level.hand(x, tangent)
+    return tangent
 
 
 def set_tangent(x: Tensor, tangent: Tensor) -> None:

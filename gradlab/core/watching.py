@@ -37,14 +37,16 @@ class Watcher:
 
     sees_operations: ClassVar[bool] = False
     sees_sweeps: ClassVar[bool] = False
+    sees_nodes: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = {name for name, value in vars(Watcher).items() if callable(value) and getattr(cls, name) is not value}
         cls.sees_sweeps, cls.sees_operations = bool(own & OF_SWEEPS), bool(own - OF_SWEEPS)
+        cls.sees_nodes = "visit" in own
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        """The primitive `op` made the tensor `made` of the tensors `args` and the metadata; with `made.node`, if recorded."""
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+        """The primitive `op` made the tensor `result` of the tensors `args` and the metadata; with `made.node`, if recorded."""
 
     def writing(self, tensor: Any) -> None:
         """The memory of `tensor` is about to be written to in place."""
@@ -55,23 +57,23 @@ class Watcher:
     def replaced(self, tensor: Any) -> None:
         """`tensor` was given the memory of another: `w.data = new`."""
 
-    def cut(self, made: Any, source: Any, how: str) -> None:
-        """`made` was made of `source` without its history, by `how`: "detach", "data" …"""
+    def cut(self, result: Any, source: Any, how: str) -> None:
+        """`result` was made of `source` without its history, by `how`: "detach", "data" …"""
 
-    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
-        """The elements of `made` were picked by the tensors `indices`."""
+    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
+        """The elements of `result` were picked by the tensors `indices`."""
 
     def left(self, source: Any, how: str) -> None:
         """The values of `source` went on as Python numbers or as a NumPy array, by `how`: "item()", "numpy()" …"""
 
-    def born(self, made: Any) -> None:
+    def born(self, result: Any) -> None:
         """A tensor was made that no operation made."""
 
-    def shadowed(self, made: Any, source: Any) -> None:
-        """`made` is `source` in another object, with its history: what a write in place is computed from."""
+    def shadowed(self, result: Any, source: Any) -> None:
+        """`result` is `source` in another object, with its history: what a write in place is computed from."""
 
-    def recast(self, made: Any, source: Any) -> None:
-        """`made` is `source` in another dtype, with its node: a promotion."""
+    def recast(self, result: Any, source: Any) -> None:
+        """`result` is `source` in another dtype, with its node: a promotion."""
 
     def became(self, tensor: Any, old: Any, op: Any, meta: Any) -> None:
         """`tensor` became the view `op` of itself, in place; `old` is what it was."""
@@ -79,14 +81,14 @@ class Watcher:
     def stored(self, target: Any, region: Any, value: Any) -> None:
         """The tensor `value` was written into `target`, where the (primitive, metadata) steps of `region` lead."""
 
-    def remade(self, made: Any) -> None:
-        """`made` is the output of its node in another object, for a rule that is recorded."""
+    def remade(self, result: Any) -> None:
+        """`result` is the output of its node in another object, for a rule that is recorded."""
 
     def rebased(self, node: Any) -> None:
         """`node` was made for a tensor that was overwritten, in part or whole."""
 
-    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
-        """The tensors `made`, which were recorded one by one with the nodes `members`, are the outputs of one node now."""
+    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
+        """The tensors `results`, which were recorded one by one with the nodes `members`, are the outputs of one node now."""
 
     def entered(self, module: Any) -> None:
         """A module is about to be called."""
@@ -106,6 +108,10 @@ class Watcher:
     def begin(self, sweep: Sweep) -> None:
         """A reverse sweep starts."""
 
+    def holds(self, sweep: Sweep) -> bool:
+        """Whether what the nodes saved shall still be there at the `end` of a sweep that has begun; it is freed then."""
+        return False
+
     def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one cotangent for each of its edges. Arrays are the sweep's own: copy what is
         kept."""
@@ -114,7 +120,7 @@ class Watcher:
         """The sweep is over; `error` is what stopped it, if anything did."""
 
 
-OF_SWEEPS = {"begin", "visit", "end"}
+OF_SWEEPS = {"begin", "holds", "visit", "end"}
 
 
 class _Watchers(threading.local):
@@ -170,16 +176,16 @@ def watching(watcher: W) -> AbstractContextManager[W]:
     return extent(lambda: watch(watcher), end)
 
 
-def recorded(op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+def recorded(op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
     """Tell this thread's watchers of an operation."""
     for watcher in (*EVERYWHERE, *watchers.active):
-        watcher.recorded(op, made, args, meta)
+        watcher.recorded(op, result, args, meta)
 
 
-def cut(made: Any, source: Any, how: str) -> None:
+def cut(result: Any, source: Any, how: str) -> None:
     """Tell this thread's watchers of a tensor without the history of its source."""
     for watcher in watchers.active:
-        watcher.cut(made, source, how)
+        watcher.cut(result, source, how)
 
 
 def writing(tensor: Any) -> None:
@@ -200,23 +206,23 @@ def replaced(tensor: Any) -> None:
         watcher.replaced(tensor)
 
 
-def born(made: T) -> T:
+def born(result: T) -> T:
     """Tell this thread's watchers of a tensor that no operation made. Returns it."""
     for watcher in (*EVERYWHERE, *watchers.active):
-        watcher.born(made)
-    return made
+        watcher.born(result)
+    return result
 
 
-def shadowed(made: Any, source: Any) -> None:
+def shadowed(result: Any, source: Any) -> None:
     """Tell this thread's watchers of a tensor that stands for another in a write."""
     for watcher in watchers.active:
-        watcher.shadowed(made, source)
+        watcher.shadowed(result, source)
 
 
-def recast(made: Any, source: Any) -> None:
+def recast(result: Any, source: Any) -> None:
     """Tell this thread's watchers of a promotion."""
     for watcher in (*EVERYWHERE, *watchers.active):
-        watcher.recast(made, source)
+        watcher.recast(result, source)
 
 
 def became(tensor: Any, old: Any, op: Any, meta: Any) -> None:
@@ -231,10 +237,10 @@ def stored(target: Any, region: Any, value: Any) -> None:
         watcher.stored(target, region, value)
 
 
-def remade(made: Any) -> None:
+def remade(result: Any) -> None:
     """Tell this thread's watchers of a saved output that is a Tensor again."""
     for watcher in watchers.active:
-        watcher.remade(made)
+        watcher.remade(result)
 
 
 def rebased(node: Any) -> None:
@@ -243,10 +249,10 @@ def rebased(node: Any) -> None:
         watcher.rebased(node)
 
 
-def joined(made: Sequence[Any], members: Sequence[Any]) -> None:
+def joined(results: Sequence[Any], members: Sequence[Any]) -> None:
     """Tell this thread's watchers of tensors that are the outputs of one node now."""
     for watcher in watchers.active:
-        watcher.joined(made, members)
+        watcher.joined(results, members)
 
 
 def entered(module: Any) -> None:
@@ -261,11 +267,11 @@ def exited(module: Any) -> None:
         watcher.exited(module)
 
 
-def chosen(made: T, *indices: Any) -> T:
+def chosen(result: T, *indices: Any) -> T:
     """Tell this thread's watchers of tensors that picked elements. Returns these."""
     for watcher in watchers.active:
-        watcher.chosen(made, indices)
-    return made
+        watcher.chosen(result, indices)
+    return result
 
 
 def stepped(optimizer: Any) -> None:

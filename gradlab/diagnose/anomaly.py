@@ -29,9 +29,9 @@ from gradlab.core.ports import Bundle
 from gradlab.core.saved_names import tensors
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Sweep, Watcher, unwatch, watch, watchers
-from gradlab.diagnose.places import CELL, place_of
 from gradlab.diagnose.sites import HOME, Sites
 from gradlab.diagnose.sites import present as recorded_already
+from gradlab.diagnose.source_locations import CELL, location_of
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -52,8 +52,8 @@ class Stack(Sequence[str]):
     def lines(self) -> list[str]:
         """One string for each frame."""
         if self._lines is None:
-            places = [place for frame in self.frames if (place := place_of(frame)) is not None]
-            cell = next((at for at, place in enumerate(places) if CELL.match(place.filename)), 0)
+            locations = [location for frame in self.frames if (location := location_of(frame)) is not None]
+            cell = next((at for at, location in enumerate(locations) if CELL.match(location.filename)), 0)
             self._lines = StackSummary.from_list(
                 [
                     FrameSummary(
@@ -65,7 +65,7 @@ class Stack(Sequence[str]):
                         colno=p.start_column if p.start_column >= 0 else None,
                         end_colno=p.end_column if p.end_column >= 0 else None,
                     )
-                    for p in places[cell:]
+                    for p in locations[cell:]
                 ]
             ).format()
         return self._lines
@@ -90,17 +90,17 @@ class Anomaly(Watcher):
         self.check_nan, self.sites = True, sites  # None: somebody else's record sites
         self.first_nan: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()  # how a node came to make nan
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note the stack, and of whose backward the operation is part."""
-        if made.node is None:
+        if result.node is None:
             return
-        node = made.node.public[0]
+        node = result.node.public[0]
         self.rebased(node)
-        if self.check_nan and has_nan(made.array):
-            given = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
-            if not given:
+        if self.check_nan and has_nan(result.array):
+            nan_operands = [x for x in args if isinstance(x, Tensor) and has_nan(x.array)]
+            if not nan_operands:
                 self.first_nan[node] = "made nan of numbers"
-            elif any(x.is_leaf for x in given):
+            elif any(x.is_leaf for x in nan_operands):
                 self.first_nan[node] = "was given nan"
 
     def rebased(self, node: Any) -> None:
@@ -116,9 +116,9 @@ class Anomaly(Watcher):
         if parent is not None:
             node.metadata["parent_"] = parent
 
-    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         """What was noted for the members holds of the node of all."""
-        node = made[0].node.public[0]
+        node = results[0].node.public[0]
         node.metadata.update(members[0].metadata)
         for member in members:
             if (how := self.first_nan.get(member)) is not None:
@@ -171,9 +171,9 @@ class Anomaly(Watcher):
         if below:
             first = below[0].public[0]
             stack = first.metadata["traceback_"].frames
-            place = place_of(stack[-1]) if stack else None
+            location = location_of(stack[-1]) if stack else None
             text += f". In the forward pass {first.name()} {self.first_nan[first]}" + (
-                f" ({place.where}{f': `{place.expression}`' if place.expression else ''})" if place else ""
+                f" ({location.where}{f': `{location.expression}`' if location.expression else ''})" if location else ""
             )
         return text + "."
 

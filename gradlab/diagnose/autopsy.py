@@ -20,24 +20,24 @@ from gradlab.core.errors import modified
 from gradlab.core.node import behind
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import refused
-from gradlab.diagnose.exhausted import exhausted
-from gradlab.diagnose.places import (
-    Place,
+from gradlab.diagnose.history_loss import WAYS
+from gradlab.diagnose.out_of_memory import out_of_memory_error
+from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, rebinds, request_last
+from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
+from gradlab.diagnose.source_locations import (
+    SourceLocation,
     called_in,
     hands_on,
+    location_of,
     names_in,
     operands,
-    place_of,
     quoted,
     rebinding,
     receiver,
     root_name,
     source_of,
 )
-from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, rebinds
-from gradlab.diagnose.sites import Freed, Loss, Write, present, site_here
-from gradlab.diagnose.speaking import in_users_spelling, is_module, library_name, spelled, value_of
-from gradlab.diagnose.ways import WAYS
+from gradlab.diagnose.user_spelling import in_users_spelling, is_module, library_name, spelled, value_of
 
 COLUMNS = 100
 LABEL = 11  # where the text beside a label begins
@@ -96,7 +96,7 @@ def written_to(
         first.version == 1 or node.order < first.began or (before is not None and before.version + 1 == first.version)
     )
     then = first.version - 1 if first is not None and complete else 0 if version == 1 else None
-    saving, writing = place_of(getattr(node, "site", None)), place_of(first.site if first is not None else None)
+    saving, writing = location_of(getattr(node, "site", None)), location_of(first.site if first is not None else None)
     what = "it"
     if argument == "out":
         what = "its result"
@@ -129,9 +129,9 @@ def written_to(
     return RuntimeError(told(f"{sentence}.", *facts))
 
 
-def operation(write: Write, place: Place) -> str:
+def operation(write: Write, location: SourceLocation) -> str:
     """What a write is called: "+=", "add_", "item assignment", "step()"."""
-    statement, call = place.statement, place.node
+    statement, call = location.statement, location.node
     if write.entry == "step":
         return "step() of an optimizer"
     if isinstance(statement, ast.AugAssign):
@@ -147,9 +147,9 @@ def operation(write: Write, place: Place) -> str:
 STEPPED = "run every backward() before step(){at}, or compute the loss again after it"
 
 
-def remedy(write: Write, place: Place | None) -> str:
+def remedy(write: Write, location: SourceLocation | None) -> str:
     """The shortest way out of a write to a saved tensor, chosen from what it was."""
-    at = "" if place is None else f" on {place.short}"
+    at = "" if location is None else f" on {location.short}"
     if write.entry == "step":
         return STEPPED.format(at=at)
     if write.leaf or not write.graded:
@@ -157,16 +157,16 @@ def remedy(write: Write, place: Place | None) -> str:
         if alias is None or write.leaf:
             return f"run backward() before the write{at}, or compute the loss again after it"
     if write.lost and write.lost[0].how == "detach":
-        where = place_of(write.lost[0].site)
+        where = location_of(write.lost[0].site)
         return f"detach() shares the memory: write detach().clone(){'' if where is None else f' on {where.short}'}"
-    if place is None:
+    if location is None:
         return "write to a copy (x = x + 1 rather than x += 1), or after backward()"
-    return instead(place, write.function)
+    return instead(location, write.function)
 
 
-def instead(place: Place, function_name: str = "") -> str:
+def instead(location: SourceLocation, function_name: str = "") -> str:
     """What to write in place of a statement that writes to a saved tensor, by a function of the library's if that is known."""
-    statement, call, at = place.statement, place.node, f" on {place.short}"
+    statement, call, at = location.statement, location.node, f" on {location.short}"
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, (ast.Name, ast.Attribute)):
         target = source_of(statement.target)
         value: Any = ast.BinOp(statement.target, statement.op, statement.value)
@@ -193,7 +193,7 @@ def instead(place: Place, function_name: str = "") -> str:
         else call
     )
     if name := root_name(written):
-        return f"put `{name} = {name}.clone()` before {place.short}, so that the saved values stay as they are"
+        return f"put `{name} = {name}.clone()` before {location.short}, so that the saved values stay as they are"
     return f"write to a clone(){at}, or after backward()"
 
 
@@ -201,14 +201,14 @@ def instead(place: Place, function_name: str = "") -> str:
 def second_sweep(plain: RuntimeError, node: Any, roots: Iterable[Any] = ()) -> RuntimeError:
     """A node was freed by an earlier sweep: which, by what, and what to write."""
     freed = node.saved if type(node.saved) is Freed else None
-    made, by = made_at(node), place_of(freed.site if freed is not None else None)
+    recorded_at, by = made_at(node), location_of(freed.site if freed is not None else None)
     first = str(plain).removesuffix(".")
-    if not made and by is None:
+    if not recorded_at and by is None:
         return RuntimeError(
             f"{first}: give retain_graph=True to the earlier backward() or autograd.grad(), or add the losses "
             f"and call it once.{how_to_see()}"
         )
-    facts = [("freed", f"{made} ({node.title})")] if made else []
+    facts = [("freed", f"{recorded_at} ({node.title})")] if recorded_at else []
     facts.append(("by", "an earlier backward() or autograd.grad()" if by is None else by.quoted()))
     carried = None if freed is None else carried_over(freed, [root for root, _ in roots])
     if carried is not None:
@@ -233,13 +233,13 @@ def carried_over(freed: Freed, roots: list[Any]) -> Any:
     return min(older, key=lambda node: node.order, default=None)
 
 
-def retained(place: Place | None) -> str:
+def retained(location: SourceLocation | None) -> str:
     """How to give retain_graph=True to a call."""
-    node = None if place is None else place.node
-    if isinstance(node, ast.Call) and place is not None:
+    node = None if location is None else location.node
+    if isinstance(node, ast.Call) and location is not None:
         more = [keyword for keyword in node.keywords if keyword.arg != "retain_graph"]
         call = ast.Call(node.func, node.args, [*more, ast.keyword("retain_graph", ast.Constant(True))])
-        return f"write `{source_of(call)}` on {place.short}"
+        return f"write `{source_of(call)}` on {location.short}"
     return "give retain_graph=True to the earlier call"
 
 
@@ -266,53 +266,53 @@ def reasons(tensor: Any) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     fix = ""
     for loss in losses:
-        place = place_of(loss.site)
-        if place is None:
+        location = location_of(loss.site)
+        if location is None:
             continue
         if loss.how == "constant":
             if loss.after is not None:
-                before = place_of(loss.after.site)
+                before = location_of(loss.after.site)
                 *more, (_, advice) = explained(loss.after)
-                if hands_on(before, place):
+                if hands_on(before, location):
                     facts, fix = [*facts, *more], advice
                 elif before is not None:
                     facts.append(("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}"))
-                    fix = fix or f"{advice}, if they did; if not, {asked(place, bool(loss.what), named=False)}"
+                    fix = fix or f"{advice}, if they did; if not, {asked(location, bool(loss.what), named=False)}"
             kind = f": they have dtype {loss.what}, and integers and bools carry no gradient" if loss.what else ""
-            facts += [("made", place.quoted()), ("why", f"none of its inputs required grad{kind}")]
-            fix = fix or asked(place, bool(loss.what))
+            facts += [("made", location.quoted()), ("why", f"none of its inputs required grad{kind}")]
+            fix = fix or asked(location, bool(loss.what))
         else:
             *more, (_, advice) = explained(loss)
             facts += more
             fix = fix or advice
     if not losses and tensor is not None:
         away = None if (sites := present()) is None else sites.away
-        before = place_of(away.site) if away is not None else None
+        before = location_of(away.site) if away is not None else None
         if away is not None and before is not None:
             *more, (_, fix) = explained(away)
             facts = [("perhaps", f"its numbers came through {before.quoted()}: there {more[-1][1]}")]
     return [*facts[:6], ("fix", fix)] if facts else []
 
 
-def asked(place: Place, whole_numbers: bool, *, named: bool = True) -> str:
+def asked(location: SourceLocation, whole_numbers: bool, *, named: bool = True) -> str:
     """What to ask requires_grad_() of, where an operation had no input that requires grad: the modules that it called and that
     are frozen; else the variables that it read, `named` where none of them can be a copy of what is to be differentiated by."""
-    frozen = [name for name in called_in(place) if is_frozen(value_of(name))]
+    frozen = [name for name in called_in(location) if is_frozen(value_of(name))]
     if frozen:
         calls = " and ".join(f"`{name}.requires_grad_()`" for name in frozen)
-        return f"the parameters of {' and '.join(frozen)} are frozen: call {calls} before {place.short} to train them"
-    names = [name for name in names_in(place) if not is_module(name)][:4] or ["x"]
+        return f"the parameters of {' and '.join(frozen)} are frozen: call {calls} before {location.short} to train them"
+    names = [name for name in names_in(location) if not is_module(name)][:4] or ["x"]
     if not named:
-        return f"call requires_grad_() before {place.short} on what to differentiate by"
+        return f"call requires_grad_() before {location.short} on what to differentiate by"
     if len(names) == 1:
-        ask = f"call {names[0]}.requires_grad_() before {place.short}"
+        ask = f"call {names[0]}.requires_grad_() before {location.short}"
         return (
             f"make its data floating point (1. and not 1), and {ask}"
             if whole_numbers
             else (f"{ask}, if {names[0]} is what to differentiate by")
         )
     which = f"{', '.join(names[:-1])} or {names[-1]}"
-    return f"call requires_grad_() on what to differentiate by ({which}) before {place.short}" + (
+    return f"call requires_grad_() on what to differentiate by ({which}) before {location.short}" + (
         ", and make its data floating point (1. and not 1)" if whole_numbers else ""
     )
 
@@ -320,8 +320,8 @@ def asked(place: Place, whole_numbers: bool, *, named: bool = True) -> str:
 def is_frozen(value: Any) -> bool:
     """Whether something is a module that has parameters, and none that requires grad."""
     try:
-        found = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
-        return bool(found) and not any(getattr(one, "requires_grad", True) for one in found)
+        parameters = list(value.parameters()) if hasattr(type(value), "requires_grad_") else []
+        return bool(parameters) and not any(getattr(one, "requires_grad", True) for one in parameters)
     except Exception:  # noqa: BLE001  (of the user's own class)
         return False
 
@@ -337,13 +337,13 @@ def why_lost(tensor: Any) -> str:
 
 def explained(loss: Loss) -> list[tuple[str, str]]:
     """One loss: where, why, and what to do."""
-    place = place_of(loss.site)
-    at = "" if place is None else f" on {place.short}"
+    location = location_of(loss.site)
+    at = "" if location is None else f" on {location.short}"
     unknown = f"{loss.how} gives the values of {{what}} without their history", "differentiate what comes before it"
     why, fix = WAYS.get(loss.how.rpartition(", then ")[2].removesuffix("_"), unknown)
     what = f"{loss.what} (shape {list(loss.shape)})"
     return [
-        ("lost", place.quoted() if place is not None else "at a place that is not known"),
+        ("lost", location.quoted() if location is not None else "at a place that is not known"),
         ("why", why.format(what=what)),
         ("fix", fix.format(at=at)),
     ]
@@ -357,7 +357,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
     first = str(plain)
     graph = list(below([y.node for y in outputs]))
     own = set(graph)
-    made = made_at(x.node)
+    recorded_at = made_at(x.node)
     facts: list[tuple[str, str]] = []
     cut = cut_off(graph, x)
     if cut is not None:
@@ -365,7 +365,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
     elif x.node.op is not None:
         shared = [node for node in below([x.node]) if node in own]
         if shared:
-            by = made or f"by {x.node.title}"
+            by = recorded_at or f"by {x.node.title}"
             facts += [
                 ("why", f"it was computed from what the outputs were computed from ({by}), but they do not go through it"),
                 (
@@ -376,8 +376,8 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
                     ),
                 ),
             ]
-        elif made:
-            facts.append(("made", made))
+        elif recorded_at:
+            facts.append(("made", recorded_at))
     else:
         copied = next((loss for loss in getattr(x, "lost", ()) if loss.node is not None and loss.node() in own), None)
         use = ("fix", "differentiate by the tensor that was used, or compute with the copy")
@@ -397,7 +397,7 @@ def not_used(plain: RuntimeError, index: int, x: Any = None, outputs: Iterable[A
                     ),
                 )
             )
-    known = made or any(hasattr(node, "site") for node in graph)
+    known = recorded_at or any(hasattr(node, "site") for node in graph)
     return RuntimeError(told(first + ("" if known else how_to_see()), *facts))
 
 
@@ -425,33 +425,33 @@ WORDED: dict[Any, tuple[Any, str]] = {}  # the warning of a line, which may run 
 def non_leaf(plain: UserWarning, tensor: Any) -> UserWarning:
     """Torch's warning of reading the `.grad` of a tensor that is no leaf, and what to write. Worded once for each pair of lines:
     where it is read, and where the tensor was made."""
-    here, made = site_here(2), getattr(tensor.node, "site", None)
-    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(made or ())[:2])))
+    here, origin = site_here(2), getattr(tensor.node, "site", None)
+    key = tuple(id(code) if i % 2 == 0 else code for i, code in enumerate((*(here or ())[:2], *(origin or ())[:2])))
     if key not in WORDED:
         if len(WORDED) >= 256:
             WORDED.clear()
-        text = worded(str(plain), tensor, place_of(here), place_of(made))
-        WORDED[key] = (here, made), text  # the sites, so that no id is used again
+        text = worded(str(plain), tensor, location_of(here), location_of(origin))
+        WORDED[key] = (here, origin), text  # the sites, so that no id is used again
     return UserWarning(WORDED[key][1])
 
 
-def worded(first: str, tensor: Any, here: Place | None, made: Place | None) -> str:
+def worded(first: str, tensor: Any, here: SourceLocation | None, origin: SourceLocation | None) -> str:
     """The warning, and what is known."""
     name = receiver(here, "grad")
-    facts = [] if made is None else [("made", f"{made.quoted()} ({tensor.node.title})")]
-    if name or made is not None:
+    facts = [] if origin is None else [("made", f"{origin.quoted()} ({tensor.node.title})")]
+    if name or origin is not None:
         called = name if name.replace(".", "").isidentifier() else "y"
-        if step := rebinding(made, called) or rebinding(here, called):
+        if step := rebinding(origin, called) or rebinding(here, called):
             where, update = step
             facts += [
                 ("why", f"on {where.short} {called} became the name of a result, whose graph grows with each step"),
                 ("fix", f"write `with gradlab.no_grad(): {update}` on {where.short}, which updates the leaf itself"),
             ]
             return told(first, *facts)
-        statement = None if made is None else made.statement
+        statement = None if origin is None else origin.statement
         lost = rebinds(statement, called)
         if lost == "asked too early":
-            facts.append(("fix", EARLY.format(name=called, value=asked_last(getattr(statement, "value", None)))))
+            facts.append(("fix", EARLY.format(name=called, value=request_last(getattr(statement, "value", None)))))
         elif lost and _by_leaf_alone(tensor):
             facts.append(("fix", OTHERWISE.format(name=called)))
         else:
@@ -484,15 +484,15 @@ def names_of_leaves(tensor: Any) -> list[str]:
 
 def this_line(plain: RuntimeError, *fixes: tuple[str, str]) -> RuntimeError:
     """An error with the line that is being run, and what to write there: the first of the (method, fix) pairs that fits."""
-    place, first = place_of(site_here(2)), str(plain)
-    if place is None or not place.text:
+    location, first = location_of(site_here(2)), str(plain)
+    if location is None or not location.text:
         return RuntimeError(spelled(first))
     for method, fix in fixes:
-        name = receiver(place, method) if method else place.text
+        name = receiver(location, method) if method else location.text
         if name:
             ones = f"gradlab.ones_like({name})" if library_name() else f"{name}.new_ones({name}.shape)"
-            return RuntimeError(told(first, ("at", place.quoted()), ("fix", fix.format(x=name, at=place.short, ones=ones))))
-    return RuntimeError(told(first, ("at", place.quoted())))
+            return RuntimeError(told(first, ("at", location.quoted()), ("fix", fix.format(x=name, at=location.short, ones=ones))))
+    return RuntimeError(told(first, ("at", location.quoted())))
 
 
 # --------------------------------------------------------------------------------------------------------- what is registered
@@ -523,7 +523,7 @@ EXPLAINED: dict[str, Callable[..., Any]] = {
     "leaf_in_place": in_place,
     "view_of_leaf_in_place": in_place,
     "non_leaf_grad": non_leaf,
-    "out_of_memory": exhausted,
+    "out_of_memory": out_of_memory_error,
 }
 
 

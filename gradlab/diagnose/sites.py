@@ -2,7 +2,7 @@
 
 A *site* is a pair (code object, offset of an instruction) of the nearest frame outside gradlab, or a triple whose third part
 names the cut-off tensors that the operation was given. It is two references, taken while the operation runs; the line and the
-very sub-expression are looked up (`diagnose.places`) only when somebody wants to see them.
+very sub-expression are looked up (`diagnose.source_locations`) only when somebody wants to see them.
 
 What is noted is kept where it belongs, in slots that are empty while nobody watches: `Node.site`, `Storage.writes` and
 `Tensor.lost`. So it lives as long as the graph does, also after the block in which it was recorded, and holds no tensor: a
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, tick
 from gradlab.core.watching import Watcher, watchers, watching
-from gradlab.diagnose.places import CELL
+from gradlab.diagnose.source_locations import CELL
 
 HOME = (str(Path(__file__).parent.parent) + "/", "<gradlab")  # our modules, and the code that we generate
 CORE = (HOME[0] + "core/", "<gradlab")
@@ -139,20 +139,20 @@ class Sites(Watcher):
         self.lossy = False  # whether anything has been cut off yet
         self.away: Loss | None = None  # the last value that left as a number or an array
 
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         """Note where a node was recorded, or why there is none."""
         frame: Any = _getframe(2)
         while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
             frame = frame.f_back
             if frame is None:
                 return
-        self.noted((code, frame.f_lasti), op, made, args)
+        self.noted((code, frame.f_lasti), op, result, args)
 
-    def noted(self, site: Site, op: Any, made: Any, args: tuple[Any, ...]) -> None:
+    def noted(self, site: Site, op: Any, result: Any, args: tuple[Any, ...]) -> None:
         """The same, from where the site is known."""
-        node = made.node
+        node = result.node
         if node is None:
-            made.lost = self._without(op, args, site)
+            result.lost = self._without(op, args, site)
             self.lossy = True
             return
         if self.lossy:
@@ -212,24 +212,24 @@ class Sites(Watcher):
         if (site := site_here(2)) is not None:
             node.site = site
 
-    def cut(self, made: Any, source: Any, how: str) -> None:
+    def cut(self, result: Any, source: Any, how: str) -> None:
         """Note where a tensor was made without the history of its source."""
         lost = getattr(source, "lost", ())
         if source.node is not None:
             lost = (self.loss(source, how, site_here(2)),)
         if lost:
-            made.lost, self.lossy = lost, True
+            result.lost, self.lossy = lost, True
 
-    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
+    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
         """Hand on why the numbers of the elements that were picked have no history, if the elements have none either."""
         for index in indices:
-            if made.node is None and (lost := getattr(index, "lost", ())):
-                made.lost, self.lossy = lost, True
+            if result.node is None and (lost := getattr(index, "lost", ())):
+                result.lost, self.lossy = lost, True
 
-    def recast(self, made: Any, source: Any) -> None:
+    def recast(self, result: Any, source: Any) -> None:
         """Hand on why a promoted tensor has no history."""
         if lost := getattr(source, "lost", ()):
-            made.lost = lost
+            result.lost = lost
 
     def left(self, source: Any, how: str) -> None:
         """Note where the values of a tensor went on as Python numbers or as a NumPy array."""

@@ -27,9 +27,9 @@ def ticks(low: float, high: float, many: int, log: bool = False) -> list[Tick]:
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     if not last - first < 2 * many + 2:
         return []
-    found = [float(f"{k * step:.12g}") + 0.0 for k in range(first, last + 1)]
-    large = max(map(abs, found), default=0.0)
-    return [Tick(at, _text(at, step, large)) for at in found]
+    positions = [float(f"{k * step:.12g}") + 0.0 for k in range(first, last + 1)]
+    large = max(map(abs, positions), default=0.0)
+    return [Tick(at, _text(at, step, large)) for at in positions]
 
 
 def round_step(size: float) -> float:

@@ -66,9 +66,9 @@ def _operator(template: str, rank: int, apply: Callable[..., Any], left: int, ri
     def build(a: Any, b: Any) -> Formula:
         a, b = symbol(a), symbol(b)
         parts = a.within(left), b.within(right)
-        made = Formula(template.format(*parts), rank, apply, a, b)
-        made.negated = negated.format(*parts)
-        return made
+        result = Formula(template.format(*parts), rank, apply, a, b)
+        result.negated = negated.format(*parts)
+        return result
 
     return build, lambda a, b: build(b, a)
 
@@ -181,9 +181,9 @@ def formula(what: Primitive | Any) -> Rules:
     rules: dict[str, Formula | str] = {"out": notation}
     if traceable(op) and (meta or not op.meta):  # a rule may ask what a number is: it must be known
         symbols = {a: Formula(a) for a in op.args}
-        given = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
+        symbols_of = symbols | {k: meta.get(k, Formula(k)) for k in op.meta} | {f"{a}_shape": () for a in op.args}
         for arg in op.rules:
-            rules[arg] = symbol(op.cotangent(arg, g=Formula(r"\bar{y}"), out=Formula("y"), xp=SYMBOLS, lead=(), **given))
+            rules[arg] = symbol(op.cotangent(arg, g=Formula(r"\bar{y}"), out=Formula("y"), xp=SYMBOLS, lead=(), **symbols_of))
     elif op.formula:
         rules["formula"] = op.formula
     return Rules(op.node_name, rules)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import DIM, EDGE, GRADIENT, Drawing, escape, text_width, tidy
-from gradlab.explore.reduced import Reduced, Sample, extremes, matrix_of, reduced
+from gradlab.explore.pooled_matrix import PooledMatrix, Sample, extremes, matrix_of, reduced
 
 NEGATIVE, ZERO, POSITIVE = (94, 60, 153), (246, 244, 243), (213, 94, 0)
 NAN = (150, 156, 164)
@@ -113,7 +113,7 @@ def heatmap(
     TypeError
         If `values` are not real numbers.
     """
-    drawn = values if isinstance(values, Reduced) else reduced(values, limit, filled=filled, blocks=blocks)
+    drawn = values if isinstance(values, PooledMatrix) else reduced(values, limit, filled=filled, blocks=blocks)
     m, n = drawn.shape
     for what, labels, size in (("rows", rows, m), ("columns", columns, n)):
         if labels is not None and len(labels) != size:
@@ -205,10 +205,10 @@ def note(title: str, text: str) -> Drawing:
 
 
 def plot(values: Any, ax: Any, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """The same heat map on matplotlib axes, every cell, with a colour bar; returns the image. What is `Reduced` stays so."""
+    """The same heat map on matplotlib axes, every cell, with a colour bar; returns the image. What is `PooledMatrix` stays so."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    drawn = values if isinstance(values, Reduced) else None
+    drawn = values if isinstance(values, PooledMatrix) else None
     numbers = matrix_of(values) if drawn is None else drawn.cells
     low, high, _ = extremes(numbers) if drawn is None else drawn.truth
     bound = max(-low, high) or 1.0
@@ -261,7 +261,7 @@ class _Axis:
         return next((step for step in ROUND if step >= self.size or need <= step * apart), self.size)
 
 
-def _range(drawn: Reduced, sign: bool = False) -> list[str]:
+def _range(drawn: PooledMatrix, sign: bool = False) -> list[str]:
     """The least and the greatest value in words, or that there is none; empty where nothing is known."""
     low, high, counts = drawn.truth
     known = drawn.shape[0] * drawn.shape[1] - drawn.empty
@@ -270,7 +270,7 @@ def _range(drawn: Reduced, sign: bool = False) -> list[str]:
     return [f"least {number(low, sign)}", f"greatest {number(high, sign)}"]
 
 
-def _facts(drawn: Reduced) -> list[str]:
+def _facts(drawn: PooledMatrix) -> list[str]:
     """What the picture cannot say by itself, one sentence a line."""
     (m, n), cells, counts, facts = drawn.shape, drawn.cells.shape, drawn.truth[2], []
     if counts:

@@ -59,8 +59,8 @@ def written(node_name: str, settings: dict[str, Any], rank: int | None) -> str:
     if not label.isidentifier() or label == "diagonal":
         return label
     keys = ("dim0", "dim1") if "dim0" in settings else ("dim", "dims", "axis", "axes")
-    given = [settings[key] for key in keys if key in settings]
-    axes = [axis for value in given for axis in (value if isinstance(value, tuple) else (value,))]
+    values = [settings[key] for key in keys if key in settings]
+    axes = [axis for value in values for axis in (value if isinstance(value, tuple) else (value,))]
     if rank is not None:
         room = rank + (label in ("unsqueeze", "stack"))
         axes = [axis + room if axis < 0 else axis for axis in axes]

@@ -35,13 +35,13 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
     order = list(dict.fromkeys([*(name for name in first if name in namespace), *namespace]))
     order = [name for name in order if isinstance(name, str) and name.replace(".", "_").isidentifier()]
     order = [name for name in order if not name.startswith("_") and name not in ("In", "Out")]
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     seen: set[int] = set()
 
     def add(name: str, value: Any) -> None:
         if id(value) not in seen and library_of(value) is not None:
             seen.add(id(value))
-            found[name] = value
+            names[name] = value
 
     held = {name: list(_held(name, namespace[name])) for name in order}
     passing = _left_over(order, namespace, held) - set(first)
@@ -58,7 +58,7 @@ def names_in(namespace: Mapping[str, Any], first: Iterable[str] = ()) -> dict[st
         add(label, value)
     for name in passing:
         add(name, namespace[name])
-    return found
+    return names
 
 
 def _left_over(order: Iterable[str], namespace: Mapping[str, Any], held: Mapping[str, list[tuple[str, Any]]]) -> set[str]:
@@ -69,13 +69,13 @@ def _left_over(order: Iterable[str], namespace: Mapping[str, Any], held: Mapping
     for i, name in enumerate(order):
         at.setdefault(id(namespace[name]), name)
         place[name] = i
-    found = set()
+    labels = set()
     for holder, items in held.items():
         if len(items) > 1 and not is_users(namespace[holder]) and not any(id(item) in at for _, item in items[:-1]):
             name = at.get(id(items[-1][1]), holder)
             if place[name] > place[holder]:
-                found.add(name)
-    return found
+                labels.add(name)
+    return labels
 
 
 def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
@@ -86,7 +86,7 @@ def _held(name: str, value: Any) -> Iterable[tuple[str, Any]]:
 
 def _held_deeper(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     """The parameters of the models in a container."""
-    return [found for label, item in items_of(name, value) or () for found in _parameters(label, item)]
+    return [parameter for label, item in items_of(name, value) or () for parameter in _parameters(label, item)]
 
 
 def _of_objects(order: Iterable[str], namespace: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -65,29 +65,29 @@ class _Reader:
 
     def row(self) -> list[Math]:
         """What stands up to a closing brace or to the end, scripts attached to what they follow."""
-        found: list[Math] = []
+        parts: list[Math] = []
         while self.at < len(self.tokens) and self.tokens[self.at] != "}":
             sign = self.tokens[self.at]
             if sign in ("^", "_"):
                 self.at += 1
-                base = found.pop() if found else ["mrow"]
+                base = parts.pop() if parts else ["mrow"]
                 script = self.argument()
                 if base[0] in ("msub", "msup") and len(base) == 3 and base[0] != ("msup" if sign == "^" else "msub"):
                     lower, upper = (base[2], script) if base[0] == "msub" else (script, base[2])
-                    found.append(["msubsup", base[1], lower, upper])
+                    parts.append(["msubsup", base[1], lower, upper])
                 else:
-                    found.append(["msup" if sign == "^" else "msub", base, script])
+                    parts.append(["msup" if sign == "^" else "msub", base, script])
             elif (one := self.atom()) is not None:
-                found.append(one)
-        return found
+                parts.append(one)
+        return parts
 
     def argument(self) -> Math:
         """A group in braces, or one atom."""
         if self.at < len(self.tokens) and self.tokens[self.at] == "{":
             self.at += 1
-            found = self.row()
+            parts = self.row()
             self.at += 1
-            return found[0] if len(found) == 1 else ["mrow", *found]
+            return parts[0] if len(parts) == 1 else ["mrow", *parts]
         return (self.atom() if self.at < len(self.tokens) else None) or ["mrow"]
 
     def text(self) -> str:

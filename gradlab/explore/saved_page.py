@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gradlab.explore.words import escape_html
+from gradlab.explore.markup import escape_html
 
 GROUND = (
     "@media screen{:root{color-scheme:light dark}}body{margin:24px auto;max-width:1180px;padding:0 16px;"

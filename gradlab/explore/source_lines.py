@@ -19,7 +19,7 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
         For each place [source, first line, last line, first column, end column, text]; columns are null where they are not known
         or the line is shown in another form, text is the sub-expression.
     """
-    found: list[dict[str, Any]] = []
+    files: list[dict[str, Any]] = []
     at: dict[str, int] = {}
     statements: list[dict[int, dict[str, int]]] = []  # of each source: by line, where in it each of its statements was met
     spans: list[list[Any]] = []
@@ -27,9 +27,9 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
         whole = place.in_cell and bool(trace.source)
         title = "the cell" if whole else place.where.rpartition(" line ")[0] or place.where
         if title not in at:
-            at[title] = len(found)
+            at[title] = len(files)
             lines = [[n, text] for n, text in enumerate(trace.source, start=1)] if whole else []
-            found.append({"title": title, "lines": lines})
+            files.append({"title": title, "lines": lines})
             statements.append({})
         k = at[title]
         if not whole:
@@ -40,9 +40,9 @@ def sources(trace: Trace, places: Iterable[Line]) -> tuple[list[dict[str, Any]],
         columns = place.columns if whole else None
         start, end = columns if columns is not None else (None, None)
         spans.append([k, place.line, place.end if whole else place.line, start, end, place.source])
-    for source, by_line in zip(found, statements, strict=True):
+    for source, by_line in zip(files, statements, strict=True):
         source["lines"] += [[line, "; ".join(sorted(texts, key=texts.__getitem__))] for line, texts in sorted(by_line.items())]
-    return found, spans
+    return files, spans
 
 
 def said_of(trace: Trace) -> str:

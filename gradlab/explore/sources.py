@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import is_code
+from gradlab.explore.equivalent_code import is_code
 from gradlab.explore.libraries import Library, library_of
-from gradlab.explore.words import Sentence, Span, count, say, shape_text
+from gradlab.explore.markup import Sentence, Span, count, say, shape_text
 
 ROOT = re.compile(r"[.\[]")
 
@@ -77,7 +77,7 @@ def sources_of(
     if wrt is not None:
         return [_source(library, nodes, name, tensor) for name, tensor in wrt.items()]
     called = {id(tensor): name for name, tensor in names.items()}
-    found: list[Source] = []
+    sources: list[Source] = []
     unnamed = 0
     for node in nodes:
         leaf = library.variable(node)
@@ -87,9 +87,9 @@ def sources_of(
         if name is None:
             unnamed += 1
             name = f"(unnamed {unnamed})"
-        found.append(Source(name, leaf, is_code(name), used=True, wanted=True))
-    listed = {id(source.tensor) for source in found}
-    models = {ROOT.split(source.name, maxsplit=1)[0] for source in found if "." in source.name}
+        sources.append(Source(name, leaf, is_code(name), used=True, wanted=True))
+    listed = {id(source.tensor) for source in sources}
+    models = {ROOT.split(source.name, maxsplit=1)[0] for source in sources if "." in source.name}
     known = {*mentioned, *models}
     for name, tensor in names.items():
         if id(tensor) in listed or library_of(tensor) is not library or not tensor.is_leaf:
@@ -97,10 +97,10 @@ def sources_of(
         model = ROOT.split(name, maxsplit=1)[0]  # of `model.fc1.weight`, and of `params[0]`
         wanted = bool(tensor.requires_grad)
         if (wanted or (model in models and "." in name)) and (name in known or model in known):  # frozen ones of a model too
-            found.append(Source(name, tensor, is_code(name), used=False, wanted=wanted))
+            sources.append(Source(name, tensor, is_code(name), used=False, wanted=wanted))
     place = {name: i for i, name in enumerate(names)}
-    found.sort(key=lambda source: place.get(source.name, len(place)))
-    return found
+    sources.sort(key=lambda source: place.get(source.name, len(place)))
+    return sources
 
 
 def _source(library: Library, nodes: Mapping[Any, None], name: str, tensor: Any) -> Source:
@@ -155,9 +155,9 @@ def weights_for(library: Library, out: Any, value: Any, called: str) -> Any:
             )
         value = library.tensor(array, like=out)
     if tuple(value.shape) != shape:
-        given = tuple(value.shape)
+        its_shape = tuple(value.shape)
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[0] has a shape of {given} and output[0] has a shape of {shape}. "
+            f"Mismatch in shape: grad_output[0] has a shape of {its_shape} and output[0] has a shape of {shape}. "
             f"The weights need one number for each element of {called}: shape {shape}."
         )
     return value

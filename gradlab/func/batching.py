@@ -66,14 +66,14 @@ def vmap(
         for i in range(count) or (None,):  # of an empty batch one run on zeros says what results are like
             if randomness == "same":
                 go_on_from(before)
-            given = tree.build(
+            arguments = tree.build(
                 [
                     x if axis is None else x.select(axis, i) if i is not None else emptied(x, axis)
                     for x, axis in zip(leaves, axes, strict=True)
                 ]
             )
-            found, structure = flatten(func(*given, **kwargs))
-            results.append(found)
+            result_leaves, structure = flatten(func(*arguments, **kwargs))
+            results.append(result_leaves)
             if randomness == "error" and i in (0, None, count - 1) and has_drawn(before):
                 raise RuntimeError(
                     "vmap: called random operation while in randomness error mode. Please either use the 'same' "

@@ -39,27 +39,27 @@ def functional_call(
         Refuse names that the module does not have, and names left out.
     """
     if isinstance(parameter_and_buffer_dicts, dict):
-        given = parameter_and_buffer_dicts
+        replacements = parameter_and_buffer_dicts
     elif isinstance(parameter_and_buffer_dicts, Sequence):
         if not all(isinstance(one, dict) for one in parameter_and_buffer_dicts):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
         count = Counter(name for one in parameter_and_buffer_dicts for name in one)
         if repeated := [name for name, n in count.items() if n > 1]:
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
-        given = {name: x for one in parameter_and_buffer_dicts for name, x in one.items()}
+        replacements = {name: x for one in parameter_and_buffer_dicts for name, x in one.items()}
     else:
         raise ValueError(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(parameter_and_buffer_dicts)}"
         )
-    with _reparametrized(module, given, tie_weights, strict):
+    with _reparametrized(module, replacements, tie_weights, strict):
         return module(*(() if args is None else args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
 
 
 @contextmanager
-def _reparametrized(module: Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _reparametrized(module: Module, replacements: dict[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
     """The module with other tensors in it, for the extent of the block."""
-    wanted = _untied(module, given) if tie_weights else given
+    wanted = _untied(module, replacements) if tie_weights else replacements
     own = _names(module)
     if strict and set(wanted) != set(own):
         unexpected, missing = [n for n in wanted if n not in own], [n for n in own if n not in wanted]
@@ -82,8 +82,8 @@ def _reparametrized(module: Module, given: dict[str, Any], tie_weights: bool, st
         yield
     finally:
         for name, (held, last) in places.items():
-            if name in given:
-                given[name] = held[last]
+            if name in replacements:
+                replacements[name] = held[last]
             if before[name] is ABSENT:
                 del held[last]
             else:
@@ -118,22 +118,22 @@ def _place(module: Module, name: str) -> tuple[dict[str, Any], str]:
     return module.__dict__, last  # as torch, which takes a name that the module does not have
 
 
-def _untied(module: Module, given: Mapping[str, Any]) -> dict[str, Any]:
-    """`given` with every other name of a shared parameter, too."""
+def _untied(module: Module, replacements: Mapping[str, Any]) -> dict[str, Any]:
+    """`replacements` with every other name of a shared parameter, too."""
     names: dict[int, list[str]] = {}
     for name, x in _named(module):
         names.setdefault(id(x), []).append(name)
-    made = dict(given)
+    untied = dict(replacements)
     for tied in names.values():
-        values = [given[name] for name in tied if name in given]
+        values = [replacements[name] for name in tied if name in replacements]
         if len(tied) > 1 and values:
             if any(x is not values[0] for x in values):
                 raise ValueError(
                     f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using "
                     "tie_weights=False"
                 )
-            made |= dict.fromkeys(tied, values[0])
-    return made
+            untied |= dict.fromkeys(tied, values[0])
+    return untied
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -145,11 +145,11 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if len({type(m) for m in models}) > 1:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    made = []
+    stacked = []
     for kind in ("named_parameters", "named_buffers"):
         held = [dict(getattr(m, kind)()) for m in models]
-        made.append({name: _stacked([one[name] for one in held], name) for name in held[0]})
-    return made[0], made[1]
+        stacked.append({name: _stacked([one[name] for one in held], name) for name in held[0]})
+    return stacked[0], stacked[1]
 
 
 def _stacked(tensors: list[Tensor], name: str) -> Tensor:

@@ -1,9 +1,9 @@
 """Functions that make a function's derivative: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
 
-A transform calls the function on fresh inputs (see `autograd.sweeps`) and sweeps over what the call recorded. Transforms nest to
-any depth: an inner one's sweep is recorded where an outer one, or a tensor that requires gradients, can ask. Under `no_grad` they
-work, and their results have no history. The arguments that are differentiated may be nested tuples, lists and dictionaries of
-tensors; so may results, but for `grad`'s.
+A transform calls the function on fresh inputs (see `autograd.functional_helpers`) and sweeps over what the call recorded.
+Transforms nest to any depth: an inner one's sweep is recorded where an outer one, or a tensor that requires gradients, can ask.
+Under `no_grad` they work, and their results have no history. The arguments that are differentiated may be nested tuples, lists
+and dictionaries of tensors; so may results, but for `grad`'s.
 
 Forward mode is a sweep over the graph that the function recorded, so an operation under `no_grad` inside the function is a
 constant for `jvp`, `jacfwd` and `linearize`, as it is for reverse mode.
@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from gradlab.autograd import sweeps
+from gradlab.autograd import functional_helpers
 from gradlab.autograd.forward_ad import check_tangent
-from gradlab.autograd.sweeps import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
+from gradlab.autograd.functional_helpers import asked_outside, fresh, in_normal_mode, outward, recording, settle, zeros_like
 from gradlab.core.modes import enable_grad, mode, recorded_if
 from gradlab.core.tensor import Tensor
 from gradlab.func.tree import Tree, flatten
@@ -33,18 +33,18 @@ def _chosen(argnums: Any, count: int) -> tuple[int, ...]:
     """The positions that `argnums` means, checked."""
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
-    made = []
+    chosen = []
     for n in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(n, int):
             raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
-        made.append(n % count)
-    if not made:
+        chosen.append(n % count)
+    if not chosen:
         raise RuntimeError("argnums must be non-empty")
-    if len(set(made)) != len(made):
+    if len(set(chosen)) != len(chosen):
         raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-    return tuple(made)
+    return tuple(chosen)
 
 
 class Call:
@@ -60,8 +60,8 @@ class Call:
             if not isinstance(x, Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
             self.inputs.append(fresh(x, mode.grad))
-        given = self.tree.build(self.inputs)
-        replaced = dict(zip(at, (given,) if single else given, strict=True))
+        arguments = self.tree.build(self.inputs)
+        replaced = dict(zip(at, (arguments,) if single else arguments, strict=True))
         self.args = tuple([replaced.get(i, x) for i, x in enumerate(args)])
 
     def run(self, func: Callable[..., Any], kwargs: dict[str, Any], has_aux: bool, api: str) -> Any:
@@ -142,8 +142,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             aux = call.outward_aux() if has_aux else None
             traced = call.traced(y)
             with recorded_if(traced):
-                found = _filled(sweeps.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs)
-            gradient, value = call.tree.build([call.outward(g) for g in found]), call.outward(y) if traced else y.detach()
+                gradients = _filled(
+                    functional_helpers.cotangents([y], call.inputs, traced=traced, retain=traced or has_aux), call.inputs
+                )
+            gradient, value = call.tree.build([call.outward(g) for g in gradients]), call.outward(y) if traced else y.detach()
             return gradient, ((value, aux) if has_aux else value)
         finally:
             call.settle()
@@ -160,8 +162,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        found, value = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
 
     return gradient
 
@@ -199,17 +201,17 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     @in_normal_mode
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         """vᵀJ of the recorded call by its primals."""
-        given, structure = flatten(cotangents)
+        weights, structure = flatten(cotangents)
         if structure != tree:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {structure.drawn()}, primal output: {tree.drawn()}"
             )
         wanted = recording() if create_graph is None else create_graph
-        traced = wanted and asked_outside([*ys, *given], call.inputs)
+        traced = wanted and asked_outside([*ys, *weights], call.inputs)
         with recorded_if(traced):
-            found = sweeps.cotangents(ys, call.inputs, given, traced=traced, retain=retain_graph)
-        return call.tree.build([outward(c, call.inputs) for c in _filled(found, call.inputs)])
+            products = functional_helpers.cotangents(ys, call.inputs, weights, traced=traced, retain=retain_graph)
+        return call.tree.build([outward(c, call.inputs) for c in _filled(products, call.inputs)])
 
     return (results, vjp_fn, aux) if has_aux else (results, vjp_fn)
 
@@ -238,27 +240,27 @@ def jacrev(
         try:
             traced = call.traced(*ys)
             with recorded_if(traced):
-                found = [sweeps.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
-            return _jacobian(call, ys, tree, found, has_aux)
+                blocks = [functional_helpers.rows(y, call.inputs, traced=traced, at_once=chunk_size) for y in ys]
+            return _jacobian(call, ys, tree, blocks, has_aux)
         finally:
             call.settle()
 
     return jacobian
 
 
-def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, found: list[list[Tensor | None]], has_aux: bool) -> Any:
+def _jacobian(call: Call, outputs: list[Tensor], tree: Tree, blocks: list[list[Tensor | None]], has_aux: bool) -> Any:
     """The blocks of a Jacobian, nested as the outputs and within as the inputs."""
 
     def block_of(block: Tensor | None, y: Tensor, x: Tensor) -> Tensor:
         return zeros_like(x, y.array.shape) if block is None else call.outward(block)
 
-    made = tree.build(
+    jacobian = tree.build(
         [
             call.tree.build([block_of(block, y, x) for block, x in zip(line, call.inputs, strict=True)])
-            for y, line in zip(outputs, found, strict=True)
+            for y, line in zip(outputs, blocks, strict=True)
         ]
     )
-    return (made, call.outward_aux()) if has_aux else made
+    return (jacobian, call.outward_aux()) if has_aux else jacobian
 
 
 # -------------------------------------------------------------------------------------------------------------- forward mode
@@ -302,8 +304,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
                 "not allowed with strict=True."
             )
-        made = tree.build([call.outward(y) for y in ys]), tree.build([call.outward(t) for t in _filled(pushed, ys)])
-        return (*made, call.outward_aux()) if has_aux else made
+        results = tree.build([call.outward(y) for y in ys]), tree.build([call.outward(t) for t in _filled(pushed, ys)])
+        return (*results, call.outward_aux()) if has_aux else results
     finally:
         call.settle()
 
@@ -311,7 +313,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 def _pushed(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tensor | None]:
     traced = recording() and asked_outside([*outputs, *along], call.inputs)
     with recorded_if(traced):
-        return sweeps.tangents(outputs, call.inputs, along, traced=traced)
+        return functional_helpers.tangents(outputs, call.inputs, along, traced=traced)
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
@@ -329,8 +331,8 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
             ys, tree = _tensors(call.run(func, {}, has_aux, JVP), JVP)
             traced = call.traced(*ys)
             with recorded_if(traced):
-                found = sweeps.columns(ys, call.inputs, traced=traced)
-            return _jacobian(call, ys, tree, found, has_aux)
+                blocks = functional_helpers.columns(ys, call.inputs, traced=traced)
+            return _jacobian(call, ys, tree, blocks, has_aux)
         finally:
             call.settle()
 

@@ -84,8 +84,8 @@ KINDS: dict[type, str] = {
 
 def kind_of(x: Any) -> str | None:
     """The name of a container's kind; None for a leaf."""
-    found = KINDS.get(type(x))
-    return "namedtuple" if found is None and isinstance(x, tuple) and hasattr(x, "_fields") else found
+    kind = KINDS.get(type(x))
+    return "namedtuple" if kind is None and isinstance(x, tuple) and hasattr(x, "_fields") else kind
 
 
 def flatten(x: Any) -> tuple[list[Any], Tree]:
@@ -97,8 +97,8 @@ def flatten(x: Any) -> tuple[list[Any], Tree]:
     leaves: list[Any] = []
     children = []
     for part in parts(x):
-        found, child = flatten(part)
-        leaves += found
+        below, child = flatten(part)
+        leaves += below
         children.append(child)
     return leaves, Tree(kind, context(x), tuple(children))
 
@@ -119,15 +119,15 @@ def spread(prefix: Any, tree: Tree) -> list[Any] | None:
         keys = tree.context[1] if tree.kind == "defaultdict" else tree.context
         if prefix.keys() != set(keys):
             return None
-        found = [prefix[key] for key in keys]
+        parts_of_prefix = [prefix[key] for key in keys]
     elif kind == tree.kind and context(prefix) == tree.context and len(prefix) == len(tree.children):
-        found = list(parts(prefix))
+        parts_of_prefix = list(parts(prefix))
     else:
         return None
-    made: list[Any] = []
-    for part, child in zip(found, tree.children, strict=True):
+    leaves: list[Any] = []
+    for part, child in zip(parts_of_prefix, tree.children, strict=True):
         below = spread(part, child)
         if below is None:
             return None
-        made += below
-    return made
+        leaves += below
+    return leaves

@@ -23,15 +23,15 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.autograd.functional_helpers import columns, rows
 from gradlab.autograd.functions import grad
-from gradlab.autograd.sweeps import columns, rows
 from gradlab.backend.streams import go_on_from, states
 from gradlab.core.modes import enable_grad, mode
 from gradlab.core.tensor import Tensor, constant
 from gradlab.homework import references, ways
-from gradlab.homework.limits import TimeUp, limited
-from gradlab.homework.off_limits import Watch
+from gradlab.homework.forbidden import ForbiddenCalls
 from gradlab.homework.probes import Ask, Asked
+from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.homework.verdicts import Other, described
 
 DEEPEST, LONGEST, MOST_TEXT = 4, 1000, 4000  # of lists in lists, of one list, of a text
@@ -51,7 +51,7 @@ def perform(namespace: dict[str, Any], request: dict[str, Any], ask: Ask) -> Out
     args = [_argument(one, ask) for one in request["args"]]
     use = ways.named(way) if way else None
     guards = [_seen(one) for one in args]
-    watch, before, state = Watch(request["forbidden"]), mode.grad, states()
+    watch, before, state = ForbiddenCalls(request["forbidden"]), mode.grad, states()
     own = {key: watch.exempt(REFERENCES[which]) for key, which in request["given"].items()}
     try:
         with _in_place_of(namespace, own):
@@ -77,12 +77,12 @@ def _argument(one: dict[str, Any], ask: Ask) -> Any:
 
 
 def _tensor(one: dict[str, Any]) -> Tensor:
-    made = constant(one["tensor"].copy())
+    tensor = constant(one["tensor"].copy())
     if one["requires_grad"]:
-        made.requires_grad_()
+        tensor.requires_grad_()
     if one["grad"] is not None:
-        made.grad = constant(one["grad"].copy())
-    return made
+        tensor.grad = constant(one["grad"].copy())
+    return tensor
 
 
 def _seen(x: Any) -> Any:
@@ -127,9 +127,9 @@ def _whole(f: Callable[[Tensor], Tensor], x: Tensor, by_rows: bool) -> Tensor:
     with enable_grad():
         at = constant(np.array(x.detach().array)).requires_grad_()
         y = f(at)
-        made = rows(y, [at], traced=False, at_once=1)[0] if by_rows else columns([y], [at], traced=False)[0][0]
-    assert made is not None
-    return made.reshape((y.array.size, at.array.size))
+        matrix = rows(y, [at], traced=False, at_once=1)[0] if by_rows else columns([y], [at], traced=False)[0][0]
+    assert matrix is not None
+    return matrix.reshape((y.array.size, at.array.size))
 
 
 def _product_with_the_hessian(f: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tensor:

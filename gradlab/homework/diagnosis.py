@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradlab.diagnose.ways import ADDS
+from gradlab.diagnose.history_loss import ADDS
 from gradlab.homework.verdicts import as_array
 
 Wrong = Callable[[np.ndarray], np.ndarray]
@@ -70,9 +70,9 @@ OF_ROWS: list[tuple[Wrong, str, str]] = [  # how, of rows, of columns
 
 def _shifted(J: np.ndarray, by: int) -> np.ndarray:
     """Each row at the next one's place; what comes into the gap may be anything."""
-    made = np.roll(J, by, axis=0).astype(np.float64)
-    made[0 if by > 0 else -1] = np.nan
-    return made
+    shifted = np.roll(J, by, axis=0).astype(np.float64)
+    shifted[0 if by > 0 else -1] = np.nan
+    return shifted
 
 
 def diagnosis(got: object, expected: np.ndarray, value: np.ndarray | None = None) -> str:

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gradlab.homework.limits import Purse
 from gradlab.homework.student import Here, Nowhere, Stopped, Student, Work
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Finding, Verdict
 
 Checks = Callable[[Student], None]
@@ -129,5 +129,5 @@ def case(exercise: int, call: int = 1, folder: str | Path = ".") -> Any:
         The functions and tensors, to be looked at and tried; where it is one thing, that thing. (Work that is graded is tried
         on others: the verdict there says "Try one like it".)
     """
-    given = load(folder).case(exercise, call)
-    return given[0] if len(given) == 1 else given
+    arguments = load(folder).case(exercise, call)
+    return arguments[0] if len(arguments) == 1 else arguments

@@ -34,9 +34,9 @@ from typing import Any, BinaryIO
 
 from gradlab.homework import wire
 from gradlab.homework.exercises import CHECKS, load
-from gradlab.homework.limits import Purse
 from gradlab.homework.probes import QUESTIONS, Probe
 from gradlab.homework.student import SECONDS
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Verdict
 
 ALTOGETHER = 55.0  # seconds for a submission, whatever it does
@@ -116,14 +116,14 @@ class Submission:
                 seconds, began = self._at_most(wanted), time.monotonic()
                 try:
                     with self._purse.spending():
-                        made = self._exchange({"do": "cell", "text": text, "seconds": seconds}, seconds + GRACE, [])
+                        outputs = self._exchange({"do": "cell", "text": text, "seconds": seconds}, seconds + GRACE, [])
                     (self._ended if time.monotonic() - began < seconds else self._slow).add(at)
                 except Gone as gone:
                     self._at_most(0)
                     self._stuck.add(at)
                     self.outputs[at] = [{"text": f"This cell: {gone}"}]
                     break
-                self.outputs[at] = _outputs(made)
+                self.outputs[at] = _outputs(outputs)
 
     def _at_most(self, seconds: float) -> float:
         left = self._ends - time.monotonic()
@@ -235,12 +235,12 @@ def _answered(asked: Any, probes: list[Probe]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"[:1000]}
 
 
-def _outputs(made: Any) -> list[dict[str, str]]:
-    if not isinstance(made, list):
+def _outputs(raw: Any) -> list[dict[str, str]]:
+    if not isinstance(raw, list):
         return []
     return [
         {key: value for key, value in one.items() if key in ("text", "png") and isinstance(value, str)}
-        for one in made[:100]
+        for one in raw[:100]
         if isinstance(one, dict)
     ]
 

@@ -22,12 +22,12 @@ NEAR = 1e-6  # of the largest entry
 def on_tensors(program: str, inputs: Mapping[str, Any], calls: Sequence[tuple[str, Any]]) -> dict[str, dict[str, np.ndarray]]:
     """What gradlab makes of it: {"values": by name, "grads": by name} of all inputs and lines, those that are reached."""
     leaves = {name: constant(np.array(array, np.float64)).requires_grad_() for name, array in inputs.items()}
-    made = Program(program).run(leaves)
-    for tensor in made.values():
+    values = Program(program).run(leaves)
+    for tensor in values.values():
         tensor.retain_grad()
     for root, gradient in calls:
-        made[root].backward(None if gradient is None else constant(np.array(gradient, np.float64)), retain_graph=True)
-    named = leaves | made
+        values[root].backward(None if gradient is None else constant(np.array(gradient, np.float64)), retain_graph=True)
+    named = leaves | values
     return {
         "values": {name: np.array(tensor.detach().array) for name, tensor in named.items()},
         "grads": {name: np.array(tensor.grad.array) for name, tensor in named.items() if tensor.grad is not None},

@@ -102,10 +102,10 @@ class Probe:
         each = vectors.reshape((-1, *shape)).astype(y.array.dtype)
         (self.pulls if what == "pull" else self.pushes).append(len(each))
         if what == "pull":
-            made = grad(y, at, constant(each), is_grads_batched=True)[0].array
+            products = grad(y, at, constant(each), is_grads_batched=True)[0].array
         else:
-            made = np.stack([np.asarray(jvp(self.function, (constant(x),), (constant(u),))[1].array) for u in each])
-        return np.asarray(made).reshape(lead + made.shape[1:])
+            products = np.stack([np.asarray(jvp(self.function, (constant(x),), (constant(u),))[1].array) for u in each])
+        return np.asarray(products).reshape(lead + products.shape[1:])
 
     def _second(self, what: str, x: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         if not isinstance(self.function, Twice):
@@ -123,10 +123,10 @@ class Probe:
         each = second.reshape((-1, *x.shape)).astype(y.array.dtype)
         (slope,) = grad(y, at, create_graph=True)
         if slope.requires_grad:
-            made = np.asarray(grad(slope, at, constant(each), is_grads_batched=True, allow_unused=True)[0].array)
+            result = np.asarray(grad(slope, at, constant(each), is_grads_batched=True, allow_unused=True)[0].array)
         else:
-            made = np.zeros_like(each)
-        products = made.reshape(second.shape)
+            result = np.zeros_like(each)
+        products = result.reshape(second.shape)
         if what == "bend":
             return np.asarray(first.reshape(first.shape + (1,) * x.ndim) * products)
         axes = tuple(range(-x.ndim, 0))
@@ -161,8 +161,8 @@ class Asked:
 
     def asked(self, what: str, *arrays: Any) -> np.ndarray:
         """The answer, in the dtype of x."""
-        given = [np.array(array, order="C") for array in arrays]
-        return np.asarray(self._ask(self._number, what, given)).astype(given[0].dtype, copy=False)
+        inputs = [np.array(array, order="C") for array in arrays]
+        return np.asarray(self._ask(self._number, what, inputs)).astype(inputs[0].dtype, copy=False)
 
 
 def _product(what: str, vector: Any, x: Any, probe: Asked) -> Any:
@@ -175,7 +175,7 @@ def _product(what: str, vector: Any, x: Any, probe: Asked) -> Any:
 def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any, Any]) -> Any:
     """A primitive that is not listed among the library's: it stands for a function of unknown make. `rules` are pairs, vjp and
     jvp."""
-    made = primitive(
+    hidden = primitive(
         name,
         forward,
         vjp={arg: rule[0] for arg, rule in rules.items()},
@@ -184,7 +184,7 @@ def _hidden(name: str, forward: Any, node: str | None = None, **rules: tuple[Any
         node=node,
     )
     PRIMITIVES.pop(name)
-    return made
+    return hidden
 
 
 def _both(of_g: str, of_t: str) -> tuple[Any, Any]:
@@ -195,10 +195,10 @@ def _both(of_g: str, of_t: str) -> tuple[Any, Any]:
 def _second(what: str, first: Any, second: Any, x: Any, probe: Asked, over: int = 0, lead: Any = ()) -> Any:
     """v Hu or uᵀHw, of arrays or of Tensors that are recorded, summed over as many axes behind `lead`."""
     if isinstance(first, Tensor) or isinstance(second, Tensor):
-        made = (bend if what == "bend" else curve).record(first, second, x, probe=probe)
+        result = (bend if what == "bend" else curve).record(first, second, x, probe=probe)
     else:
-        made = probe.asked(what, x, first, second)
-    return made.sum(tuple(range(len(lead), len(lead) + over))) if over else made
+        result = probe.asked(what, x, first, second)
+    return result.sum(tuple(range(len(lead), len(lead) + over))) if over else result
 
 
 def _refused_to(vector: Any) -> Any:

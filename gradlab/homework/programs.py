@@ -56,8 +56,8 @@ class Program:
                 raise ValueError(f"{ast.unparse(line)!r}: a line of a program gives a name to something.")
             _read(line.value)
             used = sorted((n for n in ast.walk(line.value) if isinstance(n, ast.Name)), key=lambda n: n.col_offset)
-            made = [name for name, _ in self._lines]
-            inputs += [n.id for n in used if n.id not in made and n.id not in inputs]
+            assigned = [name for name, _ in self._lines]
+            inputs += [n.id for n in used if n.id not in assigned and n.id not in inputs]
             self._lines.append((line.targets[0].id, line.value))
         if not self._lines:
             raise ValueError("a program has at least one line.")

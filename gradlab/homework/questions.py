@@ -47,8 +47,8 @@ class Question:
             return said
         said = said.said if isinstance(said, Misfit) else said
         if not self.rows:
-            found = self._choice(said)
-            return Misfit(said, f"You wrote `{shown(said)}`. {self.wanted()}") if found is None else found
+            choice = self._choice(said)
+            return Misfit(said, f"You wrote `{shown(said)}`. {self.wanted()}") if choice is None else choice
         parts = in_rows(said, self.rows)
         if parts is None:
             return Misfit(said, f"You wrote `{shown(said)}`. {self.wanted()}")
@@ -121,9 +121,9 @@ def question(key: str, numbers: Any, choices: Iterable[Any] | None, rows: Iterab
     """
     if not isinstance(key, str) or not key.isidentifier() or key.startswith("_"):
         raise ValueError(f"a question is named as a variable is, as in ask('two_rows'); {key!r} is no such name.")
-    for name, given in (("choices", choices), ("rows", rows)):
-        if isinstance(given, str):
-            raise TypeError(f"{name} are several words, {name}=({given!r}, ...), and this is one: {given!r}.")
+    for name, offered in (("choices", choices), ("rows", rows)):
+        if isinstance(offered, str):
+            raise TypeError(f"{name} are several words, {name}=({offered!r}, ...), and this is one: {offered!r}.")
     if numbers is not None and (isinstance(numbers, bool) or not isinstance(numbers, int) or numbers < 1):
         raise ValueError(f"numbers is how many an answer has, 1 or more, and this is {numbers!r}.")
     words = tuple(map(str, choices)) if choices is not None else ()
@@ -151,8 +151,8 @@ def is_open(guess: Any) -> bool:
 def read(guess: Any) -> np.ndarray | None:
     """A guess as numbers, if it is some."""
     if isinstance(guess, str):
-        found, rest = NUMBER.findall(guess), re.sub(r"[\[\](){},;\s]", "", NUMBER.sub("", guess))
-        return np.array([float(one) for one in found]) if found and not rest else None
+        numbers, rest = NUMBER.findall(guess), re.sub(r"[\[\](){},;\s]", "", NUMBER.sub("", guess))
+        return np.array([float(one) for one in numbers]) if numbers and not rest else None
     if isinstance(guess, (list, tuple)) and any(isinstance(one, str) for one in guess):
         parts = [part for one in guess if (part := read(one)) is not None]
         return np.concatenate([np.ravel(part) for part in parts]) if len(parts) == len(guess) else None

@@ -24,11 +24,11 @@ def order(out: Any) -> list[Any]:
                 users[id(parent)] = 0
                 todo.append(parent)
             users[id(parent)] += 1
-    made, ready = list[Any](), [out]
+    ordered, ready = list[Any](), [out]
     while ready:
-        made.append(node := ready.pop())
+        ordered.append(node := ready.pop())
         for parent in node.parents:
             users[id(parent)] -= 1
             if not users[id(parent)]:
                 ready.append(parent)
-    return made
+    return ordered

@@ -85,18 +85,18 @@ def reveal(
         Something to look at, displayed below once there is a guess; a function is called for it then.
     """
     labels = rows if rows is None else tuple(map(str, rows))
-    made = _compared(guess, actual, of, count, replies, labels)
-    if made.right is not None:
-        predictions.guess.write_down(guess, shown(guess), made.right)
-    folded = made.right is None and is_open(guess) and predictions.settings.reading
-    if made.right is None and not folded:
-        return made
+    verdict = _compared(guess, actual, of, count, replies, labels)
+    if verdict.right is not None:
+        predictions.guess.write_down(guess, shown(guess), verdict.right)
+    folded = verdict.right is None and is_open(guess) and predictions.settings.reading
+    if verdict.right is None and not folded:
+        return verdict
     if folded:
-        made = _answer(actual, of, labels)
+        verdict = _answer(actual, of, labels)
     if then is None and not folded:
-        return made
+        return verdict
     called = isinstance(then, (FunctionType, MethodType, BuiltinFunctionType))
-    return Followed(made.right, made.words, made.rows, then() if called else then, folded)
+    return Followed(verdict.right, verdict.words, verdict.rows, then() if called else then, folded)
 
 
 def _compared(
@@ -120,14 +120,14 @@ def _compared(
     wanted = count if count is not None else known.size
     if said is None or said.size != wanted or not np.isfinite(said).all():
         return Revealed(None, miscounted(guess, said, wanted, _reply(str(guess).strip().lower(), said, replies)))
-    made = said if of is None else as_array(of(said.reshape(-1)))
-    assert made is not None
-    right = _close(made, known)
+    value = said if of is None else as_array(of(said.reshape(-1)))
+    assert value is not None
+    right = _close(value, known)
     if of is None:
         return _told(right, plain(guess), actual, "You said", _reply("", said, replies))
     if right:
         return Revealed(True, f"It gives `{shown(actual)}`.")
-    return _told(False, made, actual, "Yours gives", _reply("", said, replies))
+    return _told(False, value, actual, "Yours gives", _reply("", said, replies))
 
 
 def _of_rows(guess: Any, actual: Any, rows: tuple[str, ...], replies: Mapping[Any, Any]) -> Revealed:
@@ -160,10 +160,10 @@ def _of_rows(guess: Any, actual: Any, rows: tuple[str, ...], replies: Mapping[An
 
 
 def _row_reply(replies: Mapping[Any, Any], row: str, word: Any) -> str:
-    found = replies.get(row, "")
-    if isinstance(found, Mapping):
-        found = next((words for key, words in found.items() if is_same_word(word, key)), "")
-    return str(found)
+    reply = replies.get(row, "")
+    if isinstance(reply, Mapping):
+        reply = next((words for key, words in reply.items() if is_same_word(word, key)), "")
+    return str(reply)
 
 
 def _reply_to_all(replies: Mapping[Any, Any], said: list[Any]) -> str:

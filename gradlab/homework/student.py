@@ -17,11 +17,11 @@ from gradlab.core.tensor import Tensor
 from gradlab.homework import ways
 from gradlab.homework.calling import REFERENCES, perform, unplain
 from gradlab.homework.diagnosis import diagnosis
+from gradlab.homework.forbidden import codes_of
 from gradlab.homework.likeness import Likeness, on_tensors
-from gradlab.homework.limits import Purse
-from gradlab.homework.off_limits import codes_of
 from gradlab.homework.probes import Probe
 from gradlab.homework.programs import Program
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Finding, Verdict, compared
 
 SECONDS = 10  # for an exercise

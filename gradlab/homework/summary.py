@@ -27,7 +27,7 @@ Points = dict[str, dict[int, float]]  # of each student by exercise
 
 
 @dataclass
-class Homework:
+class HomeworkSummary:
     """What a class did in one homework."""
 
     name: str
@@ -89,23 +89,23 @@ def summed_up(folder: Path, homework: Path, checks: Path | None = None) -> str:
         )
     if checks is not None and not (checks / CHECKS).is_file() and not any(checks.glob(f"*/{CHECKS}")):
         raise LookupError(f"there is no {CHECKS} in {checks}, nor in a folder of a homework there.")
-    made: list[object] = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
-    made += of_guesses(folder)
-    if not made:
+    summaries: list[object] = list(of_gradebook(folder) if graded else of_submissions(folder, homework, checks))
+    summaries += of_guesses(folder)
+    if not summaries:
         raise LookupError(
             f"there is nothing to sum up in {folder}: neither {DATABASE}, after `nbgrader autograde`, nor a "
             "notebook of a homework (STUDENT/…/hw3_jacobian.ipynb), nor guesses (*.jsonl)."
         )
-    return "\n\n".join(map(str, made))
+    return "\n\n".join(map(str, summaries))
 
 
-def of_gradebook(folder: Path) -> Iterator[Homework]:
+def of_gradebook(folder: Path) -> Iterator[HomeworkSummary]:
     """Each homework in nbgrader's database."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{folder / DATABASE}") as book:
         for assignment in book.assignments:
-            made = Homework(assignment.name)
+            summary = HomeworkSummary(assignment.name)
             for submission in assignment.submissions:
                 student = submission.student.id
                 for notebook in submission.notebooks:
@@ -113,15 +113,15 @@ def of_gradebook(folder: Path) -> Iterator[Homework]:
                     cells, took = _graded(path) if path.is_file() else ([], None)
                     verdicts = dict(_verdicts(cells))
                     if took is not None:
-                        made.seconds[student] = took
+                        summary.seconds[student] = took
                     for grade in notebook.grades:
                         if (said := verdicts.get(grade.cell.name)) is not None:
                             number, title, sentences = said
-                            made.add(student, number, title, grade.score or 0, grade.max_score, sentences)
+                            summary.add(student, number, title, grade.score or 0, grade.max_score, sentences)
                     if not verdicts:
-                        made.problems.append(f"{student}: not graded yet, or without verdicts")
-            if made.points or made.problems:
-                yield made
+                        summary.problems.append(f"{student}: not graded yet, or without verdicts")
+            if summary.points or summary.problems:
+                yield summary
 
 
 def _graded(path: Path) -> tuple[list[dict[str, Any]], float | None]:
@@ -135,57 +135,57 @@ def _verdicts(cells: list[dict[str, Any]]) -> Iterator[tuple[str, tuple[int, str
     for cell in cells:
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/plain", ""))
-            found = headline(text)
-            if found is not None and "grade_id" in cell["metadata"].get("nbgrader", {}):
-                yield cell["metadata"]["nbgrader"]["grade_id"], (*found, sentences(text))
+            points = headline(text)
+            if points is not None and "grade_id" in cell["metadata"].get("nbgrader", {}):
+                yield cell["metadata"]["nbgrader"]["grade_id"], (*points, sentences(text))
                 break
 
 
 def sentences(verdict: str) -> list[str]:
     """What a verdict, as text, says of what is wrong, so that the same mistake of two students is the same sentence: the hint,
     or what stopped the exercise, without the line where it did."""
-    made: list[str] = []
+    said: list[str] = []
     stopped = False
     for line in verdict.splitlines()[1:]:
         if line.startswith(WRONG):
             what, _, words = line.removeprefix(WRONG).partition(": ")
             stopped = what.startswith("`")
-            made.append(f"{what}: {LINE.sub('', words)}" if stopped else words or what)
-        elif line.startswith(HINT) and made and not stopped:
-            made[-1] = line.removeprefix(HINT)
-    return [one for one in made if not one.startswith("it counts once")]
+            said.append(f"{what}: {LINE.sub('', words)}" if stopped else words or what)
+        elif line.startswith(HINT) and said and not stopped:
+            said[-1] = line.removeprefix(HINT)
+    return [one for one in said if not one.startswith("it counts once")]
 
 
-def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[Homework]:
+def of_submissions(folder: Path, homework: Path, named: Path | None = None) -> Iterator[HomeworkSummary]:
     """Each homework in a folder of submissions, graded now."""
-    found: dict[str, Homework] = {}
+    summaries: dict[str, HomeworkSummary] = {}
     passed_over: dict[str, list[str]] = {}  # by homework: whose folder has checks that were not taken
     for path in sorted(folder.rglob("*.ipynb")):
         places = (homework / path.stem, path.parent) if named is None else (named / path.stem, named)
         checks = next((one for one in places if (one / CHECKS).is_file()), None)
         if checks is None or ".ipynb_checkpoints" in path.parts:
             continue
-        made, student = found.setdefault(path.stem, Homework(path.stem)), path.relative_to(folder).parts[0]
+        summary, student = summaries.setdefault(path.stem, HomeworkSummary(path.stem)), path.relative_to(folder).parts[0]
         began = time.monotonic()
         try:
             verdicts = run(path, checks=checks)
         except (ValueError, OSError) as error:
-            made.problems.append(f"{student}: {error}")
+            summary.problems.append(f"{student}: {error}")
             continue
-        made.seconds[student] = time.monotonic() - began
+        summary.seconds[student] = time.monotonic() - began
         beside = path.parent / CHECKS
         if checks != path.parent and beside.is_file() and beside.read_bytes() != (checks / CHECKS).read_bytes():
             passed_over.setdefault(path.stem, []).append(student)
         for one in verdicts:
-            made.add(student, one.number, one.title, one.points, one.worth, sentences(str(one)))
+            summary.add(student, one.number, one.title, one.points, one.worth, sentences(str(one)))
     for name, students in passed_over.items():
         taken = "that came with gradlab" if named is None else f"in {named}"
         whose = ", ".join(students[:3]) + (", …" if len(students) > 3 else "")
-        found[name].problems.append(
+        summaries[name].problems.append(
             f"Graded by the checks {taken}. The {CHECKS} beside the work of {whose} is another one and was not taken"
             f"{'; checks of your own count with --checks FOLDER' if named is None else ''}."
         )
-    yield from found.values()
+    yield from summaries.values()
 
 
 @dataclass
@@ -208,7 +208,7 @@ class Guessed:
 
 def of_guesses(folder: Path) -> Iterator[Guessed]:
     """The guesses that lie in a folder, by lesson. The first of each student counts: what comes later has seen the answer."""
-    found: dict[str, Guessed] = {}
+    lessons: dict[str, Guessed] = {}
     for path in sorted(folder.rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
@@ -217,6 +217,6 @@ def of_guesses(folder: Path) -> Iterator[Guessed]:
                 said, right = str(told["guess"]), bool(told["right"])
             except (ValueError, KeyError, TypeError):  # another file, or a line that was torn
                 continue
-            made = found.setdefault(name, Guessed(name or "a notebook without a name"))
-            made.first.setdefault(question, {}).setdefault(student, (said, right))
-    yield from (found[name] for name in sorted(found))
+            lesson = lessons.setdefault(name, Guessed(name or "a notebook without a name"))
+            lesson.first.setdefault(question, {}).setdefault(student, (said, right))
+    yield from (lessons[name] for name in sorted(lessons))

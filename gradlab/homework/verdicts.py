@@ -98,8 +98,8 @@ HEADLINE = re.compile(r"Exercise (\d+), (.*): [\d.e+]+ of [\d.e+]+ points$")
 
 def headline(text: str) -> tuple[int, str] | None:
     """The number and the title of the exercise whose verdict this is; None: it is none."""
-    found = HEADLINE.match(text.partition("\n")[0])
-    return (int(found[1]), found[2]) if found else None
+    match = HEADLINE.match(text.partition("\n")[0])
+    return (int(match[1]), match[2]) if match else None
 
 
 GOOD, BAD = "#2e9e5b", "#d9534f"  # at least 3:1 on white and on JupyterLab's dark ground

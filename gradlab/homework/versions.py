@@ -26,8 +26,8 @@ def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
     ValueError
         If a mark is opened and not closed, closed and not opened, or opened twice.
     """
-    made = deepcopy(notebook)
-    for cell in made["cells"]:
+    version = deepcopy(notebook)
+    for cell in version["cells"]:
         graded = cell.get("metadata", {}).get("nbgrader", {})
         text = "".join(cell["source"])
         if cell["cell_type"] == "code":
@@ -37,7 +37,7 @@ def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
         if graded.get("solution") and not replaced:
             lines = stub
         cell["source"] = without_hidden_tests("\n".join(lines)).splitlines(keepends=True)
-    return made
+    return version
 
 
 def as_text(notebook: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.factors import svdvals
 from gradlab.linalg.matrices import LinAlgError, matrices, number, refused
 from gradlab.linalg.solving import inv, inv_ex
-from gradlab.ops import reductions
+from gradlab.ops import extremes, norms, reductions
 from gradlab.ops.arguments import one_dim
 from gradlab.ops.products import tensors
 from gradlab.ops.shapes import cast, squeeze, unsqueeze
@@ -28,7 +28,7 @@ def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = 
     tensors("linalg_vector_norm", input=input)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
-    return reductions.vector_norm(input, ord, dim, keepdim, dtype=dtype)
+    return norms.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
 def matrix_axes(A: Tensor, dim: Any) -> tuple[int, int]:
@@ -46,9 +46,9 @@ def extreme(ord: Any) -> Any:
     """The largest of some magnitudes, 0 if there are none, or for a negative order the smallest."""
 
     def largest(x: Tensor, axis: int, keepdim: bool = False) -> Tensor:
-        return (reductions.amax if x.array.shape[axis] else reductions.sum)(x, axis, keepdim)
+        return (extremes.amax if x.array.shape[axis] else reductions.sum)(x, axis, keepdim)
 
-    return largest if ord > 0 else reductions.amin
+    return largest if ord > 0 else extremes.amin
 
 
 @takes_out
@@ -65,7 +65,7 @@ def matrix_norm(
     first, second = matrix_axes(input, dim)
     input = input if dtype is None else cast(input, dtype)
     if ord == "fro":
-        return reductions.vector_norm(input, 2, (first, second), keepdim)
+        return norms.vector_norm(input, 2, (first, second), keepdim)
     if ord in ("nuc", 2, -2):
         ndim = input.array.ndim
         rest = tuple(d for d in range(-ndim, 0) if d not in (first, second))
@@ -79,7 +79,7 @@ def matrix_norm(
     if ord not in (1, -1, inf, -inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported. There are 'fro', 'nuc', 1, -1, 2, -2, inf and -inf.")
     along, across = (first, second) if ord in (1, -1) else (second, first)
-    sums = reductions.vector_norm(input, 1, along, keepdim)
+    sums = norms.vector_norm(input, 1, along, keepdim)
     if not keepdim and across < along:
         across += 1  # an axis to its right is gone
     return extreme(ord)(sums, across, keepdim)
@@ -94,13 +94,13 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if ord is None:
-        return reductions.vector_norm(input, 2, dims, keepdim, dtype=dtype)
+        return norms.vector_norm(input, 2, dims, keepdim, dtype=dtype)
     ndim = input.array.ndim
     if dims is None and ndim not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
     if isinstance(ord, str) or (ndim == 2 if dims is None else len(dims) == 2):
         return matrix_norm(input, ord, (-2, -1) if dims is None else dims, keepdim, dtype=dtype)
-    return reductions.vector_norm(input, ord, dims, keepdim, dtype=dtype)
+    return norms.vector_norm(input, ord, dims, keepdim, dtype=dtype)
 
 
 NAN_TO_NUM = el.where.named("NanToNumBackward0")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from gradlab.core.destination import takes_out
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (as in torch, `dtype` is a parameter)
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.factors import INVERTED, SOLVED, lu_factor_ex, orthogonal, positive_root, singular, through_cholesky
 from gradlab.linalg.factors import lu_solve as solve_from_factors
@@ -15,8 +17,8 @@ from gradlab.linalg.powers import exponential, power, powers
 from gradlab.linalg.solving import determinant, inv, pinv, sign_and_logarithm
 from gradlab.ops.arguments import over_dims
 from gradlab.ops.joins import cat
+from gradlab.ops.norms import vector_norm
 from gradlab.ops.products import exchanged, identity_like, tensors, warn_once
-from gradlab.ops.reductions import vector_norm
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
@@ -196,11 +198,58 @@ eig, symeig, solve, lstsq, matrix_rank = (
 __all__ += ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
 
 
+@composed()
 @over_dims
 def norm(
-    input: Tensor, p: float | str | None = "fro", dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; p is a number, "fro" (2) or, of matrices, "nuc"."""
+    r"""The norm of all elements as one vector, or over the axes of `dim`.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point.
+    p : number, "fro", "nuc" or None, default "fro"
+        The order: any real number or an infinity; "fro" and None mean 2; "nuc" is the sum of the singular values of matrices.
+    dim : int or tuple of ints, optional
+        The axes that are reduced, all by default; of "nuc" two, the last by default. `axis` means the same.
+    {keepdim}
+    {dtype}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input` without the reduced axes, of its dtype.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+    RuntimeError
+        If `input` is not floating point, an axis is named twice, or `p` is another word.
+
+    Notes
+    -----
+    .. math:: \Bigl(\sum_i |x_i|^p\Bigr)^{1/p}
+
+    At p = 0 it is the number of elements that are not 0, at ±∞ the largest or smallest magnitude. Where the norm is 0, the
+    gradient is taken as 0. `gradlab.linalg` has `vector_norm` and `matrix_norm`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([3., 4.], requires_grad=True)
+    >>> gl.norm(x).backward()
+    >>> x.grad
+    tensor([0.6000, 0.8000])
+    """
     if p is None or p == "fro":
         p = 2
     if isinstance(p, str):

@@ -5,12 +5,16 @@ The stub beside this module, by which an editor completes `x.exp2(`, is written 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-import gradlab.ops  # noqa: F401  (its modules declare)
+import gradlab.linalg.toplevel
+import gradlab.nn.functional.activations
+import gradlab.ops  # noqa: F401  (its modules declare, as do those above)
 from gradlab.core import inplace
 from gradlab.core.operator import OPERATORS, Operator
+from gradlab.core.primitive import Primitive
 from gradlab.core.tensor import Tensor
 from gradlab.methods.writing import answer, twin
 
@@ -21,20 +25,29 @@ class Declared:
 
 def twin_of(operator: Operator) -> Callable[..., Any]:
     """The in-place twin of an operator, under its name."""
-    target = operator.target
-    if operator.is_primitive and len(target.args) == 1 and not target.meta:
+    target = operator.twin
+    if isinstance(target, Primitive) and len(target.args) == 1 and not target.meta:
 
-        def method(self: Tensor) -> Tensor:
-            return inplace.in_place(target, self)
-    elif operator.is_primitive and len(target.args) == 2 and not target.meta:
+        def method(input: Tensor) -> Tensor:
+            return inplace.in_place(target, input)
+    elif isinstance(target, Primitive) and len(target.args) == 2 and not target.meta:
 
-        def method(self: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
-            return inplace.in_place(target, self, other)
+        def method(input: Tensor, other: Tensor) -> Tensor:  # type: ignore[misc]
+            return inplace.in_place(target, input, other)
+    elif target is not operator.target:
+        method = target
     else:
         method = (twin if operator.history else answer)(target)
+        method.__signature__ = without_out(target)  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = f"{operator.name}_"
     method.__doc__ = operator.documentation_of_twin()
     return method
+
+
+def without_out(function: Callable[..., Any]) -> inspect.Signature:
+    """What a twin takes: all that the function does, but no `out`."""
+    whole = inspect.signature(function)
+    return whole.replace(parameters=[one for one in whole.parameters.values() if one.name != "out"])
 
 
 _TWINS = {operator.name: twin_of(operator) for operator in OPERATORS.values() if operator.inplace and not operator.shares}

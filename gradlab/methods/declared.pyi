@@ -1,5 +1,8 @@
 # Written by `python tests/stubs.py` from the declarations of operators.
+from collections.abc import Sequence
+from gradlab.core.dtypes import dtype as Dtype
 from gradlab.core.tensor import Tensor
+from gradlab.ops.results import Result
 from typing import Any
 
 __all__ = [
@@ -287,17 +290,32 @@ class Declared:
     def add(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + alpha · other, element by element."""
 
+    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """`add`, written into this tensor's memory."""
+
     def sub(self, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
         """input - alpha · other, element by element."""
     subtract = sub
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """`sub`, written into this tensor's memory."""
+    subtract_ = sub_
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """input · other, element by element."""
     multiply = mul
 
+    def mul_(self, other: Any) -> Tensor:
+        """`mul`, written into this tensor's memory."""
+    multiply_ = mul_
+
     def div(self, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
         """input / other, element by element, of integers as floats; or a quotient that is rounded."""
     divide = div
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """`div`, written into this tensor's memory."""
+    divide_ = div_
 
     def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """⌊input / other⌋, element by element, of integers an integer."""
@@ -519,6 +537,45 @@ class Declared:
 
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
+
+    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The distinct elements, or slices along an axis, in ascending order."""
+
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The elements in order, or slices along an axis, without those that equal the one before."""
+
+    def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+        """How often each of 0, 1, 2 and so on occurs, or the sum of the weights of each."""
+
+    def histc(self, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+        """How many elements lie in each of equal intervals."""
+
+    def histogram(self, bins: int | Tensor = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None, density: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """How many elements, or the sum of what weights, lie in each of the intervals between edges."""
+
+    def cumsum(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sums of all elements up to each, along one axis."""
+
+    def cumsum_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+        """`cumsum`, written into this tensor's memory."""
+
+    def cumprod(self, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The products of all elements up to each, along one axis."""
+
+    def cumprod_(self, dim: int, *, dtype: Dtype | None = None) -> Tensor:
+        """`cumprod`, written into this tensor's memory."""
+
+    def logcumsumexp(self, dim: int, *, out: Tensor | None = None) -> Tensor:
+        """The logarithms of the running sums of the powers of e, along one axis."""
+
+    def cummax(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The largest element so far, along one axis, and where it stands."""
+
+    def cummin(self, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The smallest element so far, along one axis, and where it stands."""
+
+    def diff(self, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along an axis, taken `n` times."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
@@ -792,6 +849,27 @@ class Declared:
     def frexp(self) -> Any:
         """(mantissa, exponent) with input = mantissa · 2^exponent and a mantissa in [0.5, 1)."""
 
+    def amax(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The largest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+
+    def amin(self, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The smallest element, over all axes or those of `dim`. A gradient is shared evenly among equals."""
+
+    def aminmax(self, *, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The smallest and the largest element, of all or along one axis. Each gradient is shared evenly among equals."""
+
+    def max(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The largest element, of all or along one axis; with a second tensor, the largest of each pair."""
+
+    def min(self, dim: int | Tensor | None = None, keepdim: bool = False, *, other: Tensor | None = None, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The smallest element, of all or along one axis; with a second tensor, the smallest of each pair."""
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the largest element stands, in the flattened tensor or along one axis: the first of equals."""
+
+    def argmin(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Where the smallest element stands, in the flattened tensor or along one axis: the first of equals."""
+
     def mvlgamma(self, p: int, *, out: Tensor | None = None) -> Tensor:
         """The logarithm of the multivariate gamma function."""
 
@@ -813,8 +891,14 @@ class Declared:
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + value · tensor1 · tensor2, element by element."""
 
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """`addcmul`, written into this tensor's memory."""
+
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
         """input + value · tensor1 / tensor2, element by element."""
+
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """`addcdiv`, written into this tensor's memory."""
 
     def lerp(self, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
         """input + weight · (end - input): the way from `input` to `end`."""
@@ -822,8 +906,20 @@ class Declared:
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """`lerp`, written into this tensor's memory."""
 
+    def dist(self, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
+        """The p-norm of input - other."""
+
+    def renorm(self, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+        """Each slice along an axis scaled down to the norm `maxnorm`, if its norm is larger."""
+
+    def renorm_(self, p: float, dim: int, maxnorm: float) -> Tensor:
+        """`renorm`, written into this tensor's memory."""
+
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, either of them a tensor or a number."""
+
+    def pow_(self, exponent: Any) -> Tensor:
+        """`pow`, written into this tensor's memory."""
 
     def square(self, *, out: Tensor | None = None) -> Tensor:
         """The square of each element."""
@@ -831,5 +927,92 @@ class Declared:
     def square_(self) -> Tensor:
         """`square`, written into this tensor's memory."""
 
-    def float_power(self, exponent: Any) -> Tensor:
+    def float_power(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, in float64."""
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """`float_power`, written into this tensor's memory."""
+
+    def sort(self, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The elements in order along an axis, and where they stood."""
+
+    def argsort(self, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Tensor | None = None) -> Tensor:
+        """Where the elements stand that would be in order along an axis."""
+
+    def msort(self, *, out: Tensor | None = None) -> Tensor:
+        """The elements in ascending order along the first axis: the values of `sort(input, 0)`."""
+
+    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The `k` largest or smallest elements along an axis, in order, and where they stand."""
+
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The `k`-th smallest element along an axis, and where it stands."""
+
+    def median(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The median of the elements, of all or along one axis: of an even number the lower one."""
+
+    def nanmedian(self, dim: int | None = None, keepdim: bool = False, *, out: Tensor | tuple[Tensor, Tensor] | None = None) -> Any:
+        """The median of the elements that are not NaN, of all or along one axis: of an even number the lower one."""
+
+    def mode(self, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+        """The most frequent element along an axis, and where it stands last."""
+
+    def quantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+        """What a share `q` of the elements does not exceed, of all or along one axis."""
+
+    def nanquantile(self, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = 'linear', out: Tensor | None = None) -> Tensor:
+        """What a share `q` of the elements that are not NaN does not exceed, of all or along one axis."""
+
+    def sum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements, over all axes or those of `dim`."""
+
+    def mean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements, over all axes or those of `dim`."""
+
+    def nansum(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The sum of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def nanmean(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The mean of the elements that are not NaN, over all axes or those of `dim`."""
+
+    def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+        """The product of all elements, or of those along one axis."""
+
+    def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether every element is nonzero, over all axes or those of `dim`."""
+
+    def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Whether some element is nonzero, over all axes or those of `dim`."""
+
+    def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor:
+        """How many elements are not zero, over all axes or those of `dim`."""
+
+    def softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """Positive numbers that sum to 1 along an axis, in the proportions of the powers of e."""
+
+    def log_softmax(self, dim: int, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of `softmax` along an axis."""
+
+    def logsumexp(self, dim: int | Sequence[int], keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm of the sum of the powers of e, over the axes `dim`."""
+
+    def std(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
+        """The standard deviation, over all axes or those of `dim`."""
+
+    def var(self, dim: int | Sequence[int] | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, out: Tensor | None = None) -> Tensor:
+        """The variance, over all axes or those of `dim`."""
+
+    def cov(self, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of variables, each a row, over observations, each a column."""
+
+    def corrcoef(self) -> Tensor:
+        """The correlations of variables, each a row, over observations, each a column."""
+
+    def prelu(self, weight: Tensor) -> Tensor:
+        """The elements where they are positive, a learned multiple of them elsewhere."""
+
+    def hardshrink(self, lambd: float = 0.5) -> Tensor:
+        """The elements of a magnitude greater than a limit, 0 in place of the others."""
+
+    def norm(self, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The norm of all elements as one vector, or over the axes of `dim`."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.interop import Interop
-from gradlab.methods.activations import Activations
-from gradlab.methods.arithmetic import Arithmetic
 from gradlab.methods.comparison import Comparison
 from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
@@ -19,23 +17,17 @@ from gradlab.methods.picking import Picking
 from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
-from gradlab.methods.reductions import Reductions
 from gradlab.methods.shapes import Shapes
-from gradlab.methods.sorting import Sorting
 from gradlab.methods.writing import Writing
 
 
 class Methods(
-    Activations,
-    Arithmetic,
     Comparison,
     Declared,
     Elementary,
-    Reductions,
     Products,
     Shapes,
     Picking,
-    Sorting,
     Writing,
     Holding,
     Converting,

@@ -20,7 +20,7 @@ LINE_MAGICS: tuple[Any, ...] = (
     GraphMagics,
     JacobianMagics,
 )  # those that need nothing but to be registered
-REPORT = ("gradlab.explore.report.shown", "Report")
+REPORT = ("gradlab.explore.report.report", "Report")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -83,10 +83,10 @@ def _completer(shell: Any, event: Any) -> list[str]:
     """Tab on a line that begins with one of our magics."""
     from IPython.core.error import TryNext
 
-    found = complete(event.line, event.symbol)
-    if not found:
+    completions = complete(event.line, event.symbol)
+    if not completions:
         raise TryNext  # names are completed as everywhere
-    return found
+    return completions
 
 
 def _show(report: Any) -> None:

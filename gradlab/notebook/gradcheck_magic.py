@@ -66,8 +66,8 @@ class GradcheckMagics(Magics):
         else:
             function = value(call.func)
 
-        def func(*given: Any) -> Any:
-            return function(*given[:count], **dict(zip(named, given[count:], strict=True)))
+        def func(*arguments: Any) -> Any:
+            return function(*arguments[:count], **dict(zip(named, arguments[count:], strict=True)))
 
         return names, func, (*inputs, *named.values())
 

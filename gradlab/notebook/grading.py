@@ -57,8 +57,8 @@ class Grade(Execute):
         began = time.monotonic()
         verdicts, outputs = graded([cell.source for cell in own], folder, folder, self.seed, self.altogether)
         nb.metadata["gradlab"] = {"seconds": round(time.monotonic() - began, 1)}  # for the summary of a class
-        for cell, made in zip(own, outputs, strict=True):
-            cell.execution_count, cell.outputs = None, [_output(one) for one in made]
+        for cell, cell_outputs in zip(own, outputs, strict=True):
+            cell.execution_count, cell.outputs = None, [_output(one) for one in cell_outputs]
         by_number = {verdict.number: verdict for verdict in verdicts}
         for cell in code:
             if _is_graded(cell):
@@ -136,11 +136,11 @@ def with_pictures(text: str) -> str:
     return "".join(part if i % 2 else FORMULA.sub(_picture, part) for i, part in enumerate(CODE.split(text)))
 
 
-def _picture(found: re.Match[str]) -> str:
+def _picture(match: re.Match[str]) -> str:
     from matplotlib import mathtext, rc_context
     from matplotlib.font_manager import FontProperties
 
-    tex, file = (found["block"] or found["inline"]).strip(), io.BytesIO()
+    tex, file = (match["block"] or match["inline"]).strip(), io.BytesIO()
     try:
         with rc_context({"mathtext.fontset": "cm", "svg.hashsalt": "gradlab"}):
             depth = mathtext.math_to_image(f"${' '.join(tex.split())}$", file, FontProperties(size=POINTS), format="svg")
@@ -150,7 +150,7 @@ def _picture(found: re.Match[str]) -> str:
     image = (
         f'<img class="formula" alt="{escape(tex)}" style="vertical-align:-{depth:g}pt" src="data:image/svg+xml;base64,{data}">'
     )
-    return f'\n\n<p style="text-align:center">{image}</p>\n\n' if found["block"] else image
+    return f'\n\n<p style="text-align:center">{image}</p>\n\n' if match["block"] else image
 
 
 def _is_graded(cell: Any) -> bool:
@@ -158,10 +158,10 @@ def _is_graded(cell: Any) -> bool:
     return bool(told.get("grade")) and not told.get("solution")
 
 
-def _output(made: dict[str, str]) -> Any:
-    if "png" in made:
-        return new_output("display_data", {"image/png": made["png"], "text/plain": "a picture"})
-    return new_output("stream", name="stdout", text=made.get("text", ""))
+def _output(output: dict[str, str]) -> Any:
+    if "png" in output:
+        return new_output("display_data", {"image/png": output["png"], "text/plain": "a picture"})
+    return new_output("stream", name="stdout", text=output.get("text", ""))
 
 
 def configure(c: Any) -> None:

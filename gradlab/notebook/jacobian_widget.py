@@ -1,4 +1,4 @@
-"""The live view of a Jacobian: the widget around `explore.lab.Lab`.
+"""The live view of a Jacobian: the widget around `explore.jacobian.view_model.JacobianViewModel`.
 
 Python computes, JavaScript (static/jacobian) draws and reports what was clicked. A view asks by a message, {"ask": ...,
 "id": ...}, and is answered by one, {"answer": the id, ...}, with the numbers as little-endian binary buffers. It asks for the
@@ -21,7 +21,7 @@ from typing import Any
 import traitlets
 
 from gradlab.explore.jacobian import Jacobian
-from gradlab.explore.lab import Lab
+from gradlab.explore.jacobian.view_model import JacobianViewModel
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 
@@ -46,7 +46,7 @@ class JacobianWidget(LiveView):
 
     def __init__(self, jacobian: Jacobian, *, columns: bool = True, **traits: Any) -> None:
         self._jacobian: Jacobian | None = jacobian
-        self._lab: Lab | None = Lab(jacobian, columns=columns)
+        self._lab: JacobianViewModel | None = JacobianViewModel(jacobian, columns=columns)
         self._picture: Any = None  # the display handle of the static twin
         self._drawing_took, self._bitmap_due = 0.0, False  # seconds; whether the static picture lacks its bitmap
         super().__init__(about=self._lab.about(), token=uuid.uuid4().hex, **traits)

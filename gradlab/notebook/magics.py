@@ -23,9 +23,9 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_loca
 from IPython.display import display
 from traitlets import Bool, Integer
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import recording
-from gradlab.notebook.failed import last_failure
+from gradlab.diagnose.source_locations import cells
+from gradlab.notebook.last_failure import last_failure
 from gradlab.notebook.options import (
     CELL,
     DOCTOR,
@@ -226,10 +226,10 @@ class GradMagics(Magics):
         cell = ended[0]
         failed = result.error_in_exec or (_last_shown() if _last_shown() is not cell.shown else None)
         if not result.success or failed is not None:  # %%time of old shows an exception and goes on
-            found = self._clinic.look(cell.recorder, self.users(), error=failed)
+            diagnosis = self._clinic.look(cell.recorder, self.users(), error=failed)
             cell.recorder.forget()
             if cell.request.findings_only:
-                self._say(cell.request, found)
+                self._say(cell.request, diagnosis)
             return
         try:
             cell.recorder.settle_journal()
@@ -285,10 +285,10 @@ class GradMagics(Magics):
 
         if isinstance(report, Report):
             swept = report.trace if report.trace.leaves else None  # else it is the structure of the graph alone
-            found = self._clinic.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
-            return replace(report, findings=found.findings, remarks=found.remarks)
-        found = self._clinic.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
-        return report.followed_by(found.findings)
+            diagnosis = self._clinic.look(cell.recorder, self.users(), trace=swept, value=cell.differentiated)
+            return replace(report, findings=diagnosis.findings, remarks=diagnosis.remarks)
+        diagnosis = self._clinic.look(cell.recorder, self.users(), value=self._undifferentiated(cell))
+        return report.followed_by(diagnosis.findings)
 
     def _wanted(self, cell: Cell) -> Any:
         """What a cell that called no backward() is looked at for: its value, or the last number that it computed, with history if
@@ -358,12 +358,12 @@ class GradMagics(Magics):
         )
         display(self.keep(GraphWidget(explorer, twin=False), info))
 
-    def _say(self, request: Request, found: Any) -> None:
+    def _say(self, request: Request, diagnosis: Any) -> None:
         """Keep what was found where it was asked for, and show it."""
         if request.out is not None:
-            self.shell.user_ns[request.out] = found
+            self.shell.user_ns[request.out] = diagnosis
         if not request.quiet:
-            display(found)
+            display(diagnosis)
 
     def keep(self, widget: Any, info: Any = None) -> Any:
         """Hold a widget until its cell runs again; the cell that runs is the default."""

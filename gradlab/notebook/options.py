@@ -174,10 +174,10 @@ def parse_graph(line: str) -> Request:
     request.quiet = request.quiet or silent
     texts = [line[start:end] for start, end in rest]
     if len(texts) != 1:
-        given = f"{len(texts)} expressions, {', '.join(texts)}" if texts else "nothing"
+        expressions = f"{len(texts)} expressions, {', '.join(texts)}" if texts else "nothing"
         raise OptionError(
-            f"%graph takes one expression, and got {given}. Write %graph OUT [options]; OUT is a tensor, or a list of them, and "
-            "has no blanks outside of brackets."
+            f"%graph takes one expression, and got {expressions}. Write %graph OUT [options]; OUT is a tensor, or a list of "
+            "them, and has no blanks outside of brackets."
         )
     request.expression = _check_expression(texts[0], "what is drawn")
     return request
@@ -185,7 +185,7 @@ def parse_graph(line: str) -> Request:
 
 def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Request, list[tuple[int, int]]]:
     known = {flag: option for option in OPTIONS if magic in option.where for flag in option.flags}
-    request, rest, given = Request(), [], set()
+    request, rest, seen = Request(), [], set()
     words = list(_words(line))
     i = 0
     while i < len(words):
@@ -202,9 +202,9 @@ def _options(line: str, magic: str, *, stop_at_first_word: bool) -> tuple[Reques
             rest.append((start, end))
             i += 1
             continue
-        if option.field in given:
+        if option.field in seen:
             raise OptionError(f"{flag} is given twice.")
-        given.add(option.field)
+        seen.add(option.field)
         i += 1
         if not option.value:
             if equals:
@@ -365,7 +365,7 @@ def complete(line: str, word: str) -> list[str]:
     """The options, or values of one, that `word` can become after a magic; those already given are left out."""
     magic = next((one for one in (CELL, MATRIX, DOCTOR, GRAPH, WATCH) if line.lstrip().startswith(one)), LINE)
     words = line.split()
-    given = set(words)
+    typed = set(words)
     before = words[-2:-1] if word else words[-1:]
     for option in _of(magic):
         if option.choices and set(before) & set(option.flags):
@@ -375,7 +375,7 @@ def complete(line: str, word: str) -> list[str]:
     return [
         flag
         for option in _of(magic)
-        if not given & (set(option.flags) - {word})
+        if not typed & (set(option.flags) - {word})
         for flag in option.flags
         if flag.startswith(word)
     ]

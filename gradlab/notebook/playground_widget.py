@@ -1,4 +1,5 @@
-"""The live view of a function: the widget around `explore.playground.lab.Lab`, and the page that works without a kernel.
+"""The live view of a function: the widget around `explore.playground.view_model.PlaygroundViewModel`, and the page that works
+without a kernel.
 
 A view asks by a message, {"ask": ..., "id": ...}, and is answered by one, {"answer": the id, ...}, with the arrays of the picture
 as binary buffers. It asks for the next frame when the last has come (static/kit/kernel.js). A message may be heard in any thread;
@@ -17,10 +18,10 @@ import numpy as np
 import traitlets
 
 from gradlab.explore.drawing import escape
+from gradlab.explore.markup import say, to_text
 from gradlab.explore.playground import Playground
 from gradlab.explore.report.page import page
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import say, to_text
 from gradlab.notebook.bundle import script, styles
 from gradlab.notebook.live_view import LiveView, as_twin
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 
-from gradlab.explore.by_hand import ByHand
+from gradlab.explore.equivalent_code import EquivalentCode
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import Sentence, Span, code, listed, number, say
 from gradlab.explore.report import Subject, differentiate, jacobian_of, make_report
 from gradlab.explore.report.parts import Remark
 from gradlab.explore.report.table import Note
@@ -24,7 +25,6 @@ from gradlab.explore.sources import Source, sources_of, weights_for, weights_nee
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import Sentence, Span, code, listed, number, say
 from gradlab.notebook.backward import Written, backward
 from gradlab.notebook.options import CELL, LINE, Request
 from gradlab.notebook.transform import Ending
@@ -100,12 +100,12 @@ class CellReporter:
         if ending.kind != "none" and why_not(value, "") is None:
             return self.on(value, ending.text)
         for name in reversed(ending.assigned):
-            found = self.space.get(name)
-            if name == ending.text or found is None or why_not(found, "") is not None:
+            target = self.space.get(name)
+            if name == ending.text or target is None or why_not(target, "") is not None:
                 continue
-            if not found.is_leaf and _size(found) == 1:
+            if not target.is_leaf and _size(target) == 1:
                 try:
-                    return self.on(found, name, said=say(code(name), " is the last scalar that the cell assigned. "))
+                    return self.on(target, name, said=say(code(name), " is the last scalar that the cell assigned. "))
                 except RuntimeError as error:
                     if "a second time" not in str(error):
                         raise
@@ -149,7 +149,7 @@ class CellReporter:
         subject = Subject(library, library.node(value), tuple(value.shape), text, value)
         asked = self._asked(library)
         sources = sources_of(library, [subject.root], self.names, asked, self.mentions)
-        hand = ByHand(library.alias, library.name, text)
+        hand = EquivalentCode(library.alias, library.name, text)
         weights = self._weights(subject, hand, plain)
         self.swept = [(value, weights)]
         with_jacobian = request.jacobian
@@ -232,16 +232,16 @@ class CellReporter:
             written = backward(subject, sources, weights, accumulate=self._accumulates, restricted=restricted)
         return written, self.recorder.trace() if self.recorder.last is not None else None
 
-    def _weights(self, subject: Subject, hand: ByHand, plain: bool) -> Any:
+    def _weights(self, subject: Subject, hand: EquivalentCode, plain: bool) -> Any:
         """The weights that were asked for, as a tensor like the output; None if there are none."""
         request, library = self.request, subject.library
         if request.weights is None:
             return None
-        given = self.magics.evaluated(request.weights, self.space)
-        weights = weights_for(library, subject.out, given, subject.called if plain else "the output")
+        evaluated = self.magics.evaluated(request.weights, self.space)
+        weights = weights_for(library, subject.out, evaluated, subject.called if plain else "the output")
         subject.weights = ast.unparse(ast.parse(request.weights, mode="eval"))
         hand.weights = subject.weights
-        if library_of(given) is None:
+        if library_of(evaluated) is None:
             hand.weights = f"{library.alias}.tensor({subject.weights}, dtype={hand.out}.dtype)"
         return weights
 

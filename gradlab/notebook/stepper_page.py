@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradlab.explore.markup import Sentence, escape_html, to_text
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import Sentence, escape_html, to_text
 from gradlab.notebook.bundle import script, styles
 
 OWN = (

@@ -25,7 +25,7 @@ from traitlets.config import Config
 
 from gradlab.homework import wire
 from gradlab.homework.calling import perform
-from gradlab.homework.limits import TimeUp, limited
+from gradlab.homework.time_limits import TimeUp, limited
 from gradlab.notebook import extension as loaded_beforehand  # noqa: F401  (so that a first cell takes no time)
 
 MOST_TEXT, MOST_PICTURE, MOST_OUTPUTS = 20_000, 400_000, 50  # characters, bytes, outputs of a cell

@@ -138,9 +138,9 @@ ENGLISH = {
 
 def ending_of(body: list[ast.stmt]) -> Ending:
     """How a cell with these statements ends."""
-    found = [node for statement in body for node in _names(statement, frozenset())]
-    found.sort(key=lambda node: (node.lineno, node.col_offset))
-    mentions = tuple(name for name in dict.fromkeys(node.id for node in found) if not hasattr(builtins, name))
+    names = [node for statement in body for node in _names(statement, frozenset())]
+    names.sort(key=lambda node: (node.lineno, node.col_offset))
+    mentions = tuple(name for name in dict.fromkeys(node.id for node in names) if not hasattr(builtins, name))
     assigned = _assigned(body)
     if not body:
         return Ending("none", "", mentions)
@@ -180,13 +180,13 @@ def _names(node: ast.AST, own: frozenset[str]) -> Iterator[ast.Name]:
 
 def _assigned(body: list[ast.stmt]) -> tuple[str, ...]:
     """The names that statements assign to outside of functions and classes, in the order of the last time."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting: list[ast.AST] = list(reversed(body))
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.pop(node.id, None)
-            found[node.id] = None
+            names.pop(node.id, None)
+            names[node.id] = None
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             waiting += reversed(list(ast.iter_child_nodes(node)))
-    return tuple(found)
+    return tuple(names)

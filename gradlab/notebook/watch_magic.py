@@ -56,28 +56,28 @@ class WatchMagics(Magics):
         from gradlab.explore.watch.finding import Found
 
         self.stop()
-        found = Found(self._users, int(request.every), quiet=request.quiet)
-        self._running = found, request, info
-        found.open()
+        finder = Found(self._users, int(request.every), quiet=request.quiet)
+        self._running = finder, request, info
+        finder.open()
 
     def after_cell(self, result: Any = None) -> None:
         """IPython's `post_run_cell`: the cell has ended, however it ended."""
         if self._running is None:
             return
-        found, request, info = self._running
+        finder, request, info = self._running
         if result is not None and result.info is not info:
             return  # a cell within the cell
         error = None if result is None else result.error_before_exec or result.error_in_exec
         self._running = None
-        found.close(error)
+        finder.close(error)
         if request.out is not None:
-            self.shell.user_ns[request.out] = found.watch
+            self.shell.user_ns[request.out] = finder.watch
         if request.quiet:
             return
-        if found.watch is None:
-            print((found.trouble and f"%%watch: {found.trouble}") or NOTHING)  # noqa: T201  (a cell's output)
+        if finder.watch is None:
+            print((finder.trouble and f"%%watch: {finder.trouble}") or NOTHING)  # noqa: T201  (a cell's output)
         elif not self._is_live():
-            display(found.watch)
+            display(finder.watch)
 
     def show(self, watch: Any) -> None:
         """Show a run that begins, live, where there is a front end."""
@@ -87,8 +87,8 @@ class WatchMagics(Magics):
     def stop(self) -> None:
         """Listen no more."""
         if self._running is not None:
-            found, _, _ = self._running
-            found.close()
+            finder, _, _ = self._running
+            finder.close()
             self._running = None
 
     def unload(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core import inplace
 from gradlab.core.errors import invalid_combination
 from gradlab.core.operator import Operator, composed, documented
 from gradlab.core.promotion import PROMOTIONS, expected_tensor
@@ -51,7 +52,15 @@ def fits(number: int | float, like: Tensor) -> None:
             )
 
 
-@composed()
+def _added_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    if alpha == 1 and alpha is not True:
+        return inplace.in_place(el.add, input, other)
+    if input.array.dtype.kind != "f":
+        return inplace.composed_in_place(add, input, other, alpha=alpha)
+    return inplace.in_place(el.add_scaled, input, other, alpha=alpha)
+
+
+@composed(inplace="method", twin=_added_in_place)
 def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha · other, element by element.
 
@@ -88,7 +97,15 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None)
     return _scaled(el.add, el.add_scaled, input, other, alpha, out)
 
 
-@composed(aliases="subtract")
+def _subtracted_in_place(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    if alpha == 1 and alpha is not True:
+        return inplace.in_place(el.sub, input, other)
+    if input.array.dtype.kind != "f":
+        return inplace.composed_in_place(sub, input, other, alpha=alpha)
+    return inplace.in_place(el.sub_scaled, input, other, alpha=-alpha)
+
+
+@composed(aliases="subtract", inplace="method", twin=_subtracted_in_place)
 def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha · other, element by element.
 
@@ -194,7 +211,7 @@ def subtracted_from(self: Tensor, other: Any) -> Any:
 RSUB = el.sub.named("RsubBackward0")
 
 
-@composed(aliases="multiply")
+@composed(aliases="multiply", inplace="method", twin=el.mul)
 def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """input · other, element by element.
 
@@ -231,7 +248,13 @@ def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 ROUNDED = {None: el.div, "floor": el.div_floor, "trunc": el.div_trunc}
 
 
-@composed(aliases="divide")
+def _divided_in_place(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode is None:
+        return inplace.in_place(el.div, input, other)
+    return inplace.composed_in_place(div, input, other, rounding_mode=rounding_mode)
+
+
+@composed(aliases="divide", inplace="method", twin=_divided_in_place)
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """input / other, element by element, of integers as floats; or a quotient that is rounded.
 
@@ -388,6 +411,8 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
     Examples
     --------
     >>> import gradlab as gl
+    >>> gl.true_divide(gl.tensor([7., -7.]), 2)
+    tensor([ 3.5000, -3.5000])
     >>> gl.true_divide(gl.tensor([7, -7]), 2)
     tensor([ 3.5000, -3.5000])
     """

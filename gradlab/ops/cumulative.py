@@ -1,8 +1,8 @@
-"""Running sums, products and extremes along an axis; differences, integrals and covariances made of sums."""
+"""Running sums, products and extremes along an axis; differences and integrals made of sums."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +10,18 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.dtypes import as_numpy_dtype
 from gradlab.core.dtypes import dtype as Dtype  # noqa: N812  (`dtype` is a parameter's name here)
+from gradlab.core.operator import composed
 from gradlab.core.silence import quietly
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops.arguments import one_dim, over_dims
+from gradlab.ops.arguments import not_a_tensor, one_dim, over_dims
 from gradlab.ops.joins import cat
-from gradlab.ops.results import Picking
-from gradlab.ops.shapes import cast, squeeze, t, unsqueeze
+from gradlab.ops.results import Picking, Result
+from gradlab.ops.shapes import cast
 from gradlab.rules import cumulative as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules.cumulative import part
 
 __all__ = [
-    "corrcoef",
-    "cov",
     "cummax",
     "cummin",
     "cumprod",
@@ -51,50 +50,214 @@ def whole(ufunc: Any, input: Tensor, dim: int, dtype: Any) -> Tensor | None:
     return constant(rules.running(namespace_of[type(x)], ufunc, x, axis) if axis else x)
 
 
+@composed(inplace="method")
 @over_dims
-def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-    """The sums of all elements up to each, along `dim`. Bools and integers are summed as int64."""
-    if dtype is not None and (made := whole(np.add, input, dim, dtype)) is not None:
-        return made
+def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The sums of all elements up to each, along one axis.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {dtype}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, of its dtype; of bools and integers int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    The gradient is the running sum of the cotangents from the other end.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.cumsum(gl.tensor([1., 2., 3.]), dim=0)
+    tensor([1., 3., 6.])
+    >>> x = gl.tensor([1., 2., 3.], requires_grad=True)
+    >>> gl.cumsum(x, dim=0).sum().backward()
+    >>> x.grad
+    tensor([3., 2., 1.])
+    """
+    if dtype is not None and (totals := whole(np.add, input, dim, dtype)) is not None:
+        return totals
     return rules.cumsum.record(cast(input, dtype), axis=one_axis(dim, input.array.ndim), backwards=False)
 
 
+@composed(inplace="method")
 @over_dims
-def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-    """The products of all elements up to each, along `dim`. Bools and integers are multiplied as int64."""
-    if dtype is not None and (made := whole(np.multiply, input, dim, dtype)) is not None:
-        return made
+def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The products of all elements up to each, along one axis.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {dtype}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, of its dtype; of bools and integers int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    For the gradient nothing is divided: it is right where elements are 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.cumprod(gl.tensor([1., 2., 3.]), dim=0)
+    tensor([1., 2., 6.])
+    """
+    if dtype is not None and (totals := whole(np.multiply, input, dim, dtype)) is not None:
+        return totals
     return rules.cumprod.record(cast(input, dtype), axis=one_axis(dim, input.array.ndim))
 
 
+@composed()
 @over_dims
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """log of the running sum of exp(x) along `dim`, computed without overflow."""
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    r"""The logarithms of the running sums of the powers of e, along one axis.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, of its dtype.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+    NotImplementedError
+        If `input` is not floating point.
+
+    Notes
+    -----
+    .. math:: y_i = \log \sum_{j \le i} e^{x_j}
+
+    No power overflows.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.logcumsumexp(gl.tensor([0., 0., 0.]), dim=0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
     if input.array.dtype.kind != "f":
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{input.dtype.word}'. Call .float() first.")
     return rules.logcumsumexp.record(input, axis=one_axis(dim, input.array.ndim))
 
 
-def _running_extreme(name: str, ufunc: str, what: str) -> Any:
-    picking = Picking(name, f"{name.title()}Backward0")
-
-    def extreme(input: Tensor, dim: int) -> Any:
-        x = input.array
-        if not x.ndim:
-            if dim not in (0, -1):
-                raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
-            return picking.of_scalar(input)
-        axis, xp = one_dim(dim, x.ndim), namespace_of[type(x)]
-        reached = (x == rules.accumulated(xp, ufunc, x, axis)) | (x != x)
-        at = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (-axis - 1))
-        return picking(input, axis, rules.accumulated(xp, "maximum", xp.where(reached, at, 0), axis), True)
-
-    extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = f"The {what} element so far along `dim` and where it stands (the last of equals), as (values, indices)."
-    return over_dims(extreme)
+def _running_extreme(picking: Picking, name: str, ufunc: str, input: Tensor, dim: int) -> Result:
+    x = input.array
+    if not x.ndim:
+        if dim not in (0, -1):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+        return picking.of_scalar(input)
+    axis, xp = one_dim(dim, x.ndim), namespace_of[type(x)]
+    reached = (x == rules.accumulated(xp, ufunc, x, axis)) | (x != x)
+    at = xp.arange(x.shape[axis]).reshape((-1,) + (1,) * (-axis - 1))
+    return picking(input, axis, rules.accumulated(xp, "maximum", xp.where(reached, at, 0), axis), True)
 
 
-cummax, cummin = _running_extreme("cummax", "maximum", "largest"), _running_extreme("cummin", "minimum", "smallest")
+CUMMAX = Picking("cummax", "CummaxBackward0")
+
+
+@composed()
+@over_dims
+def cummax(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+    """The largest element so far, along one axis, and where it stands.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape and the dtype of `input`.
+    indices : Tensor
+        Where they stand along the axis, the last of equals: the shape of `input`, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    From a NaN on, all values are NaN.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> values, indices = gl.cummax(gl.tensor([1., 3., 2., 3.]), dim=0)
+    >>> indices
+    tensor([0, 1, 1, 3])
+    """
+    return _running_extreme(CUMMAX, "cummax", "maximum", input, dim)
+
+
+CUMMIN = Picking("cummin", "CumminBackward0")
+
+
+@composed()
+@over_dims
+def cummin(input: Tensor, dim: int, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+    """The smallest element so far, along one axis, and where it stands.
+
+    Parameters
+    ----------
+    {input}
+    {one_dim}
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape and the dtype of `input`.
+    indices : Tensor
+        Where they stand along the axis, the last of equals: the shape of `input`, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    From a NaN on, all values are NaN.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> values, indices = gl.cummin(gl.tensor([3., 1., 2., 1.]), dim=0)
+    >>> indices
+    tensor([0, 1, 1, 3])
+    """
+    return _running_extreme(CUMMIN, "cummin", "minimum", input, dim)
 
 
 # ------------------------------------------------------------------------------------------- differences and integrals
@@ -106,10 +269,51 @@ def cut(x: Tensor, axis: int, start: int, stop: int | None) -> Tensor:
 COPIED = el.clone.named("CopyBackwards")
 
 
+@composed()
 @over_dims
-def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """The n-th differences of neighbours along `dim`, `prepend` and `append` put at its ends first. Of bools, whether they
-    differ."""
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The differences of neighbours along an axis, taken `n` times.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of at least one axis.
+    n : int, default 1
+        How many times differences are taken.
+    {last_dim}
+    prepend, append : Tensor, optional
+        What is put before and behind `input` along the axis first; of its shape but for that axis.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input` with `n` elements fewer along the axis, of its dtype; of bools, whether neighbours differ.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+    RuntimeError
+        If `input` has no axis, `n` is negative, or a shape does not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1., 2., 4., 8.])
+    >>> gl.diff(x)
+    tensor([1., 2., 4.])
+    >>> gl.diff(x, n=2)
+    tensor([1., 2.])
+    """
     if not input.array.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional. Call .reshape(-1) first.")
     if n < 0:
@@ -155,9 +359,43 @@ def steps(name: str, y: Tensor, x: Tensor | None, axis: int) -> Tensor | None:
 HALVED, SCALED = el.div.named("DivBackward1"), el.mul.named("MulBackward1")
 
 
+@composed(aliases="trapz", method=False)
 @over_dims
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
-    """The integral of `y` along `dim` by the trapezoidal rule, sampled at the points `x` or `dx` apart."""
+    r"""The integral along an axis by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values of the function, of at least one axis.
+    x : Tensor, optional
+        The points where it has them: of one axis as long as that of `y`, or of a shape that broadcasts with that of `y`.
+    dx : number, default 1
+        The distance of neighbouring points, if `x` is not given.
+    {last_dim}
+
+    Returns
+    -------
+    Tensor
+        The shape of `y` without the axis.
+
+    Raises
+    ------
+    IndexError
+        If `y` has no such axis.
+    RuntimeError
+        If `x` or `y` holds bools, or there is not one `x` for each element along the axis.
+
+    Notes
+    -----
+    .. math:: \sum_i \frac{y_i + y_{i+1}}{2} (x_{i+1} - x_i)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.trapezoid(gl.tensor([0., 1., 4.]), x=gl.tensor([0., 1., 3.]))
+    tensor(5.5000)
+    """
     axis = one_dim(dim, y.array.ndim)
     between, n = steps("trapezoid", y, x, axis), y.array.shape[axis]
     if not n:
@@ -171,9 +409,39 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1)
 trapz = trapezoid
 
 
+@composed(method=False)
 @over_dims
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
-    """The integral of `y` up to each point along `dim` by the trapezoidal rule; one element fewer than `y`."""
+    """The integral up to each point along an axis by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y : Tensor
+        The values of the function, of at least one axis.
+    x : Tensor, optional
+        The points where it has them: of one axis as long as that of `y`, or of a shape that broadcasts with that of `y`.
+    dx : number, default 1
+        The distance of neighbouring points, if `x` is not given.
+    {last_dim}
+
+    Returns
+    -------
+    Tensor
+        The shape of `y` with one element fewer along the axis.
+
+    Raises
+    ------
+    IndexError
+        If `y` has no such axis.
+    RuntimeError
+        If `x` or `y` holds bools, or there is not one `x` for each element along the axis.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.cumulative_trapezoid(gl.tensor([0., 1., 4.]), dx=2)
+    tensor([1., 6.])
+    """
     if not y.array.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = one_dim(dim, y.array.ndim)
@@ -182,9 +450,50 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim
     return cumsum(sums * (dx / 2), axis) if between is None else HALVED.record(cumsum(between * sums, axis), 2.0)
 
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """The slope of `input` along each of the axes `dim` (all by default), by central differences inside and one-sided ones of
-    `edge_order` (1 or 2) at the ends. `spacing` is a distance, one for each axis, or 1-D tensors of the points themselves."""
+@composed(method=False)
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    r"""The slope of samples along axes: central differences inside, one-sided ones at the ends.
+
+    Parameters
+    ----------
+    input : Tensor
+        The samples.
+    spacing : number, or sequence of numbers or of Tensor, default 1
+        The distance of neighbours, the same for all axes or one for each; or for each axis the points themselves, a 1-D tensor.
+    dim : int or sequence of ints, optional
+        The axes, all by default.
+    edge_order : int, default 1
+        The order of the differences at the ends, 1 or 2.
+
+    Returns
+    -------
+    tuple of Tensor
+        For each axis a tensor of the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    IndexError
+        If `input` has no such axis.
+    RuntimeError
+        If `edge_order` is neither 1 nor 2, an axis has fewer than edge_order + 1 elements, or `spacing` does not fit `dim`.
+
+    Notes
+    -----
+    With points at the distances h (before) and k (behind), the central difference is
+
+    .. math:: \frac{h^2 f(x+k) + (k^2 - h^2) f(x) - k^2 f(x-h)}{h k (h + k)}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.gradient(gl.tensor([0., 1., 4., 9.]))
+    (tensor([1., 2., 4., 5.]),)
+    """
+    if not isinstance(input, Tensor):
+        raise not_a_tensor("gradient", input)
     ndim = input.array.ndim
     dims = range(ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     axes = [one_dim(d, ndim) for d in dims]
@@ -244,72 +553,3 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
         )
         ends = start, stop
     return cat([ends[0], inner, ends[1]], axis)
-
-
-# ----------------------------------------------------------------------------------------------------------- covariances
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of the rows (variables) over the columns (observations), which may be weighted by counts (`fweights`) and
-    by importance (`aweights`)."""
-    if input.array.ndim > 2:
-        raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
-        )
-    if input.array.dtype.kind == "b":
-        raise RuntimeError("cov(): bool dtype is not supported for input")
-    x = input.reshape(1, -1) if input.array.ndim < 2 else input
-    n = x.array.shape[1]
-    weights = None
-    for name, w, kinds, what in (("fweights", fweights, "iu", "integral"), ("aweights", aweights, "f", "floating point")):
-        if w is None:
-            continue
-        if w.array.ndim > 1:
-            raise RuntimeError(
-                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.array.ndim} dimensions"
-            )
-        if w.array.dtype.kind not in kinds:
-            raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {w.dtype.word} dtype")
-        if w.array.size != n:
-            raise RuntimeError(
-                f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                f"{w.array.size} != {n}"
-            )
-        if n and bool((w.array < 0).any()):
-            raise RuntimeError(f"cov(): {name} cannot be negative")
-        weights = w if weights is None else weights * w
-    total = n if weights is None else weights.sum()
-    mean = (x if weights is None else x * weights).sum(1) / total
-    if weights is not None and aweights is not None and correction:
-        square = (weights * aweights).sum()
-        factor = total - correction * square / total
-    else:
-        factor = total - correction
-    if isinstance(factor, Tensor):
-        factor = el.where.record(constant(factor.array > 0), factor, constant(np.zeros((), factor.array.dtype)))
-    else:
-        factor = max(factor, 0)
-    if not (factor > 0 if isinstance(factor, (int, float)) else bool(factor.array > 0)):
-        warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning,
-            stacklevel=2,
-        )
-    centred = x - unsqueeze(mean, 1)
-    products = centred @ t(centred if weights is None else centred * weights)
-    return squeeze(products / factor)
-
-
-CLIPPED = el.clone.named("ClampBackward1")
-
-
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of the rows (variables) over the columns (observations)."""
-    if input.array.ndim > 2:
-        raise RuntimeError(
-            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions"
-        )
-    c = cov(input)
-    if not c.array.ndim:
-        return c / c
-    deviation = c.diagonal().sqrt()
-    c = c / unsqueeze(deviation, 1) / unsqueeze(deviation, 0)
-    return c.clamp(-1, 1)

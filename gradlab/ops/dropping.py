@@ -7,13 +7,15 @@ input's memory. `feature_` drops channels; `alpha_` puts what SELU saturates at 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
 from gradlab.core import inplace
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.rules import elementwise as el
@@ -29,6 +31,12 @@ __all__ = [
     "feature_dropout_",
 ]
 
+F = TypeVar("F", bound=Callable[..., Tensor])
+SAME, NOT, LEAF = (
+    "The shape and the dtype of `input`.",
+    "or `input` is not floating point",
+    "`input` is a leaf that requires a gradient, or not floating point",
+)
 SATURATION = 1.7580993408473766  # of SELU: its scale times its alpha
 
 
@@ -47,50 +55,225 @@ def noise(x: Any, kept: float, feature: bool) -> Any:
     return xp.asarray(drawn.astype(np.float32 if x.dtype == np.float16 else x.dtype, order="K"))
 
 
-def _dropout(name: str, feature: bool, alpha: bool, in_place: bool) -> Any:
-    def drop(input: Tensor, p: float, train: bool) -> Tensor:
-        if type(input) is not Tensor:
-            raise not_a_tensor(name, input)
-        if not 0 <= p <= 1:
-            raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-        x = input.array
-        if p == 0 or not train or not x.size:
-            return input
-        if x.dtype.kind != "f":
-            raise RuntimeError(
-                f"result type Float can't be cast to the desired output type {input.dtype.word}. Call .float() first."
-            )
-        shift: Any = None
-        if p == 1:
-            factor = namespace_of[type(x)].zeros((), dtype=x.dtype)
+def _dropped(name: str, input: Tensor, p: float, train: bool, *, feature: bool, alpha: bool, in_place: bool = False) -> Tensor:
+    if type(input) is not Tensor:
+        raise not_a_tensor(name, input)
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    x = input.array
+    if p == 0 or not train or not x.size:
+        return input
+    if x.dtype.kind != "f":
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.word}. Call .float() first.")
+    shift: Any = None
+    if p == 1:
+        factor = namespace_of[type(x)].zeros((), dtype=x.dtype)
+    else:
+        factor = noise(x, 1 - p, feature)
+        if alpha:
+            scale = 1 / ((SATURATION**2 * p + 1) * (1 - p)) ** 0.5
+            shift = (factor - 1) * (SATURATION * scale) + SATURATION * scale * p
+            factor *= scale
         else:
-            factor = noise(x, 1 - p, feature)
-            if alpha:
-                scale = 1 / ((SATURATION**2 * p + 1) * (1 - p)) ** 0.5
-                shift = (factor - 1) * (SATURATION * scale) + SATURATION * scale * p
-                factor *= scale
-            else:
-                factor /= 1 - p
-            if x.dtype == np.float16:  # computed in float32, as torch does
-                factor, shift = factor.astype(x.dtype), None if shift is None else shift.astype(x.dtype)
-        if in_place:
-            inplace.in_place(el.mul, input, constant(factor))
-            return input if shift is None else inplace.in_place(el.add, input, constant(shift))
-        out = el.mul.record(input, constant(factor))
-        return out if shift is None else el.add.record(out, constant(shift))
-
-    drop.__name__ = drop.__qualname__ = name
-    drop.__doc__ = (
-        f"{'Channels' if feature else 'Elements'} of `input` dropped with probability `p` if `train`"
-        f"{', keeping mean and variance' if alpha else ', the others divided by 1 - p'}"
-        f"{'; in place' if in_place else ''}."
-    )
-    return drop
+            factor /= 1 - p
+        if x.dtype == np.float16:  # computed in float32, as torch does
+            factor, shift = factor.astype(x.dtype), None if shift is None else shift.astype(x.dtype)
+    if in_place:
+        inplace.in_place(el.mul, input, constant(factor))
+        return input if shift is None else inplace.in_place(el.add, input, constant(shift))
+    out = el.mul.record(input, constant(factor))
+    return out if shift is None else el.add.record(out, constant(shift))
 
 
-dropout, dropout_ = (_dropout(f"dropout{end}", False, False, bool(end)) for end in ("", "_"))
-alpha_dropout, alpha_dropout_ = (_dropout(f"alpha_dropout{end}", False, True, bool(end)) for end in ("", "_"))
-feature_dropout, feature_dropout_ = (_dropout(f"feature_dropout{end}", True, False, bool(end)) for end in ("", "_"))
-feature_alpha_dropout, feature_alpha_dropout_ = (
-    _dropout(f"feature_alpha_dropout{end}", True, True, bool(end)) for end in ("", "_")
-)
+def twin_of(function: Callable[..., Tensor]) -> Callable[[F], F]:
+    """Document an in-place twin, which is no method, as its function is."""
+
+    def document(twin: F) -> F:
+        name, doc = function.__name__, function.__doc__
+        if doc is not None:
+            _, rest = doc.split("\n", 1)
+            rest = rest.replace(f"gl.{name}(", f"gl.{name}_(").replace(SAME, "`input`, with its new elements.").replace(NOT, LEAF)
+            twin.__doc__ = f"`{name}`, written into the memory of `input`.\n{rest}"
+        return twin
+
+    return document
+
+
+@composed(method=False)
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Elements zeroed at random, and the others scaled up.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, floating point, of any shape.
+    p : float
+        The probability with which an element is dropped.
+    train : bool
+        Whether anything is dropped; if not, `input` is returned.
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    RuntimeError
+        If `p` is not from 0 to 1, or `input` is not floating point.
+
+    Notes
+    -----
+    What stays is divided by 1 - p, so that the mean is kept. The gradient of what is dropped is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> seed = gl.manual_seed(0)
+    >>> gl.dropout(gl.ones(6), p=0.5, train=True)
+    tensor([0., 0., 2., 0., 0., 0.])
+    """
+    return _dropped("dropout", input, p, train, feature=False, alpha=False)
+
+
+@twin_of(dropout)
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    return _dropped("dropout_", input, p, train, feature=False, alpha=False, in_place=True)
+
+
+@composed(method=False)
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Elements dropped at random, such that mean and variance are kept.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, floating point, of any shape.
+    p : float
+        The probability with which an element is dropped.
+    train : bool
+        Whether anything is dropped; if not, `input` is returned.
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    RuntimeError
+        If `p` is not from 0 to 1, or `input` is not floating point.
+
+    Notes
+    -----
+    What is dropped gets the value at which SELU saturates, and all is scaled and shifted so that mean and variance are kept
+    (Klambauer et al. 2017, Self-Normalizing Neural Networks).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> seed = gl.manual_seed(0)
+    >>> gl.alpha_dropout(gl.ones(3), p=0.5, train=True)
+    tensor([-0.7792, -0.7792,  1.6656])
+    """
+    return _dropped("alpha_dropout", input, p, train, feature=False, alpha=True)
+
+
+@twin_of(alpha_dropout)
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    return _dropped("alpha_dropout_", input, p, train, feature=False, alpha=True, in_place=True)
+
+
+@composed(method=False)
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Whole channels zeroed at random, and the others scaled up.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, floating point, of shape (N, C, …).
+    p : float
+        The probability with which a channel is dropped.
+    train : bool
+        Whether anything is dropped; if not, `input` is returned.
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    RuntimeError
+        If `p` is not from 0 to 1, or `input` is not floating point or has fewer than two axes.
+
+    Notes
+    -----
+    What stays is divided by 1 - p, so that the mean is kept. The gradient of what is dropped is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> seed = gl.manual_seed(0)
+    >>> gl.feature_dropout(gl.ones(1, 4, 2), p=0.5, train=True)
+    tensor([[[0., 0.],
+             [0., 0.],
+             [2., 2.],
+             [0., 0.]]])
+    """
+    return _dropped("feature_dropout", input, p, train, feature=True, alpha=False)
+
+
+@twin_of(feature_dropout)
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    return _dropped("feature_dropout_", input, p, train, feature=True, alpha=False, in_place=True)
+
+
+@composed(method=False)
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Whole channels dropped at random, such that mean and variance are kept.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, floating point, of shape (N, C, …).
+    p : float
+        The probability with which a channel is dropped.
+    train : bool
+        Whether anything is dropped; if not, `input` is returned.
+
+    Returns
+    -------
+    Tensor
+        The shape and the dtype of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    RuntimeError
+        If `p` is not from 0 to 1, or `input` is not floating point or has fewer than two axes.
+
+    Notes
+    -----
+    What is dropped gets the value at which SELU saturates, and all is scaled and shifted so that mean and variance are kept
+    (Klambauer et al. 2017, Self-Normalizing Neural Networks).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> seed = gl.manual_seed(0)
+    >>> gl.feature_alpha_dropout(gl.ones(1, 4, 2), p=0.5, train=True)
+    tensor([[[-0.7792, -0.7792],
+             [-0.7792, -0.7792],
+             [ 1.6656,  1.6656],
+             [-0.7792, -0.7792]]])
+    """
+    return _dropped("feature_alpha_dropout", input, p, train, feature=True, alpha=True)
+
+
+@twin_of(feature_alpha_dropout)
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    return _dropped("feature_alpha_dropout_", input, p, train, feature=True, alpha=True, in_place=True)

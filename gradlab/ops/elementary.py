@@ -3,7 +3,7 @@ functions as they stand are declared in `gradlab.rules.elementary`.)"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -217,18 +217,87 @@ def real(input: Tensor) -> Tensor:
     return input
 
 
-def imag(input: Tensor) -> Tensor:
-    """An error: there are no complex tensors."""
+@composed(method=False)
+def imag(input: Tensor) -> NoReturn:
+    """An error: there are no complex tensors.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    NoReturn
+        It raises.
+
+    Raises
+    ------
+    RuntimeError
+        Always.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.imag(gl.tensor([1.0]))
+    Traceback (most recent call last):
+    RuntimeError: imag is not implemented for tensors with non-complex dtypes. gradlab has no complex tensors.
+    """
     raise RuntimeError("imag is not implemented for tensors with non-complex dtypes. gradlab has no complex tensors.")
 
 
-def view_as_real(input: Tensor) -> Tensor:
-    """An error: there are no complex tensors."""
+@composed(method=False)
+def view_as_real(input: Tensor) -> NoReturn:
+    """An error: there are no complex tensors.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    NoReturn
+        It raises.
+
+    Raises
+    ------
+    RuntimeError
+        Always.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.view_as_real(gl.tensor([1.0]))
+    Traceback (most recent call last):
+    RuntimeError: view_as_real is only supported for complex tensors. gradlab has none.
+    """
     raise RuntimeError("view_as_real is only supported for complex tensors. gradlab has none.")
 
 
-def view_as_complex(input: Tensor) -> Tensor:
-    """An error: there are no complex tensors."""
+@composed(method=False)
+def view_as_complex(input: Tensor) -> NoReturn:
+    """An error: there are no complex tensors.
+
+    Parameters
+    ----------
+    {input}
+
+    Returns
+    -------
+    NoReturn
+        It raises.
+
+    Raises
+    ------
+    RuntimeError
+        Always.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.view_as_complex(gl.tensor([1.0]))
+    Traceback (most recent call last):
+    RuntimeError: view_as_complex(): complex tensors are not supported.
+    """
     raise RuntimeError("view_as_complex(): complex tensors are not supported.")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.core import inplace
 from gradlab.core.errors import invalid_combination
 from gradlab.core.operator import composed
 from gradlab.core.promotion import tensors
@@ -21,7 +22,11 @@ __all__ = [
 ]
 
 
-@composed()
+def _products_added_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    return inplace.in_place(el.addcmul, input, tensor1, tensor2, value=scale(value, input, tensor1, tensor2))
+
+
+@composed(inplace="method", twin=_products_added_in_place)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + value · tensor1 · tensor2, element by element.
 
@@ -69,7 +74,11 @@ def scale(value: Any, *operands: Any) -> Any:
     return number(value, dtype)
 
 
-@composed()
+def _quotients_added_in_place(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    return inplace.in_place(el.addcdiv, input, tensor1, tensor2, value=value)
+
+
+@composed(inplace="method", twin=_quotients_added_in_place)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + value · tensor1 / tensor2, element by element.
 

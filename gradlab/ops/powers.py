@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import wrap
+from gradlab.core import inplace
 from gradlab.core.destination import takes_out
 from gradlab.core.errors import invalid_combination, not_implemented
 from gradlab.core.operator import composed
@@ -23,7 +24,13 @@ __all__ = [
 ]
 
 
-@composed()
+def _raised_in_place(input: Tensor, exponent: Any) -> Tensor:
+    if type(exponent) in (int, float) and input.array.dtype.kind == "f":
+        return inplace.in_place(el.pow_scalar, input, exponent=exponent)
+    return inplace.composed_in_place(pow, input, exponent)
+
+
+@composed(inplace="method", twin=_raised_in_place)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """input to the power of exponent, either of them a tensor or a number.
 
@@ -133,9 +140,18 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _pow_number(input, 2, out)
 
 
-@composed()
+def _raised_in_double_in_place(input: Tensor, exponent: Any) -> Tensor:
+    if input.array.dtype != np.float64:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {input.dtype.word} but the operation's result requires "
+            "dtype Double. Call .double() first, or pow_."
+        )
+    return _raised_in_place(input, exponent)
+
+
+@composed(inplace="method", twin=_raised_in_double_in_place)
 @takes_out
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """input to the power of exponent, in float64.
 
     Parameters
@@ -157,6 +173,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     Examples
     --------
     >>> import gradlab as gl
+    >>> gl.float_power(gl.tensor([1., 2.], dtype=gl.float64), 0.5)
+    tensor([1.0000, 1.4142], dtype=gradlab.float64)
     >>> gl.float_power(gl.tensor([1, 2]), 0.5)
     tensor([1.0000, 1.4142], dtype=gradlab.float64)
     """

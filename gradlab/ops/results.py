@@ -43,8 +43,8 @@ def result_type(name: str, *fields: str) -> type[Result]:
     if name in TYPES:
         return TYPES[name]
     members: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": "gradlab.return_types"}
-    made = TYPES[name] = type(name, (Result,), members | {field: property(itemgetter(i)) for i, field in enumerate(fields)})
-    return made
+    result = TYPES[name] = type(name, (Result,), members | {field: property(itemgetter(i)) for i, field in enumerate(fields)})
+    return result
 
 
 class Picking:
@@ -71,7 +71,7 @@ def undifferentiable(node: str, derivative: str) -> Any:
     """Records `array` as the result of a tensor whose derivative torch refuses: the refusal comes when it is asked for, not as
     a gradient that is silently zero. Called as f(input, value=array)."""
 
-    def refuse(*given: Any) -> Any:
+    def refuse(*arguments: Any) -> Any:
         raise NotImplementedError(
             f"the derivative for '{derivative}' is not implemented. detach() its argument if no gradient is meant to pass."
         )

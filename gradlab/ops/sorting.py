@@ -1,4 +1,4 @@
-"""Sorting along an axis, and what is found by it: the largest k, medians, modes, quantiles.
+"""Sorting along an axis, and what is found by it: the largest k, medians, modes.
 
 Places are found on the array. A sort is always stable: among equals the earlier comes first. A NaN counts as the greatest;
 the values are then picked at them, and the gradient goes back to where they stood.
@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops.arguments import one_dim, over_dims
-from gradlab.ops.reductions import empty_reduction
-from gradlab.ops.results import Picking
-from gradlab.ops.shapes import flatten
-from gradlab.rules import elementwise as el
+from gradlab.ops.extremes import empty_reduction
+from gradlab.ops.results import Picking, Result
 from gradlab.rules import reductions as rules
-from gradlab.rules import shapes
 from gradlab.rules.cumulative import accumulated, part
-from gradlab.rules.indexing import gather
 
-__all__ = ["argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "nanquantile", "quantile", "sort", "topk"]
+__all__ = ["argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"]
 
 SORT, TOPK, KTHVALUE = (Picking(name, f"{name.title()}Backward0") for name in ("sort", "topk", "kthvalue"))
 STABLE_SORT = Picking("sort", "SortBackward1")
 MODE = Picking("mode", "ModeBackward0")
+MEDIAN, NANMEDIAN = (Picking(name, f"{name.title()}Backward1") for name in ("median", "nanmedian"))
 
 
 def order_of(x: Any, axis: int, descending: bool = False) -> Any:
@@ -47,30 +42,164 @@ def place_of_rank(x: Any, axis: int, rank: int) -> Any:
 FEW = 64  # elements, that sorting all of them is as quick
 
 
+@composed()
 @over_dims
-def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
-    """The elements in order along `dim`, and where they stood, as (values, indices). Equals keep their order in any case."""
+def sort(
+    input: Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    *,
+    stable: bool | None = None,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> Result:
+    """The elements in order along an axis, and where they stood.
+
+    Parameters
+    ----------
+    {input}
+    {last_dim}
+    descending : bool, default False
+        The largest first.
+    stable : bool, optional
+        Whether equals keep their order: they do in any case.
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape of `input`, of its dtype.
+    indices : Tensor
+        Where they stand along the axis in `input`: the same shape, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    A NaN counts as larger than all numbers. The gradient of a value goes to where it stood.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> values, indices = gl.sort(gl.tensor([3., 1., 2.]))
+    >>> values, indices
+    (tensor([1., 2., 3.]), tensor([1, 2, 0]))
+    """
     axis = one_dim(dim, input.array.ndim)
     picking = SORT if stable is None else STABLE_SORT
     return picking(input, axis, order_of(input.array, axis, descending), True) if input.array.ndim else picking.of_scalar(input)
 
 
+@composed()
 @over_dims
-def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-    """Where the elements stand, in order along `dim`."""
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Tensor | None = None) -> Tensor:
+    """Where the elements stand that would be in order along an axis.
+
+    Parameters
+    ----------
+    {input}
+    {last_dim}
+    descending : bool, default False
+        The largest first.
+    stable : bool, default False
+        Whether equals keep their order: they do in any case.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, int64. It has no history.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+
+    Notes
+    -----
+    A NaN counts as larger than all numbers.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.argsort(gl.tensor([3., 1., 2.]))
+    tensor([1, 2, 0])
+    """
     axis = one_dim(dim, input.array.ndim)
     return constant(order_of(input.array, axis, descending)) if input.array.ndim else SORT.of_scalar(input).indices
 
 
+@composed()
 @over_dims
-def msort(input: Tensor) -> Tensor:
-    """The elements in ascending order along the first axis."""
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements in ascending order along the first axis: the values of `sort(input, 0)`.
+
+    Parameters
+    ----------
+    {input}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, of its dtype.
+
+    Raises
+    ------
+    {no_tensor}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.msort(gl.tensor([[3, 1], [2, 4]]))
+    tensor([[2, 1],
+            [3, 4]])
+    """
     return sort(input, 0).values
 
 
+@composed()
 @over_dims
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The k largest (or smallest) elements along `dim` in order, and where they stood, as (values, indices)."""
+def topk(
+    input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: tuple[Tensor, Tensor] | None = None
+) -> Result:
+    """The `k` largest or smallest elements along an axis, in order, and where they stand.
+
+    Parameters
+    ----------
+    {input}
+    k : int
+        How many, from 0 to the size of the axis.
+    {last_dim}
+    largest : bool, default True
+        False for the smallest.
+    sorted : bool, default True
+        Whether they are in order, the most extreme first: they are in any case.
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape of `input` with `k` elements along the axis, of its dtype.
+    indices : Tensor
+        Where they stand along the axis in `input`: the same shape, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+    RuntimeError
+        If `k` is negative or above the size of the axis, or `input` holds bools.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> values, indices = gl.topk(gl.tensor([1., 5., 3., 4.]), 2)
+    >>> values, indices
+    (tensor([5., 4.]), tensor([1, 3]))
+    """
     x = input.array
     axis = one_dim(dim, x.ndim)
     if not 0 <= k <= (x.shape[axis] if x.ndim else 1):
@@ -90,9 +219,45 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return TOPK(input, axis, xp.take_along_axis(chosen, order, axis=axis), True)
 
 
+@composed()
 @over_dims
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """The k-th smallest element along `dim` (the first is 1) and where it stands, as (values, indices)."""
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+    """The `k`-th smallest element along an axis, and where it stands.
+
+    Parameters
+    ----------
+    {input}
+    k : int
+        The rank, counted from 1.
+    {last_dim}
+    {keepdim}
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape of `input` without the axis, of its dtype.
+    indices : Tensor
+        Where they stand along the axis in `input`: the same shape, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    {no_axis}
+    RuntimeError
+        If `k` is below 1 or above the size of the axis.
+
+    Notes
+    -----
+    A NaN counts as larger than all numbers.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> value, index = gl.kthvalue(gl.tensor([3., 1., 2.]), 2)
+    >>> value, index
+    (tensor(2.), tensor(2))
+    """
     x = input.array
     axis = one_dim(dim, x.ndim)
     if error := empty_reduction("kthvalue", x.shape, (axis,) * bool(x.ndim)):
@@ -106,24 +271,114 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 # ------------------------------------------------------------------------------------------------------ medians and modes
-def _median(everything: Any, name: str, places: Any) -> Any:
-    picking = Picking(name, f"{name.title()}Backward1")
+def _median(everything: Any, picking: Picking, places: Any, input: Tensor, dim: int | None, keepdim: bool) -> Any:
+    x = input.array
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'. Call .int() first.")
+    if dim is None:
+        return everything.record(input, axis=tuple(range(-x.ndim, 0)), keepdims=False)
+    axis = one_dim(dim, x.ndim)
+    if not x.ndim:
+        return picking.of_scalar(input)
+    if error := empty_reduction("median", x.shape, (axis,)):
+        raise error
+    return picking(input, axis, places(namespace_of[type(x)], x, axis), keepdim)
 
-    def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-        x = input.array
-        if x.dtype.kind == "b":
-            raise NotImplementedError("\"median_cpu\" not implemented for 'Bool'. Call .int() first.")
-        if dim is None:
-            return everything.record(input, axis=tuple(range(-x.ndim, 0)), keepdims=False)
-        axis = one_dim(dim, x.ndim)
-        if not x.ndim:
-            return picking.of_scalar(input)
-        if error := empty_reduction("median", x.shape, (axis,)):
-            raise error
-        return picking(input, axis, places(namespace_of[type(x)], x, axis), keepdim)
 
-    median.__name__ = median.__qualname__ = name
-    return over_dims(median)
+@composed()
+@over_dims
+def median(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | tuple[Tensor, Tensor] | None = None,
+) -> Any:
+    """The median of the elements, of all or along one axis: of an even number the lower one.
+
+    Parameters
+    ----------
+    {input}
+    dim : int, optional
+        The axis that is reduced; by default all are. `axis` means the same.
+    {keepdim}
+    out : Tensor or tuple of Tensor, optional
+        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+
+    Returns
+    -------
+    Tensor or Result
+        Of all elements, a 0-d tensor of the dtype of `input`; along an axis, (values, indices), each of the shape of `input`
+        without it, the indices int64.
+
+    Raises
+    ------
+    {no_tensor}
+    IndexError
+        If `input` has no such axis, or it has no element.
+    NotImplementedError
+        If `input` holds bools.
+
+    Notes
+    -----
+    What contains a NaN has the median NaN. Of all elements, a gradient is shared evenly among those that equal the
+    median; along an axis it goes to the one that the index names.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.median(gl.tensor([4., 1., 3., 2.]))
+    tensor(2.)
+    """
+    return _median(rules.median, MEDIAN, median_places, input, dim, keepdim)
+
+
+@composed()
+@over_dims
+def nanmedian(
+    input: Tensor,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: Tensor | tuple[Tensor, Tensor] | None = None,
+) -> Any:
+    """The median of the elements that are not NaN, of all or along one axis: of an even number the lower one.
+
+    Parameters
+    ----------
+    {input}
+    dim : int, optional
+        The axis that is reduced; by default all are. `axis` means the same.
+    {keepdim}
+    out : Tensor or tuple of Tensor, optional
+        Where the result is written: values and indices, if an axis is named. It is refused while a gradient is wanted.
+
+    Returns
+    -------
+    Tensor or Result
+        Of all elements, a 0-d tensor of the dtype of `input`; along an axis, (values, indices), each of the shape of `input`
+        without it, the indices int64.
+
+    Raises
+    ------
+    {no_tensor}
+    IndexError
+        If `input` has no such axis, or it has no element.
+    NotImplementedError
+        If `input` holds bools.
+
+    Notes
+    -----
+    Of NaNs alone the median is NaN. Of all elements, a gradient is shared evenly among those that equal the
+    median; along an axis it goes to the one that the index names.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.nanmedian(gl.tensor([4., float("nan"), 3., 2.]))
+    tensor(3.)
+    """
+    return _median(rules.nanmedian, NANMEDIAN, number_median_places, input, dim, keepdim)
 
 
 def median_places(xp: Any, x: Any, axis: int) -> Any:
@@ -141,17 +396,42 @@ def number_median_places(xp: Any, x: Any, axis: int) -> Any:
     return xp.take_along_axis(order_of(x, axis), xp.maximum(numbers - 1, 0) // 2, axis=axis)
 
 
-median, nanmedian = (_median(rules.median, "median", median_places), _median(rules.nanmedian, "nanmedian", number_median_places))
-median.__doc__ = (
-    "The median, of an even number the lower one, of everything (a gradient is shared among equals) or, as "
-    "(values, indices), along `dim`; a NaN is the median of what contains it."
-)
-nanmedian.__doc__ = "The median of what is not NaN, of everything or, as (values, indices), along `dim`."
-
-
+@composed()
 @over_dims
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
-    """The most frequent element along `dim`, of several the smallest, and where it stands last, as (values, indices)."""
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> Result:
+    """The most frequent element along an axis, and where it stands last.
+
+    Parameters
+    ----------
+    {input}
+    {last_dim}
+    {keepdim}
+    {outs}
+
+    Returns
+    -------
+    values : Tensor
+        The shape of `input` without the axis, of its dtype.
+    indices : Tensor
+        Where they stand along the axis in `input`: the same shape, int64.
+
+    Raises
+    ------
+    {no_tensor}
+    IndexError
+        If `input` has no such axis, or it has no element.
+
+    Notes
+    -----
+    Of several that are equally frequent, it is the smallest.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> value, index = gl.mode(gl.tensor([1, 2, 2, 3]))
+    >>> value, index
+    (tensor(2), tensor(2))
+    """
     x = input.array
     axis = one_dim(dim, x.ndim)
     if not x.ndim:
@@ -166,93 +446,3 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     equals_before = at - accumulated(xp, "maximum", xp.where(starts, at, 0), -1)
     longest = xp.moveaxis(equals_before.argmax(axis=-1, keepdims=True), -1, axis)
     return MODE(input, axis, xp.take_along_axis(order, longest, axis=axis), keepdim)
-
-
-# ------------------------------------------------------------------------------------------------------------- quantiles
-INTERPOLATIONS = "linear", "lower", "higher", "midpoint", "nearest"
-SQUEEZED = shapes.reshape.named("SqueezeBackward4", view=False)
-FRONTED = shapes.permute.named("SqueezeBackward4", view=False)
-
-
-def _quantile(name: str, numbers_only: bool) -> Any:
-    def quantile(
-        input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-    ) -> Tensor:
-        x = input.array
-        xp = namespace_of[type(x)]
-        if x.dtype.kind != "f" or x.dtype.itemsize < 4:
-            raise RuntimeError(f"{name}() input tensor must be either float or double dtype. It is {input.dtype}: call .float().")
-        if interpolation not in INTERPOLATIONS:
-            raise RuntimeError(
-                f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
-            )
-        axis = -1 if dim is None else one_dim(dim, x.ndim)
-        if not x.size:
-            raise RuntimeError(f"{name}() input tensor must be non-empty")
-        levels = check_levels(name, input, q)
-        rows = flatten(input) if dim is None or not x.ndim else input
-        if axis != -1 and x.ndim:
-            rows = shapes.permute.record(rows, axes=moved_last(axis, x.ndim))
-        ranked = sort(rows).values
-        total = (rows.array == rows.array).sum(axis=-1, keepdims=True)  # of what is not NaN
-        n = rows.array.shape[-1]
-        ranks = el.mul.record(levels, constant(xp.maximum(total - 1, 0).astype(x.dtype)) if numbers_only else n - 1)
-        if not numbers_only:
-            ranks = el.where.record(constant(total < n), constant(xp.asarray(n - 1, x.dtype)), ranks)
-        found = between(xp, ranked, ranks, interpolation)  # shape (rows, levels)
-        if levels.array.ndim:
-            found = FRONTED.record(found, axes=(-1, *range(-found.array.ndim, -1)))
-        shape = tuple(n for a, n in enumerate(x.shape, -x.ndim) if a != axis) if dim is not None else ()
-        if keepdim:
-            shape = tuple(1 if dim is None or a == axis else n for a, n in enumerate(x.shape, -x.ndim))
-        return SQUEEZED.record(found, shape=levels.array.shape + shape)
-
-    quantile.__name__ = quantile.__qualname__ = name
-    return over_dims(quantile)
-
-
-def check_levels(name: str, input: Tensor, q: Any) -> Tensor:
-    """`q` as a tensor of input's dtype with at most one axis, all between 0 and 1."""
-    x = input.array
-    if not isinstance(q, Tensor):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
-        return constant(namespace_of[type(x)].asarray(q, x.dtype))
-    if q.array.ndim > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
-    if q.array.dtype != x.dtype:
-        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor. They are {q.dtype} and {input.dtype}.")
-    within(name, q.array, 0, 1, lambda wrong: RuntimeError(f"{name}() q values must be in the range [0, 1]"))
-    return q
-
-
-def moved_last(axis: int, ndim: int) -> tuple[int, ...]:
-    """The permutation that puts a negative axis last."""
-    return (*(a for a in range(-ndim, 0) if a != axis), axis)
-
-
-def between(xp: Any, ranked: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
-    """What stands at fractional `ranks` (their shape broadcast to `ranked`'s rows) of the sorted last axis."""
-    at = ranks.array
-    shape = (*ranked.array.shape[:-1], at.shape[-1] if at.ndim else 1)
-    below = xp.round(at) if interpolation == "nearest" else xp.ceil(at) if interpolation == "higher" else xp.floor(at)
-
-    def values_at(places: Any) -> Tensor:
-        return gather.record(ranked, axis=-1, indices=xp.broadcast_to(places.astype(np.int64), shape), keepdims=True)
-
-    low = values_at(below)
-    if interpolation not in ("linear", "midpoint"):
-        return low
-    weight = ranks - constant(below) if interpolation == "linear" else constant(xp.full_like(at, 0.5))
-    high = values_at(xp.ceil(at))
-    near = constant(xp.broadcast_to(weight.array < 0.5, shape))
-    step = high - low
-    return el.where.record(near, low + weight * step, high - step * (1 - weight))
-
-
-quantile, nanquantile = _quantile("quantile", False), _quantile("nanquantile", True)
-quantile.__doc__ = (
-    "What a share `q` (a number or a 1-D tensor of them, which adds an axis in front) of the elements is not "
-    "above: of everything, or along `dim`. Between two elements it is interpolated; a NaN makes it NaN."
-)
-nanquantile.__doc__ = "As `quantile`, of what is not NaN."

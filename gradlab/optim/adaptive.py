@@ -32,8 +32,10 @@ class RMSprop(Elementwise):
         Whether the square of the running mean of g is taken off: the variance in place of the square.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    capturable, foreach, differentiable : bool, optional
+    capturable, foreach : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------
@@ -138,8 +140,10 @@ class Adagrad(Elementwise):
         Added to the divisor: 1e-10 unless given.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, differentiable, fused : bool, optional
+    foreach, fused : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------
@@ -236,8 +240,10 @@ class Adadelta(Elementwise):
         What part of a parameter is added to its gradient: 0 unless given.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, capturable, differentiable : bool, optional
+    foreach, capturable : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------

@@ -50,8 +50,10 @@ class Adam(Elementwise):
         Whether the objective is maximized: the gradient's sign is turned.
     decoupled_weight_decay : bool, optional
         Whether p shrinks by lr weight_decay instead, as in `AdamW`.
-    foreach, capturable, differentiable, fused : bool, optional
+    foreach, capturable, fused : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------
@@ -160,8 +162,10 @@ class AdamW(Adam):
         Whether the largest v so far is taken (Reddi et al. 2018).
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, capturable, differentiable, fused : bool, optional
+    foreach, capturable, fused : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------
@@ -232,8 +236,10 @@ class Adamax(Elementwise):
         What part of a parameter is added to its gradient: 0 unless given.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, differentiable, capturable : bool, optional
+    foreach, capturable : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------
@@ -328,8 +334,10 @@ class NAdam(Elementwise):
         Whether p shrinks by lr weight_decay instead, as in `AdamW`.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, capturable, differentiable : bool, optional
+    foreach, capturable : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------

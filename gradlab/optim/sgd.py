@@ -30,8 +30,10 @@ class SGD(Elementwise):
         Whether Nesterov's look ahead is taken; it needs momentum and no dampening.
     maximize : bool, optional
         Whether the objective is maximized: the gradient's sign is turned.
-    foreach, differentiable, fused : bool, optional
+    foreach, fused : bool, optional
         How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
 
     Raises
     ------

@@ -51,19 +51,19 @@ def accumulated(xp: Namespace, name: str, x: Array, axis: int) -> Array:
 def running(xp: Namespace, ufunc: np.ufunc, x: Array, axis: Axes) -> Array:
     """Running sums or products. Floats are added up in double, as torch does it on the CPU."""
     wide = np.float64 if x.dtype.kind == "f" else x.dtype
-    made = (
+    totals = (
         ufunc.accumulate(x, axis[0], wide)
         if xp is np
         else (xp.cumsum if ufunc is np.add else xp.cumprod)(x, axis=axis[0], dtype=wide)
     )
-    return made.astype(x.dtype, copy=False)
+    return totals.astype(x.dtype, copy=False)
 
 
 def running_sum(xp: Namespace, x: Array, *, axis: Axes, backwards: bool) -> Array:
     if not axis:
         return x.copy()
-    made = running(xp, np.add, xp.flip(x, axis=axis[0]) if backwards else x, axis)
-    return xp.flip(made, axis=axis[0]) if backwards else made
+    totals = running(xp, np.add, xp.flip(x, axis=axis[0]) if backwards else x, axis)
+    return xp.flip(totals, axis=axis[0]) if backwards else totals
 
 
 cumsum: Primitive = linear(
@@ -89,7 +89,7 @@ cumprod = primitive(
     lambda xp, x, *, axis: running(xp, np.multiply, x, axis) if axis else x.copy(),
     reads="axes",
     promote="sum",
-    masks=True,
+    piecewise=True,
     tex=r"\mathrm{{cumprod}}({x})",
     formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k \prod_{j \leq k,\, j \neq i} x_j",
     vjp={"x": products_vjp},
@@ -114,7 +114,7 @@ logcumsumexp = primitive(
     "logcumsumexp",
     lambda xp, x, *, axis: accumulated(xp, "logaddexp", x, axis[0]) if axis else x.copy(),
     reads="axes",
-    masks=True,
+    piecewise=True,
     tex=r"\log\mathrm{{cumsum}}(e^{{{x}}})",
     formula=r"\bar{x}_i = \sum_{k \geq i} \bar{y}_k\,e^{x_i - y_k}",
     vjp={"x": logs_vjp},

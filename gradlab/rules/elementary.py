@@ -341,7 +341,7 @@ def finite(xp: Namespace, x: Array, *, nan: float, posinf: float, neginf: float)
 nan_to_num = elementwise(
     "nan_to_num",
     finite,
-    masks=True,
+    piecewise=True,
     x=lambda xp, g, x: kept(xp, xp.isfinite(x), g),
     tex=r"\mathrm{{finite}}({x})",
     formula=r"\bar{x} = [x \text{ finite}]\,\bar{y}",

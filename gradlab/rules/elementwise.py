@@ -263,7 +263,7 @@ pow_scalar: Primitive = elementwise(
     "pow_scalar",
     lambda x, *, exponent: power(x, exponent),
     node="PowBackward0",
-    masks=True,
+    piecewise=True,
     x=lambda x, exponent: (
         0.0
         if exponent == 0
@@ -393,7 +393,7 @@ xlogy = elementwise(
     a=lambda xp, g, a, b: xp.where((a == 0) & (b <= 0), 0, g * xp.log(b)),
     b=lambda g, a, b: g * a / b,
     promote="float",
-    masks=True,
+    piecewise=True,
     tex=r"{a} \log {b}",
 )
 xlog1py = elementwise(
@@ -402,7 +402,7 @@ xlog1py = elementwise(
     a=lambda xp, g, a, b: xp.where((a == 0) & (b <= -1), 0, g * xp.log1p(b)),
     b=lambda g, a, b: g * a / (b + 1),
     promote="float",
-    masks=True,
+    piecewise=True,
     node="SpecialXlog1PyBackward0",
     tex=r"{a} \log(1 + {b})",
 )
@@ -439,7 +439,7 @@ maximum = operator(
     elementwise(
         "maximum",
         np.maximum,
-        masks=True,
+        piecewise=True,
         a=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
         b=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
         tex=r"\max({a}, {b})",
@@ -452,7 +452,7 @@ minimum = operator(
     elementwise(
         "minimum",
         np.minimum,
-        masks=True,
+        piecewise=True,
         a=lambda xp, g, a, b: chosen(xp, g, a > b, a == b),
         b=lambda xp, g, a, b: chosen(xp, g, b > a, a == b),
         tex=r"\min({a}, {b})",
@@ -465,7 +465,7 @@ fmax = operator(
     elementwise(
         "fmax",
         np.fmax,
-        masks=True,
+        piecewise=True,
         a=lambda xp, g, a, b: kept(xp, (a >= b) | (b != b), g),
         promote="tensors",
         b=lambda xp, g, a, b: dropped(xp, (a >= b) | (b != b), g),
@@ -479,7 +479,7 @@ fmin = operator(
     elementwise(
         "fmin",
         np.fmin,
-        masks=True,
+        piecewise=True,
         a=lambda xp, g, a, b: kept(xp, (a <= b) | (b != b), g),
         promote="tensors",
         b=lambda xp, g, a, b: dropped(xp, (a <= b) | (b != b), g),
@@ -507,7 +507,7 @@ def clamp_slope(xp: Namespace, g: Array, x: Array, min: float | None, max: float
 clamp = elementwise(
     "clamp",
     clamped,
-    masks=True,
+    piecewise=True,
     x=clamp_slope,
     node="ClampBackward1",
     tex=r"\mathrm{{clamp}}({x}, {min}, {max})",
@@ -518,7 +518,7 @@ clamp_tensors = elementwise(
     "clamp_tensors",
     lambda xp, x, min, max: xp.minimum(xp.maximum(x, min), max),
     promote="tensors",
-    masks=True,
+    piecewise=True,
     node="ClampBackward0",
     x=lambda xp, g, x, min, max: kept(xp, (x >= min) & (x <= max), g),
     min=lambda xp, g, x, min, max: kept(xp, (min < max) & (x < min), g),
@@ -532,7 +532,7 @@ at_least = elementwise(
     x=lambda xp, g, x, min: kept(xp, x >= min, g),
     min=lambda xp, g, x, min: kept(xp, x < min, g),
     promote="tensors",
-    masks=True,
+    piecewise=True,
     node="ClampMinBackward1",
     tex=r"\max({x}, {min})",
 )
@@ -542,7 +542,7 @@ at_most = elementwise(
     x=lambda xp, g, x, max: kept(xp, x <= max, g),
     max=lambda xp, g, x, max: kept(xp, x > max, g),
     promote="tensors",
-    masks=True,
+    piecewise=True,
     node="ClampMaxBackward1",
     tex=r"\min({x}, {max})",
 )
@@ -560,7 +560,7 @@ nextafter = operator(
     elementwise(
         "nextafter",
         np.nextafter,
-        masks=True,
+        piecewise=True,
         a=lambda xp, g, a, b: dropped(xp, a == b, g),
         b=zero_slope,
         promote="real tensors",

@@ -120,7 +120,7 @@ getitem = linear(
     view=True,
     node="IndexBackward0",
     tex="{x}_{{i}}",
-    into=add_part,
+    accumulate_into=add_part,
     batch=lambda lead, index, skip: {"index": index, "skip": len(lead) + skip},
     x=lambda g, lead, x_shape, index, skip: scatter(g, shape=lead + x_shape, index=index, skip=len(lead) + skip),
 )

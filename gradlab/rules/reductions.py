@@ -98,7 +98,7 @@ nansum = primitive(
     "nansum",
     lambda xp, x, *, axis, keepdims: total(xp, xp.where(x != x, 0, x), axis, keepdims),
     reads="axes",
-    masks=True,
+    piecewise=True,
     tex=r"\sum [x = x]\,{x}",
     formula=r"\bar{x} = \bar{y}\,[x = x]",
     vjp={"x": lambda xp, g, x, axis, keepdims: restore(xp, g, axis, keepdims) * numbers(xp, x)},
@@ -140,7 +140,7 @@ product = primitive(
     multiplied,
     reads="axes",
     promote="sum",
-    masks=True,
+    piecewise=True,
     node="ProdBackward1",
     tex=r"\prod {x}",
     formula=r"\bar{x}_i = \bar{y}\,\prod_{j \neq i} x_j",
@@ -190,7 +190,7 @@ var = primitive(
     "var",
     variance,
     reads="axes",
-    masks=True,
+    piecewise=True,
     tex=r"\mathrm{{var}}({x})",
     formula=r"\bar{x} = \frac{2}{n - c}\,\bar{y}\,(x - \mathrm{mean}\,x)",
     vjp={"x": var_vjp},
@@ -302,7 +302,7 @@ def extreme_rules(name: str, node: str, function: Callable[..., Array], tex: str
         name,
         function,
         reads="axes",
-        masks=True,
+        piecewise=True,
         node=node,
         tex=rf"{tex} {{x}}",
         formula=r"\bar{x} = \bar{y}\,[x = y] \,/\, \#[x = y]",
@@ -324,10 +324,10 @@ def middle(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     flat = x.reshape(-1)
     if not flat.size:
         return xp.full(x.shape if keepdims else (), nan, x.dtype)
-    found = xp.partition(flat, (flat.size - 1) // 2)[(flat.size - 1) // 2]
+    median = xp.partition(flat, (flat.size - 1) // 2)[(flat.size - 1) // 2]
     if x.dtype.kind == "f":
-        found = xp.where((flat != flat).any(), nan, found).astype(x.dtype)
-    return found.reshape((1,) * x.ndim) if keepdims else found
+        median = xp.where((flat != flat).any(), nan, median).astype(x.dtype)
+    return median.reshape((1,) * x.ndim) if keepdims else median
 
 
 def middle_of_numbers(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) -> Array:
@@ -336,8 +336,8 @@ def middle_of_numbers(xp: Namespace, x: Array, *, axis: Axes, keepdims: bool) ->
     if not flat.size:
         return middle(xp, x, axis=axis, keepdims=keepdims)
     at = xp.maximum((flat == flat).sum() - 1, 0) // 2  # sorted, the NaNs are behind
-    found = xp.sort(flat)[at]
-    return found.reshape((1,) * x.ndim) if keepdims else found
+    median = xp.sort(flat)[at]
+    return median.reshape((1,) * x.ndim) if keepdims else median
 
 
 amax = extreme_rules("amax", "AmaxBackward0", lambda x, *, axis, keepdims: largest(x, axis, keepdims), r"\max", False)

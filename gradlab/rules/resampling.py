@@ -157,7 +157,8 @@ resample: Primitive = linear(
 )
 
 
-# The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see `unmoved`).
+# The same where PyTorch's backward is given the input too, whose derivative in it is 0: so is ours, and says so (see
+# `zero_derivative`).
 remap = linear(
     "remap",
     resampled,

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.rules import cumulative, elementary, elementwise, reductions, shapes, unmoved  # noqa: F401
+from gradlab.rules import cumulative, elementary, elementwise, reductions, shapes, zero_derivative  # noqa: F401
 from gradlab.rules.arguments import Array, Axes, Shape
 
 

@@ -102,10 +102,10 @@ class _Log(Watcher):
         self.lines: list[str] = []
 
     def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
-        from gradlab.diagnose.places import place_of
         from gradlab.diagnose.sites import site_here
+        from gradlab.diagnose.source_locations import location_of
 
-        place = place_of(site_here(2))
+        place = location_of(site_here(2))
         given = ", ".join(str(list(x.array.shape)) for x in args if isinstance(x, Tensor))
         self.lines.append(f"{op.name}({given}) -> {list(made.array.shape)}{f'    {place.where}' if place else ''}")
 

@@ -7,7 +7,7 @@ import pytest
 from functional_cases import calls
 
 import gradlab as gl
-from gradlab.autograd import functional, sweeps
+from gradlab.autograd import functional, functional_helpers
 from gradlab.core.tensor import constant
 
 X = gl.tensor([0.5, -1.25, 2.0], dtype=gl.float64)
@@ -134,7 +134,7 @@ def test_an_output_without_elements_has_a_jacobian_without_rows():
 def test_chunks_are_put_together_right(monkeypatch, strategy):
     x = gl.linspace(-1, 1, 7, dtype=gl.float64)
     whole = functional.jacobian(lambda x: (x.sin() * x.sum()).outer(x), x, strategy=strategy)
-    monkeypatch.setattr(sweeps, "AT_ONCE", 2 * 49)
+    monkeypatch.setattr(functional_helpers, "AT_ONCE", 2 * 49)
     parts = functional.jacobian(lambda x: (x.sin() * x.sum()).outer(x), x, strategy=strategy)
     np.testing.assert_array_equal(whole.array, parts.array)
     s, c = np.sin(x.array), np.cos(x.array)

@@ -16,7 +16,7 @@ from strict import COPIED, READS, GPUs, Namespace, StrictArray, install_as_gpus
 import gradlab as gl
 from gradlab.backend import streams
 from gradlab.explore.heat import heatmap
-from gradlab.explore.reduced import reduced
+from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.nn import functional
 from gradlab.utils.checkpoint import checkpoint

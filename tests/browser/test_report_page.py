@@ -14,8 +14,8 @@ from measuring import measured
 from traced import traced
 
 import gradlab as gl
+from gradlab.explore.markup import say
 from gradlab.explore.report import report_of
-from gradlab.explore.words import say
 
 FEW = """
 a_name_that_is_rather_long = gl.tensor([0.5, -12.25, 3., 1e-7, 123456., 7., 8., -9.125, 10., 11., 12., 13.], requires_grad=True)

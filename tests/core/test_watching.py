@@ -115,3 +115,54 @@ def test_a_watcher_is_told_what_it_overrides():
         (x * 2).backward()
     assert (of_sweeps.visited, both.visited, both.seen) == (2, 4, ["mul", "mul", "wrote", "wrote"])
     assert not WATCHED and watchers.active == watchers.sweeps == ()
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_a_watcher_that_holds_a_sweep_finds_the_graph_at_its_end(error):
+    """It can be swept again there, whatever the hooks and the program did; then it is freed as ever."""
+
+    class Holding(Watcher):
+        again = None
+
+        def holds(self, sweep):
+            return sweep.accumulates
+
+        def end(self, sweep, error):
+            if sweep.accumulates:
+                self.again = gl.autograd.grad(sweep.outputs[0], x, retain_graph=True)[0].numpy().copy()
+
+    class Square(gl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    def hook(g):
+        if error is not None and watcher.again is None:
+            raise error
+
+    x = gl.tensor([2.0, 3.0], requires_grad=True)
+    watcher = Holding()
+    with watching(watcher):
+        inner = gl.exp(x)
+        y = Square.apply(inner).sum()
+        inner.register_hook(hook)
+        if error is None:
+            y.backward()
+        else:
+            with pytest.raises(error):
+                y.backward()
+            watcher.again = None
+    if error is None:
+        np.testing.assert_allclose(watcher.again, 2 * np.exp(2 * x.detach().numpy()), rtol=1e-6)
+        np.testing.assert_allclose(x.grad.numpy(), watcher.again)
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+    y = gl.exp(x).sum()
+    with watching(watcher):
+        y.backward(retain_graph=True)
+    y.backward()  # what was to be retained is

@@ -14,8 +14,8 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.watching import WATCHED, watchers
-from gradlab.diagnose.places import clipped, names_in, operands, place_of, quoted, root_name
 from gradlab.diagnose.sites import KEPT, MOST, Freed, recording, site_here
+from gradlab.diagnose.source_locations import clipped, location_of, names_in, operands, quoted, root_name
 
 
 def ran(source, name="program.py", **space):
@@ -43,14 +43,14 @@ def test_a_site_is_the_very_sub_expression():
     total = space["y"].node
     (plus,) = total.edges
     times, exp = plus.edges
-    assert [place_of(node.site).expression for node in (total, plus, times, exp)] == [
+    assert [location_of(node.site).expression for node in (total, plus, times, exp)] == [
         "(x * 2 + x.exp()).sum()",
         "x * 2 + x.exp()",
         "x * 2",
         "x.exp()",
     ]
-    assert {place_of(node.site).line for node in (total, plus, times, exp)} == {1}
-    stack = place_of(space["z"].node.site)
+    assert {location_of(node.site).line for node in (total, plus, times, exp)} == {1}
+    stack = location_of(space["z"].node.site)
     assert (stack.line, stack.end, stack.expression) == (2, 4, "gl.stack( [x, y * x])")
     assert quoted(times.site) == "program.py line 1, `x * 2` in `y = (x * 2 + x.exp()).sum()`"
     assert quoted(total.site) == "program.py line 1: `y = (x * 2 + x.exp()).sum()`"
@@ -59,8 +59,8 @@ def test_a_site_is_the_very_sub_expression():
 def test_columns_are_bytes():
     with gl.record_sites():
         space = ran("größe, α = 'ü', x * 2 + 1\n")
-    assert place_of(space["α"].node.site).expression == "x * 2 + 1"
-    assert place_of(space["α"].node.edges[0].site).expression == "x * 2"
+    assert location_of(space["α"].node.site).expression == "x * 2 + 1"
+    assert location_of(space["α"].node.edges[0].site).expression == "x * 2"
 
 
 def test_what_gradlab_itself_calls_belongs_to_the_caller():
@@ -68,7 +68,7 @@ def test_what_gradlab_itself_calls_belongs_to_the_caller():
         space = ran("model = gl.nn.Sequential(gl.nn.Linear(3, 2), gl.nn.Tanh())\ny = model(x)\n")
     node, lines = space["y"].node, set()
     while node.op is not None:
-        lines.add(place_of(node.site).line)
+        lines.add(location_of(node.site).line)
         node = node.edges[0]
     assert lines == {2}
 
@@ -76,7 +76,7 @@ def test_what_gradlab_itself_calls_belongs_to_the_caller():
 def test_a_sweep_that_is_recorded_has_the_line_of_its_call(x):
     with gl.record_sites():
         space = ran("y = (x ** 3).sum()\ng, = gl.autograd.grad(y, x, create_graph=True)\n", x=x)
-    assert place_of(space["g"].node.site).line == 2
+    assert location_of(space["g"].node.site).line == 2
 
 
 def test_a_site_without_source_names_the_file():
@@ -84,7 +84,7 @@ def test_a_site_without_source_names_the_file():
         space = {"x": gl.ones(3, requires_grad=True)}
         exec("y = x * 2", space)
     assert quoted(space["y"].node.site) == "<string> line 1, in <module>"
-    assert place_of(None) is None and quoted(None) == ""
+    assert location_of(None) is None and quoted(None) == ""
 
 
 def test_source_that_does_not_parse_is_still_quoted():
@@ -110,7 +110,7 @@ def test_writes_are_noted_with_their_versions_and_bounded(x):
     writes = y.storage.writes
     assert len(writes) == KEPT and writes[-1].version == 100 and writes[0].version == 100 - KEPT + 1
     assert writes[-1].tick == y.storage.written and not writes[-1].leaf and writes[-1].graded
-    assert place_of(writes[-1].site).line == 2
+    assert location_of(writes[-1].site).line == 2
     assert x.storage.writes[0].leaf and not x.storage.writes[0].graded
 
 
@@ -143,7 +143,7 @@ def test_a_sweep_leaves_its_site_in_what_it_frees(x):
     with gl.record_sites():
         space = ran("y = x.exp().sum()\ny.backward()\n", x=x)
     (exp,) = space["y"].node.edges
-    assert type(exp.saved) is Freed and place_of(exp.saved.site).line == 2
+    assert type(exp.saved) is Freed and location_of(exp.saved.site).line == 2
     z = x.exp()
     z.sum().backward()
     assert z.node.saved is None
@@ -213,19 +213,19 @@ def test_recording_concerns_its_thread_alone(x):
 
 def test_the_frame_at_hand():
     code, offset = site_here()
-    assert code is sys._getframe().f_code and place_of((code, offset)).expression == "site_here()"
+    assert code is sys._getframe().f_code and location_of((code, offset)).expression == "site_here()"
 
 
 def test_names_of_a_sub_expression():
     with gl.record_sites():
         space = ran("w = gl.ones(3)\ny = gl.exp(x * w[0]) - w\nn = -x\n")
-    minus = place_of(space["y"].node.site)
+    minus = location_of(space["y"].node.site)
     assert names_in(minus) == ["x", "w"]
     with gl.record_sites():
         member = ran("class Model: pass\nm = Model()\nm.w = x\ny = m.w.clone() * gl.relu(x).sum(0)\n", "other.py")
-    assert names_in(place_of(member["y"].node.site)) == ["m.w", "x"]
+    assert names_in(location_of(member["y"].node.site)) == ["m.w", "x"]
     assert operands(minus, ["input", "other"]) == {"input": "gl.exp(x * w[0])", "other": "w"}
-    assert operands(place_of(space["n"].node.site), ["input"]) == {"input": "x"}
+    assert operands(location_of(space["n"].node.site), ["input"]) == {"input": "x"}
     assert root_name(minus.node.left.args[0].right) == "w" and root_name(minus.node) == ""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.trace.recorder import Recorder
 

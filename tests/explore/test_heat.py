@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gradlab.explore.heat import brief, colour, heatmap, ink_on, number
-from gradlab.explore.reduced import bins, matrix_of, pool
+from gradlab.explore.pooled_matrix import bins, matrix_of, pool
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -15,7 +15,7 @@ from interrupting import OURS, interrupted
 from leftovers import left_behind
 
 import gradlab as gl
-from gradlab.explore.lab import Lab
+from gradlab.explore.jacobian.view_model import JacobianViewModel
 
 EXPLORE = os.path.join(OURS[0], "explore")
 W = gl.tensor(np.random.default_rng(0).normal(size=(9, 7)))
@@ -85,7 +85,7 @@ def test_the_live_view_steps_on(columns, stride):
     def work():
         x = gl.tensor(AT, requires_grad=True)
         state["J"] = gl.jacobian(f(x), x, method="columns" if columns else "rows")
-        lab = state["lab"] = Lab(state["J"])
+        lab = state["lab"] = JacobianViewModel(state["J"])
         lab.answer("hello", {}, [])
         lab.answer("axis", {"by": "columns" if columns else "rows"}, [])
         for _ in range(3):

@@ -8,7 +8,7 @@ from differences import by_differences
 
 import gradlab as gl
 from gradlab.explore.jacobian import compute_block, hessian, jacobian, scatter
-from gradlab.explore.jacobian.checked import AGAIN
+from gradlab.explore.jacobian.verification import AGAIN
 
 WAYS = (
     {"method": "rows"},

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse  # noqa: F401  (loaded before memory is counted)
 
 import gradlab as gl
-from gradlab.explore.cells import NAN
+from gradlab.explore.heat_cells import NAN
 from gradlab.explore.jacobian import colouring, compute_block, hessian, jacobian, memory
 from gradlab.explore.jacobian.graph import GradlabGraph
 

@@ -16,7 +16,7 @@ import pytest
 from explore.banded import METHODS, ROWS, START, a_file, asked, banded, stopping, the_matrix, x_of
 
 import gradlab as gl
-from gradlab.explore.jacobian import digests, record
+from gradlab.explore.jacobian import checkpoint, fingerprint
 
 
 # ----------------------------------------------------------------------------------------------------------------- resume
@@ -36,7 +36,7 @@ def half(tmp_path, **options):
 
 def test_a_record_says_what_the_file_holds(tmp_path):
     found = half(tmp_path)
-    assert found["what"] == record.WHAT and found["version"] == 3 and found["blocks"] == 3
+    assert found["what"] == checkpoint.WHAT and found["version"] == 3 and found["blocks"] == 3
     said = {what: part[1] for what, part in found["facts"].items()}
     assert said["the method"] == "batched" and said["the chunk size"] == "5" and said["the shape"] == "(12, 12)"
     assert said["the dtype"] == "float64" and said["inputs[0]"] == "a gradlab tensor of shape (12,), float64"
@@ -174,7 +174,7 @@ def test_a_function_that_gives_other_values_is_found(tmp_path):
 
 def test_a_version_counts(tmp_path, monkeypatch):
     half(tmp_path)
-    monkeypatch.setattr(digests, "version_of", lambda top: "0.0")
+    monkeypatch.setattr(fingerprint, "version_of", lambda top: "0.0")
     with pytest.raises(ValueError, match=rf"the version of gradlab differs: 0\.0, and it was {gl.__version__}"):
         resumed(tmp_path)
 
@@ -197,8 +197,8 @@ def test_a_given_pattern_counts(tmp_path):
         (b"\xff\xfe\x00", "it is not text"),
         ("[1, 2]", 'it is JSON without "what": "the record of a Jacobian that gradlab computes"'),
         ('{"scripts": {}}', 'it is JSON without "what"'),
-        (json.dumps({"what": record.WHAT, "version": 99}), "it has version 99, and this gradlab reads version 3"),
-        (json.dumps({"what": record.WHAT, "version": 3, "facts": {}}), "it is damaged"),
+        (json.dumps({"what": checkpoint.WHAT, "version": 99}), "it has version 99, and this gradlab reads version 3"),
+        (json.dumps({"what": checkpoint.WHAT, "version": 3, "facts": {}}), "it is damaged"),
     ],
 )
 def test_a_corrupt_or_foreign_record_is_left_alone(tmp_path, text, why):
@@ -281,7 +281,7 @@ SCRIPT = """
     from pathlib import Path
     import numpy as np
     import gradlab as gl
-    from gradlab.explore.jacobian import record
+    from gradlab.explore.jacobian import checkpoint
 
     where, when = sys.argv[1:]
     told = []
@@ -304,7 +304,7 @@ SCRIPT = """
         return counted
 
     if when == "flushed":
-        record.Record.write = after(4, record.Record.write)
+        checkpoint.Checkpoint.write = after(4, checkpoint.Checkpoint.write)
     if when == "replaced":
         os.replace = after(4, os.replace)
     W = np.random.default_rng(3).normal(size=(40, 25))

@@ -16,7 +16,7 @@ import pytest
 from explore.banded import START, a_file, stopping, x_of
 
 import gradlab as gl
-from gradlab.explore.jacobian.digests import CannotDigestError, part_of, parts_of
+from gradlab.explore.jacobian.fingerprint import CannotFingerprintError, part_of, parts_of
 
 
 class Scaled:
@@ -184,7 +184,7 @@ MAKERS = [
 def told(make, scale):
     try:
         return parts_of(make(scale), "f")
-    except CannotDigestError as error:
+    except CannotFingerprintError as error:
         return str(error)
 
 
@@ -235,7 +235,7 @@ def test_a_users_file_with_the_name_of_a_standard_module(tmp_path):
         import sys
         sys.path.insert(0, sys.argv[1])
         import wave
-        from gradlab.explore.jacobian.digests import parts_of
+        from gradlab.explore.jacobian.fingerprint import parts_of
         print(parts_of(lambda x: x * wave.scale, "f")["the global wave in f"].digest)
     """)
     said = []
@@ -252,7 +252,7 @@ def test_errors_of_the_users_own_code_are_refusals():
         def __name__(self):
             raise ZeroDivisionError("no")
 
-    with pytest.raises(CannotDigestError, match=r"the global held in f is a Hostile, which cannot be .*ZeroDivisionError"):
+    with pytest.raises(CannotFingerprintError, match=r"the global held in f is a Hostile, which cannot be .*ZeroDivisionError"):
         parts_of(eval("lambda x: held", {"held": Hostile()}), "f")
 
 

@@ -11,8 +11,8 @@ import pytest
 from explore.banded import METHODS, ROWS, asked, the_matrix
 from threads import in_threads
 
-from gradlab.explore.cells import KNOWN
-from gradlab.explore.lab import Lab
+from gradlab.explore.heat_cells import KNOWN
+from gradlab.explore.jacobian.view_model import JacobianViewModel
 
 WANTED = the_matrix()
 WAYS = [
@@ -76,7 +76,7 @@ def test_a_view_sees_what_a_long_run_has_so_far():
 def test_a_live_view_follows_a_run_of_another_thread(method):
     """What it shows is the matrix as far as it is known, and it never waits for the whole."""
     J, shown = asked(method, chunk=1), []
-    lab = Lab(J)
+    lab = JacobianViewModel(J)
 
     def look():
         frame, arrays = lab.answer("hello", {}, [])

@@ -7,7 +7,7 @@ import pytest
 
 import gradlab as gl
 from gradlab.core.sparsity import pattern
-from gradlab.diagnose.exhausted import held
+from gradlab.diagnose.out_of_memory import held
 from gradlab.explore.trace.reading import trace_of
 
 

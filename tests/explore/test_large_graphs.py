@@ -23,7 +23,7 @@ def chain(n):
 
 def count_reads(monkeypatch):
     """How often a graph is asked for a node's inputs."""
-    from gradlab.explore.libraries.of_gradlab import Gradlab
+    from gradlab.explore.libraries.library_gradlab import Gradlab
 
     calls, inner = [], Gradlab.inputs
     monkeypatch.setattr(Gradlab, "inputs", lambda self, node: calls.append(1) or inner(self, node))

@@ -16,7 +16,7 @@ from test_jacobian_programs import names_of
 
 import gradlab as gl
 from gradlab.explore.graph import contributions
-from gradlab.explore.graph.contributions import arriving, by_structure, flow_of, ways
+from gradlab.explore.graph.contributions import arriving, by_structure, flow_of, leaf_paths
 from gradlab.explore.graph.paths import Paths
 from gradlab.explore.libraries import library_of
 from gradlab.explore.trace.reading import spine_first
@@ -369,7 +369,7 @@ def test_numbers_of_one_element_are_all_known_from_a_trace():
     known = Paths(traced.trace, 0, flow_of(traced.trace, 0))
     assert known.why_not == "" and known.amounts == pytest.approx(paths.amounts)
     assert {path.edges: path.amount for path in known.paths} == pytest.approx({path.edges: path.amount for path in paths.paths})
-    found = ways(traced.trace, 0)
+    found = leaf_paths(traced.trace, 0)
     assert by_structure(traced.trace, 0, found, None, {}, {}) == {} and arriving(traced.trace, found)[0]
 
 

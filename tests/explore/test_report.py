@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import gradlab as gl
+from gradlab.explore.markup import aligned, code, escape_latex, listed, number, say, to_html, to_latex, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.report import Bounds, explain
 from gradlab.explore.report.parts import Below, Remark
 from gradlab.explore.report.table import Table
-from gradlab.explore.words import aligned, code, escape_latex, listed, number, say, to_html, to_latex, to_text
 
 EVIL = [
     "<script>alert(1)</script>",

@@ -11,17 +11,17 @@ import pytest
 from traced import traced
 
 import gradlab as gl
+from gradlab.explore.markup import number, say, to_text
 from gradlab.explore.report import make_report, report_of
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.cell_lines import cell_lines, shortened
-from gradlab.explore.report.found import MOST
-from gradlab.explore.report.plain import stats
+from gradlab.explore.report.findings_view import MOST
+from gradlab.explore.report.plain_data import stats
 from gradlab.explore.report.rows import rows_of
 from gradlab.explore.report.tree import forest, steps_of
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import statistics
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import number, say, to_text
 
 ZSCORE = """
 z1 = (a - a.mean(0)) / a.std(0)
@@ -378,20 +378,20 @@ def test_no_gradient_is_ink():
 
 
 def test_equivalent_code_runs_as_it_is_printed():
-    from gradlab.explore.by_hand import ByHand
+    from gradlab.explore.equivalent_code import EquivalentCode
 
     x, w = gl.tensor([1.0, 2.0], requires_grad=True), gl.tensor(3.0, requires_grad=True)
     h = x * w
     loss = (h**2).sum()
-    code = ByHand("gl", "gradlab", "loss").backward(["x", "w"], everything=True, replace=True).gradients(["h"]).text()
+    code = EquivalentCode("gl", "gradlab", "loss").backward(["x", "w"], everything=True, replace=True).gradients(["h"]).text()
     assert code.count("retain_graph=True") == 1, "the first sweep keeps the graph for the second, and only that"
     space = {"x": x, "w": w, "h": h, "loss": loss}
     exec(code, space)
     assert x.grad.tolist() == [18, 36] and w.grad.item() == 30 and space["gradients"][0].tolist() == [6, 12]
-    assert "retain_graph" not in ByHand("gl", "gradlab", "loss").backward(["x"], everything=True, replace=True).text()
+    assert "retain_graph" not in EquivalentCode("gl", "gradlab", "loss").backward(["x"], everything=True, replace=True).text()
     net = gl.nn.Sequential(*(gl.nn.Linear(2, 2) for _ in range(7)))
     names = [re.sub(r"^(\d+)", r"net[\1]", name) for name, _ in net.named_parameters()]
-    of_a_model = ByHand("gl", "gradlab", "out").backward([*names, "x"], everything=True, replace=True).text()
+    of_a_model = EquivalentCode("gl", "gradlab", "out").backward([*names, "x"], everything=True, replace=True).text()
     assert of_a_model == "net.zero_grad()\nx.grad = None\nout.backward()"
     out = net(x).sum()
     out.backward(retain_graph=True)
@@ -399,7 +399,9 @@ def test_equivalent_code_runs_as_it_is_printed():
     exec(of_a_model, {"net": net, "x": x, "out": out})
     for before, parameter in zip(once, net.parameters(), strict=True):
         np.testing.assert_array_equal(parameter.grad.numpy(), before)
-    with_weights = ByHand("gl", "gradlab", "y", "v").backward(["x"], everything=True, replace=True).gradients(["h"]).text()
+    with_weights = (
+        EquivalentCode("gl", "gradlab", "y", "v").backward(["x"], everything=True, replace=True).gradients(["h"]).text()
+    )
     assert "y.backward(v, retain_graph=True)" in with_weights
     y, v = x * 2, gl.tensor([1.0, 10.0])
     exec(with_weights.replace("[h]", "[x]"), {"x": x, "y": y, "v": v, "gl": gl})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
 import numpy as np
@@ -155,14 +156,102 @@ def test_of_the_first_loss_that_is_none_each_operation_is_kept(lib):
     assert "log" in w.kept.sweep.text()
 
 
-def test_a_gradient_that_is_none_of_a_loss_that_is_a_number_asks_for_a_replay(lib):
+POLES = {  # of finite numbers h: what has a finite value and no finite slope, and the operation that the doctor has to name
+    "sqrt at 0": (lambda lib, h: (h * 0).sqrt().sum(), "sqrt"),
+    "a branch that was not taken": (lambda lib, h: lib.where(h > 1e9, lib.log(h * 0), h).sum(), "log"),
+    "a division that was not taken": (lambda lib, h: lib.where(h > 1e9, h / (h * 0), h).sum(), "64 zeros among 64"),
+    "a root that was not taken": (lambda lib, h: lib.where(h > 1e9, (h * 0) ** 0.5, h * 2).mean() * 3, "power 0.5"),
+}
+
+
+@pytest.mark.parametrize("light", [True, False])
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("pole", POLES)
+def test_of_the_first_gradient_that_is_none_each_operation_is_kept(lib, pole, by_hand, light, monkeypatch):
+    """The loss is finite, nobody said how it is computed, and the step is looked at in any case."""
+    monkeypatch.setattr("gradlab.explore.watch.keeping.LIGHT", 1 << 20 if light else 0)
+    poor, named = POLES[pole]
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    gone = []
+    with gl.watch(net, None if by_hand else opt, every=50) as w:
+        for step in range(1, 9):
+            opt.zero_grad()
+            hidden = net(x)
+            loss = poor(lib, hidden) if step == 7 else ((hidden - y) ** 2).mean()
+            before = [numbers(p).copy() for p in net.parameters()]
+            loss.backward()
+            if step == 7:
+                with pytest.raises(RuntimeError, match="second time"):  # it is freed as it would have been
+                    loss.backward()
+                gradients = {name: numbers(p.grad).copy() for name, p in zip(w.of.names, net.parameters(), strict=True)}
+                assert not any(np.isfinite(g).all() for g in gradients.values())
+                gone = [weakref.ref(hidden), weakref.ref(loss)]
+            if not by_hand or step < 7:
+                opt.step()
+            w.log(loss if step < 7 else 0.0)
+            del hidden, loss
+            if step == 7:
+                assert w.kept is not None
+                break
+        gc.collect()
+        assert [ref() for ref in gone] == [None, None]
+    assert w.trouble == "" and w.kept.step == 7 and w.kept.what == "gradient" and w.kept.intact
+    assert set(w.kept.spoilt) == set(w.of.names)
+    found = only(w, "nan-born")
+    assert "step 7" in found.message and named in found.message and found.fix
+    trace = w.kept.sweep.trace
+    for leaf in trace.leaves:  # what was kept is that sweep: the same elements are not finite, the norms the same
+        g = gradients[leaf.name]
+        assert (leaf.gradient.nans, leaf.gradient.infs) == (np.isnan(g).sum(), np.isinf(g).sum())
+    assert {leaf.name for leaf in trace.leaves} == set(w.of.names)
+    assert all(np.isfinite(old).all() for old in before)
+
+
+def test_gradients_that_make_no_step_are_no_finding(lib):
+    """A loss was scaled too far, and the step left out, or the gradients were cleaned: it goes on."""
+    net, (x, y) = mlp(lib, 6, 8, 1), data(lib)
+    opt = lib.optim.SGD(net.parameters(), lr=0.01)
+    with always(gl.watch(net, opt)) as w:
+        for step in range(1, 12):
+            opt.zero_grad()
+            loss = ((net(x) * 0) ** 2).mean().sqrt() if step in (3, 5) else ((net(x) - y) ** 2).mean()
+            loss.backward()
+            if step == 5:
+                for p in net.parameters():
+                    p.grad = lib.zeros_like(p)
+            if step != 3:
+                opt.step()
+            w.log(0.0)
+    assert w.kept is None and w.findings.findings == ()
+
+
+def test_an_overflow_in_a_sweep_is_kept_where_it_is_held():
+    """No rule has a pole; a product of finite numbers is too large. gradlab holds the sweep, and tells."""
+    w0 = gl.tensor([1e-30, 0.0]).requires_grad_()
+    with gl.watch([w0]) as w:
+        loss = ((w0 * 1e20) * 1e20).sum()
+        loss.backward()
+        w.log(loss)
+    assert np.isinf(numbers(w0.grad)).all() and np.isfinite(float(loss.detach()))
+    assert w.kept.step == 1 and w.kept.what == "gradient" and w.kept.sweep is not None
+    (product,) = [
+        node
+        for node in w.kept.sweep.trace.nodes
+        if node.gradient is not None and node.gradient.norm == pytest.approx(2**0.5 * 1e20)
+    ]
+    assert product.gradient.infs == 0 and product.kind == "operation" and "mul" in only(w, "nan-born").message
+
+
+def test_a_gradient_whose_origin_is_not_seen_asks_for_a_replay(lib):
     net, (x, _) = mlp(lib, 6, 8, 1), data(lib)
     opt = lib.optim.SGD(net.parameters(), lr=0.0)
     with always(gl.watch(net, opt)) as w:
-        (net(x) * 0).sqrt().sum().backward()
+        net(x).sum().backward()
+        net[0].weight.grad[0, 0] = float("nan")  # written by hand: no sweep made it
         opt.step()
         w.log(0.0)
-    assert w.kept.what == "gradient" and w.kept.sweep is None
+    assert w.kept.what == "gradient" and w.kept.sweep is None and w.kept.spoilt == ("net[0].weight",)
     assert "replay=" in only(w, "nan-born").fix
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from itertools import count
 
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace.recorder import Recorder
 
 _NUMBERS = count(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from programs import IMPORTS, PROGRAMS
 
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.recorder import Recorder
 

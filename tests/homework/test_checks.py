@@ -14,7 +14,7 @@ from homework.submissions import FORGETS_TO_ZERO, RIGHT, SOURCE
 
 import gradlab as gl
 from gradlab.homework import Homework, case, central_differences, load
-from gradlab.homework.limits import Purse, TimeUp, limited
+from gradlab.homework.time_limits import Purse, TimeUp, limited
 
 EVERY = {answer.name: answer for answer in ANSWERS}
 quiet = pytest.mark.filterwarnings("ignore:.*non-leaf Tensor.*:UserWarning", "ignore::RuntimeWarning")

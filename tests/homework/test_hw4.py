@@ -12,7 +12,7 @@ from homework.notebook_of import cells
 from homework.typed_in import SEEDS
 
 from gradlab.homework import case, load, run, student_version
-from gradlab.homework.limits import Purse
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.ways.training import edits
 
 EVERY = {answer.name: answer for answer in ANSWERS}

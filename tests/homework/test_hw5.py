@@ -16,8 +16,8 @@ import gradlab as gl
 from gradlab.autograd.gradcheck import GradcheckError
 from gradlab.homework import Twice, case, central_differences, load, run, student_version
 from gradlab.homework.grading import Submission, graded
-from gradlab.homework.limits import Purse
 from gradlab.homework.probes import Asked, Probe
+from gradlab.homework.time_limits import Purse
 
 EVERY = {answer.name: answer for answer in ANSWERS}
 pytestmark = pytest.mark.filterwarnings(

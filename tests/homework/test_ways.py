@@ -14,11 +14,11 @@ import gradlab as gl
 from gradlab.homework import Homework, case, references
 from gradlab.homework.calling import plain, unplain
 from gradlab.homework.cotangents import of_cotangent
+from gradlab.homework.forbidden import codes_of
 from gradlab.homework.grading import Submission
 from gradlab.homework.likeness import Likeness, on_tensors
-from gradlab.homework.limits import Purse
-from gradlab.homework.off_limits import codes_of
 from gradlab.homework.programs import Program
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Other
 from gradlab.homework.ways import graph, named, shown
 from gradlab.homework.ways.repair import edited

@@ -11,8 +11,8 @@ from homework.notebook_of import cells
 
 from gradlab import cli
 from gradlab.homework import load, student_version
-from gradlab.homework.limits import Purse
 from gradlab.homework.student import SECONDS
+from gradlab.homework.time_limits import Purse
 from gradlab.homework.verdicts import Verdict
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]

@@ -1,4 +1,4 @@
-"""The Python half of the Jacobian widget, without a front end. What it shows is tested with `explore.lab`."""
+"""The Python half of the Jacobian widget, without a front end. What it shows is tested with `explore.jacobian.view_model`."""
 
 from __future__ import annotations
 

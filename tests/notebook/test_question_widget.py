@@ -11,7 +11,7 @@ import pytest
 import gradlab as gl
 from gradlab.homework import ask, predictions, reveal
 from gradlab.homework.questions import question
-from gradlab.notebook import asking
+from gradlab.notebook import question_display
 
 pytest.importorskip("anywidget")
 
@@ -146,7 +146,7 @@ def test_what_is_no_question_is_answered(widget):
 def displayed(monkeypatch):
     """What `asking` displays."""
     shown = []
-    monkeypatch.setattr(asking, "display", lambda what, **how: shown.append(what))
+    monkeypatch.setattr(question_display, "display", lambda what, **how: shown.append(what))
     return shown
 
 
@@ -157,14 +157,14 @@ class Kernel:
 
 
 def test_without_widgets_a_notebook_says_what_to_type(guesses, displayed, monkeypatch, capsys):
-    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    monkeypatch.setattr(question_display, "get_ipython", Kernel)
     monkeypatch.setitem(sys.modules, "gradlab.notebook.question_widget", None)
     ask("k", numbers=2)
     assert "write `guess.k = ...`" in capsys.readouterr().out and displayed == []
 
 
 def test_in_a_notebook_it_is_live(guesses, displayed, monkeypatch):
-    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    monkeypatch.setattr(question_display, "get_ipython", Kernel)
     assert ask("k", numbers=2) is None
     (w,) = displayed
     assert isinstance(w, QuestionWidget)
@@ -172,7 +172,7 @@ def test_in_a_notebook_it_is_live(guesses, displayed, monkeypatch):
 
 
 def test_a_notebook_that_is_run_to_be_read_has_folded_text(guesses, displayed, monkeypatch):
-    monkeypatch.setattr(asking, "get_ipython", Kernel)
+    monkeypatch.setattr(question_display, "get_ipython", Kernel)
     monkeypatch.setattr(predictions.settings, "reading", True)
     ask("path", choices=("Mul", "Pow"), rows=("x", "<y>"))
     (bundle,) = displayed

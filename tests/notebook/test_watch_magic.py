@@ -78,3 +78,14 @@ def test_nothing_is_left(ready):
     lib = ready.ns["lib"]
     if lib.__name__ == "torch":
         assert lib.Tensor.backward.__module__ == "torch._tensor"
+
+
+def test_a_gradient_that_is_none_in_the_first_sweep_is_looked_at_as_well(ready):
+    """The watch begins with that sweep, which its own hooks come too late for."""
+    ready.ok(
+        "%%watch -o w\nfor i in range(2):\n    opt.zero_grad()\n    cost = (net(x) * 0).sqrt().sum()\n"
+        "    cost.backward()\n    opt.step()"
+    )
+    w = ready.ns["w"]
+    assert w.kept.step == 1 and w.kept.what == "gradient" and w.kept.sweep is not None
+    assert "sqrt" in w.findings.findings[0].message

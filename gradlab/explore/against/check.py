@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.against.comparing import compare
-from gradlab.explore.against.result import Comparison
-from gradlab.explore.against.running import Run, run
-from gradlab.explore.against.translating import Translation
+from gradlab.explore.against.comparison import compare
+from gradlab.explore.against.recorded_run import RecordedRun, run
+from gradlab.explore.against.result import TorchComparison
+from gradlab.explore.against.translation import Translation
 from gradlab.explore.libraries import library_of
 from gradlab.interop import meaning_gradlab, meaning_torch
 
 PASSED = (int, str, type(None), slice, type(Ellipsis))  # handed to the function as they are
 
 
-def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
+def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
     """Run a function in gradlab and in PyTorch, and compare every operation's value and gradient.
 
     The function may be written for either library, and name it as it likes: `import torch` inside of it, `torch` or `gl` of the
@@ -42,7 +42,7 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
 
     Returns
     -------
-    Comparison
+    TorchComparison
         With `.agrees`, `.first` and `.table()`, shown in words and as a table. What the function raises in one library is
         reported there.
 
@@ -65,13 +65,13 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
             f"check_against_torch(f, *inputs): f is a module ({type(f).__name__}), whose parameters belong to one library. "
             "Give a function of tensors that computes the same, with the parameters among the inputs."
         )
-    given = [_given(k, x) for k, x in enumerate(inputs, start=1)]
-    names = _names(f, len(given))
+    arrays = [_given(k, x) for k, x in enumerate(inputs, start=1)]
+    names = _names(f, len(arrays))
     code = getattr(inspect.unwrap(f), "__code__", None)
     try:
         with meaning_torch() as torch, _random_state_of(torch):
             state = torch.get_rng_state().numpy().copy()
-            theirs = _run("torch", torch, sys.modules["gradlab"], f, given, code)
+            theirs = _run("torch", torch, sys.modules["gradlab"], f, arrays, code)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -80,12 +80,12 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> Comparison:
         ) from None
     with meaning_gradlab() as gradlab, _random_state_of(gradlab):
         gradlab.set_rng_state(gradlab.tensor(state))
-        ours = _run("gradlab", gradlab, torch, f, given, code)
-    graded = [name for name, x in zip(names, given, strict=True) if _requires_grad(x)]
-    return Comparison(compare(ours, theirs, graded), ours, theirs, graded)
+        ours = _run("gradlab", gradlab, torch, f, arrays, code)
+    graded = [name for name, x in zip(names, arrays, strict=True) if _requires_grad(x)]
+    return TorchComparison(compare(ours, theirs, graded), ours, theirs, graded)
 
 
-def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], given: list[Any], code: Any) -> Run:
+def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], arrays: list[Any], code: Any) -> RecordedRun:
     """One library's run, with the other's names translated."""
 
     def tensor(value: Any) -> Any:
@@ -93,7 +93,7 @@ def _run(name: str, lib: Any, other: Any, f: Callable[..., Any], given: list[Any
         array = np.array(value.detach().cpu().numpy() if library is None else library.array(value))
         return lib.tensor(array).requires_grad_(bool(value.requires_grad))
 
-    inputs = [lib.tensor(x) if isinstance(x, (np.ndarray, float, list)) else x for x in given]
+    inputs = [lib.tensor(x) if isinstance(x, (np.ndarray, float, list)) else x for x in arrays]
     inputs = [x.requires_grad_() if hasattr(x, "requires_grad_") and x.is_floating_point() else x for x in inputs]
     return run(name, lib, Translation(other, name, tensor)(f), inputs, code)
 
@@ -113,11 +113,11 @@ def _given(position: int, x: Any) -> Any:
         return np.asarray(x)
     if isinstance(x, (list, tuple)) and np.asarray(x, dtype=object).size:
         try:
-            found = np.asarray(x)
+            numbers = np.asarray(x)
         except ValueError:
-            found = np.asarray(None)
-        if found.dtype.kind in "fiub":
-            return found.tolist()
+            numbers = np.asarray(None)
+        if numbers.dtype.kind in "fiub":
+            return numbers.tolist()
     if hasattr(x, "__array__") or hasattr(x, "get"):
         array = np.asarray(x.get() if hasattr(x, "get") and hasattr(x, "dtype") else x)
         if array.dtype.kind in "fiub":

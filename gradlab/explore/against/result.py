@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.explore.against.comparing import TOLERANCE, Difference, Found
-from gradlab.explore.against.running import Run
+from gradlab.explore.against.comparison import TOLERANCE, Agreement, Difference
+from gradlab.explore.against.recorded_run import RecordedRun
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, scalar, to_text
 from gradlab.explore.report.table import Column, Table
 from gradlab.explore.trace.data import Line
-from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, scalar, to_text
 
 MOST = 25  # rows
 
 
-class Comparison:
+class TorchComparison:
     """What gradlab and torch agree on, and in what they differ. Made by `check_against_torch`.
 
     Attributes
@@ -35,12 +35,12 @@ class Comparison:
         Operations that only gradlab, and only torch, recorded: they were not compared.
     """
 
-    def __init__(self, found: Found, ours: Run, theirs: Run, inputs: Sequence[str]) -> None:
-        self.values, self.gradients = found.values, found.gradients
-        self.differences = tuple(found.differences)
+    def __init__(self, agreement: Agreement, ours: RecordedRun, theirs: RecordedRun, inputs: Sequence[str]) -> None:
+        self.values, self.gradients = agreement.values, agreement.gradients
+        self.differences = tuple(agreement.differences)
         self.errors = {name: run.error for name, run in (("gradlab", ours), ("torch", theirs)) if run.error is not None}
-        self.alone = found.alone
-        self._found, self._ours, self._theirs, self._inputs = found, ours, theirs, tuple(inputs)
+        self.alone = agreement.alone
+        self._found, self._ours, self._theirs, self._inputs = agreement, ours, theirs, tuple(inputs)
 
     @property
     def agrees(self) -> bool:

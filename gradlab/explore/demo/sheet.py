@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from gradlab.explore.demo.story import NAME, Story, Told
 from gradlab.explore.drawing import DIM, EDGE, VALUE, Drawing
-from gradlab.explore.report import found
+from gradlab.explore.markup import MONO, NO_MATH, Span, code, escape_html, say, to_html
+from gradlab.explore.report import findings_view
 from gradlab.explore.report.page import page
 from gradlab.explore.report.table import CARD, HEAD, RULE
-from gradlab.explore.words import MONO, NO_MATH, Span, code, escape_html, say, to_html
 
 WIDE, HIGH = 360, 200  # of a plot
 LEFT, BELOW, ABOVE = 40, 26, 12
@@ -28,7 +28,7 @@ def sheet(story: Story, library: str) -> str:
             [_card(say(code(NAME)), _program(broken.visit.program.source, line), fills=True)],
             [
                 _card(say("What it learns"), _figure(fit(broken)) + _printed(broken)),
-                _card(say(code(f"gradlab doctor {NAME}")), found.html(broken.visit.diagnosis.findings, ()), fills=True),
+                _card(say(code(f"gradlab doctor {NAME}")), findings_view.html(broken.visit.diagnosis.findings, ()), fills=True),
             ],
         ),
         _row(

@@ -43,10 +43,10 @@ def expression(source: str) -> Any:
 def statement(source: str) -> Any:
     """A parsed statement; None of what is none, or more than one."""
     try:
-        found = ast.parse(source).body
+        body = ast.parse(source).body
     except (SyntaxError, ValueError):
         return None
-    return found[0] if len(found) == 1 else None
+    return body[0] if len(body) == 1 else None
 
 
 def grouped(source: str) -> str:
@@ -79,25 +79,25 @@ MODULES = frozenset((*NAMES, *(f"{name}nn{part}" for name in ("", "torch.", "gl.
 
 def replaced(source: str, old: str, new: str) -> str:
     """A source in which an expression stands in place of each that reads as `old`; "" if there is none."""
-    tree, wanted, made = expression(source), expression(old), expression(new)
-    if tree is None or wanted is None or made is None:
+    tree, wanted, replacement = expression(source), expression(old), expression(new)
+    if tree is None or wanted is None or replacement is None:
         return ""
-    found, text = [False], ast.unparse(wanted)
+    seen, text = [False], ast.unparse(wanted)
 
     class Replace(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> Any:
             if isinstance(node, ast.expr) and ast.unparse(node) == text:
-                found[0] = True
-                return copy.deepcopy(made)
+                seen[0] = True
+                return copy.deepcopy(replacement)
             return self.generic_visit(node)
 
     done = Replace().visit(tree)
-    return ast.unparse(ast.fix_missing_locations(done)) if found[0] else ""
+    return ast.unparse(ast.fix_missing_locations(done)) if seen[0] else ""
 
 
-def protected(source: str, given: str, by: Callable[[str], str]) -> str:
+def protected(source: str, name: str, by: Callable[[str], str]) -> str:
     """A call in which what it is given is replaced: `torch.log(p.clamp(min=1e-12))` of `torch.log(p)`."""
-    own = argument(source) or given
+    own = argument(source) or name
     return replaced(source, own, by(grouped(own))) if own else ""
 
 

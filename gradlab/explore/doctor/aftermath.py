@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import Family, examine
 from gradlab.explore.doctor.findings import Diagnosis
-from gradlab.explore.doctor.mishaps import mishaps
+from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.refusals import refusals
 from gradlab.explore.doctor.state import cleared, state
 from gradlab.explore.libraries import adapters, library_of
 
-FAMILIES: list[Family] = [refusals, mishaps, state]
+FAMILIES: list[Family] = [refusals, graph_errors, state]
 NOTHING = "There is nothing to look at: no error, no model, no optimizer and no gradient."
 LEFT = (
     "Only what the run has left was looked at: its error, the parameters and their `.grad`. Where a history was cut, what each "
@@ -41,9 +41,9 @@ def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, 
         A sentence on an error that is left out.
     """
     case = Case(None, namespace, error)
-    found = examine(case, FAMILIES)
-    unseen = [*found.unseen, *([older] if older else [])]
-    if error is not None and not (found.findings and examine(case, FAMILIES[:2]).findings):
+    diagnosis = examine(case, FAMILIES)
+    unseen = [*diagnosis.unseen, *([older] if older else [])]
+    if error is not None and not (diagnosis.findings and examine(case, FAMILIES[:2]).findings):
         unseen.append(_ended(case, error))
     try:
         empty = cleared(case)
@@ -52,7 +52,7 @@ def aftermath(namespace: Mapping[str, Any], error: BaseException | None = None, 
     if empty:
         unseen.append(empty)
     nothing = error is None and not case.optimizers and not any(one.model or one.graded for one in case.learners.values())
-    return replace(found, unseen=(*unseen, *([NOTHING] if nothing and not found.findings else []), LEFT))
+    return replace(diagnosis, unseen=(*unseen, *([NOTHING] if nothing and not diagnosis.findings else []), LEFT))
 
 
 def _ended(case: Case, error: BaseException) -> str:
@@ -97,12 +97,12 @@ def _moments() -> dict[str, int]:
 
 
 def _leaves(namespace: Mapping[str, Any]) -> dict[int, tuple[int, bool, int]]:
-    found = {}
+    leaves = {}
     case = Case(None, namespace)
     for key in case.learners:
         tensor = case.tensors[key]
         library = library_of(tensor)
         assert library is not None
         gradient = tensor.grad
-        found[key] = (library.version(tensor), gradient is not None, 0 if gradient is None else library.version(gradient))
-    return found
+        leaves[key] = (library.version(tensor), gradient is not None, 0 if gradient is None else library.version(gradient))
+    return leaves

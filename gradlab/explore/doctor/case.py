@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gradlab.diagnose.speaking import library_name
+from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.doctor.history import Past
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.doctor.scene import Scene
@@ -101,19 +101,19 @@ class Case:
     def uses(self) -> list[list[int]]:
         """The nodes that each node of the graph hands its value to."""
         assert self.trace is not None
-        found: list[list[int]] = [[] for _ in self.trace.nodes]
+        targets: list[list[int]] = [[] for _ in self.trace.nodes]
         for edge in self.trace.edges:
-            found[edge.source].append(edge.target)
-        return found
+            targets[edge.source].append(edge.target)
+        return targets
 
     @cached_property
     def inputs(self) -> list[list[int]]:
         """The nodes whose values each node was given."""
         assert self.trace is not None
-        found: list[list[int]] = [[] for _ in self.trace.nodes]
+        sources: list[list[int]] = [[] for _ in self.trace.nodes]
         for edge in self.trace.edges:
-            found[edge.target].append(edge.source)
-        return found
+            sources[edge.target].append(edge.source)
+        return sources
 
     def spelled(self, text: str) -> str:
         """A text that says gradlab, with what the program calls the library of the trace."""
@@ -129,10 +129,10 @@ class Case:
         """The leaves that are in the graph, and those that another sweep of the cell reached."""
         if self.trace is None:
             return frozenset()
-        found = {leaf.key for leaf in self.trace.leaves}
-        found |= {entry.key for swept in self.trace.journal for entry in swept.entries}
+        keys = {leaf.key for leaf in self.trace.leaves}
+        keys |= {entry.key for swept in self.trace.journal for entry in swept.entries}
         drawn = {name for node in self.trace.nodes if node.kind == "leaf" for name in node.name.split(", ")}
-        return frozenset(found | {one.key for one in self.learners.values() if one.name in drawn})
+        return frozenset(keys | {one.key for one in self.learners.values() if one.name in drawn})
 
     @property
     def sweep_with_nan(self) -> int:
@@ -156,7 +156,7 @@ class Case:
     @cached_property
     def optimizers(self) -> tuple[Optimizer, ...]:
         """The optimizers of the namespace, and those that stepped in the cell."""
-        found: dict[int, Optimizer] = {}
+        optimizers: dict[int, Optimizer] = {}
         for name, value in self.namespace.items():
             groups = getattr(value, "param_groups", None) if is_optimizer(value) else None
             if name.startswith("_") or not isinstance(groups, list):
@@ -164,10 +164,12 @@ class Case:
             keys = tuple(id(p) for group in groups for p in group["params"])
             rates = tuple(sorted({float(group["lr"]) for group in groups if "lr" in group}))
             up = any(group.get("maximize") for group in groups)
-            found.setdefault(id(value), Optimizer(name, type(value).__name__, rates, keys, up, id(value)))
+            optimizers.setdefault(id(value), Optimizer(name, type(value).__name__, rates, keys, up, id(value)))
         for event in self.steps:
-            found.setdefault(event.whose, Optimizer("", event.optimizer, event.rates, event.held, event.maximizes, event.whose))
-        return tuple(found.values())
+            optimizers.setdefault(
+                event.whose, Optimizer("", event.optimizer, event.rates, event.held, event.maximizes, event.whose)
+            )
+        return tuple(optimizers.values())
 
     @cached_property
     def steps(self) -> tuple[Event, ...]:
@@ -177,13 +179,13 @@ class Case:
     @cached_property
     def models(self) -> dict[str, Any]:
         """The models of the namespace, by name; a model within another only as a part of it."""
-        found = {
+        models = {
             name: value
             for name, value in self.namespace.items()
             if not name.startswith("_") and not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
         }
-        inside = {id(part) for model in found.values() for _, part in model.named_modules() if part is not model}
-        return {name: model for name, model in found.items() if id(model) not in inside}
+        inside = {id(part) for model in models.values() for _, part in model.named_modules() if part is not model}
+        return {name: model for name, model in models.items() if id(model) not in inside}
 
     @cached_property
     def learners(self) -> dict[int, Learner]:
@@ -210,9 +212,9 @@ class Case:
             for i, group in enumerate(getattr(value, "param_groups", ())):
                 for j, parameter in enumerate(group["params"]):
                     extra.setdefault(f"{one.name}.param_groups[{i}]['params'][{j}]", parameter)
-        found: dict[int, Learner] = {}
+        learners: dict[int, Learner] = {}
         for name, tensor in [*names_in(self.namespace).items(), *extra.items()]:
-            if id(tensor) in found or not tensor.is_leaf or not _is_floating(tensor):
+            if id(tensor) in learners or not tensor.is_leaf or not _is_floating(tensor):
                 continue
             library = library_of(tensor)
             if library is None:
@@ -222,7 +224,7 @@ class Case:
                 continue
             model, module = homes.get(id(tensor), ("", ""))
             self.tensors[id(tensor)] = tensor
-            found[id(tensor)] = Learner(
+            learners[id(tensor)] = Learner(
                 name,
                 id(tensor),
                 bool(tensor.requires_grad),
@@ -234,7 +236,7 @@ class Case:
                 listed.get(id(tensor), ""),
                 tuple(one.name for one in self.optimizers if id(tensor) in one.keys),
             )
-        return found
+        return learners
 
     def known(self, keys: Iterable[int]) -> list[Learner]:
         """The learners of these keys that require grad, in the order of the namespace."""

@@ -167,9 +167,9 @@ def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: 
         meant = frozenset(id(p) for one in optimizers for group in one.param_groups for p in group["params"])
     elif meant is None and model is not None and loss is not None:
         meant = frozenset(_keys(model))
-    for given, usual in ((model, "model"), *((one, "optimizer") for one in optimizers), (loss, "loss")):
-        if given is not None and not any(value is given for value in space.values()):
-            space[usual if usual not in space else f"the_{usual}"] = given
+    for argument, usual in ((model, "model"), *((one, "optimizer") for one in optimizers), (loss, "loss")):
+        if argument is not None and not any(value is argument for value in space.values()):
+            space[usual if usual not in space else f"the_{usual}"] = argument
     root = loss if loss is not None else out if model is None else None
     first = frame.f_locals
     try:
@@ -231,24 +231,24 @@ def _is_module(value: Any) -> bool:
     return not isinstance(value, type) and callable(getattr(type(value), "named_modules", None))
 
 
-def _optimizers(given: Any) -> list[Any]:
+def _optimizers(value: Any) -> list[Any]:
     """One optimizer, or several, as a list."""
-    found = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
-    for one in found:
+    optimizers = [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+    for one in optimizers:
         if not is_optimizer(one):
             hint = " Give the optimizer, not its class." if isinstance(one, type) else ""
             raise TypeError(
                 f"doctor(optimizer=…) takes an optimizer, or a list of them, and got {type(one).__name__}: {one!r:.80}.{hint}"
             )
-    return found
+    return optimizers
 
 
 def _keys(params: Any) -> list[int]:
     """What tells some tensors, or a module's parameters, from others."""
-    given: Any = params.parameters() if callable(getattr(params, "parameters", None)) else params
-    given = [given] if library_of(given) is not None else given.values() if isinstance(given, Mapping) else given
-    found = list(given) if isinstance(given, Iterable) else [given]
-    for one in found:
+    tensors: Any = params.parameters() if callable(getattr(params, "parameters", None)) else params
+    tensors = [tensors] if library_of(tensors) is not None else tensors.values() if isinstance(tensors, Mapping) else tensors
+    tensors_listed = list(tensors) if isinstance(tensors, Iterable) else [tensors]
+    for one in tensors_listed:
         if library_of(one) is None:
             raise TypeError(f"params must be tensors or a module, and got {type(one).__name__}: {one!r:.80}.")
-    return [id(one) for one in found]
+    return [id(one) for one in tensors_listed]

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gradlab.diagnose.ways import FAMILIES as WAYS_OF
-from gradlab.diagnose.ways import WAYS
+from gradlab.diagnose.history_loss import FAMILIES as WAYS_OF
+from gradlab.diagnose.history_loss import WAYS
 from gradlab.explore.doctor.advice import argument, expression, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding, sentence
@@ -38,7 +38,7 @@ LOSS_CALL = re.compile(r"(cross_entropy|kl_div|_loss|criterion|Loss\(.*\))\(", r
 
 
 @dataclass
-class Torn:
+class CutHistory:
     """The cuts of one line and way, of which something reached what is differentiated."""
 
     how: str
@@ -139,17 +139,17 @@ def kind_of(how: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- which cuts reach
-def reaching(case: Case) -> list[Torn]:
+def reaching(case: Case) -> list[CutHistory]:
     """The cuts of which something reached what is differentiated, by line and way, in the order of the program."""
     trace = case.trace
     assert trace is not None
-    found: dict[tuple[object, ...], Torn] = {}
+    by_site: dict[tuple[object, ...], CutHistory] = {}
     final = set(trace.losses)
 
     def add(at: int, nodes: Sequence[int], **more: object) -> None:
         cut = trace.cuts[at]
         key = (cut.how, cut.place, more.get("again"))
-        torn = found.setdefault(key, Torn(cut.how, kind_of(cut.how), cut.place, cut))
+        torn = by_site.setdefault(key, CutHistory(cut.how, kind_of(cut.how), cut.place, cut))
         torn.reaches.update((node, None) for node in nodes if node >= 0)
         torn.keys.update((leaf, None) for leaf in cut.keys)
         torn.final |= at in final
@@ -163,32 +163,32 @@ def reaching(case: Case) -> list[Torn]:
                 kind = "re-wrapped" if here and cut.place is not None else kind_of(trace.cuts[source].how)
                 add(source, cut.reaches, again=cut.place, number=_single(trace.cuts[source].value), kind=kind)
                 if at in final:
-                    next(reversed(found.values())).final = True
+                    next(reversed(by_site.values())).final = True
         elif cut.how != "born" and (cut.reaches or at in final):
             add(at, cut.reaches)
     for at, node, number in _constants(case):
         add(at, [node], number=number, again=trace.nodes[node].place)
-    return _first_cause(list(found.values()))
+    return _first_cause(list(by_site.values()))
 
 
-def through_a_buffer(case: Case) -> list[Torn]:
+def through_a_buffer(case: Case) -> list[CutHistory]:
     """The numbers that left tensors and were written into what was to be differentiated, where that has no history at all and no
     cut of its own: `preds[i] = model(x[i]).item()`."""
     trace = case.trace
     if trace is None or trace.nodes or trace.losses or not case.root:
         return []
-    made = next(iter(reversed(case.program.assigned(case.root))), None)
-    sink = trace.asked if made is None else None
+    assignment = next(iter(reversed(case.program.assigned(case.root))), None)
+    sink = trace.asked if assignment is None else None
     for cut in reversed(trace.cuts):
         if kind_of(cut.how) not in ("item", "numpy") or not cut.keys:
             continue
-        if case.program.flows(cut.place, sink) or (made is not None and case.program.leads(cut.place, made)):
+        if case.program.flows(cut.place, sink) or (assignment is not None and case.program.leads(cut.place, assignment)):
             keys = dict.fromkeys(key for other in trace.cuts if other.place == cut.place for key in other.keys)
-            return [Torn(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
+            return [CutHistory(cut.how, kind_of(cut.how), cut.place, cut, keys=keys, final=True)]
     return []
 
 
-def _first_cause(torn: list[Torn]) -> list[Torn]:
+def _first_cause(torn: list[CutHistory]) -> list[CutHistory]:
     """Where the numbers of one source left after they had been cut off, the leaving is said and not the detach before it."""
     mine = [one for one in torn if not one.cut.aside]  # of topk's results the values have gone on, to a cut that is told of
     torn = [one for one in torn if not one.cut.aside or not any(set(one.keys) <= set(other.keys) for other in mine)]
@@ -200,7 +200,7 @@ def _first_cause(torn: list[Torn]) -> list[Torn]:
     ]
 
 
-def _same(one: Torn, other: Torn) -> bool:
+def _same(one: CutHistory, other: CutHistory) -> bool:
     a, b = one.place, other.place
     assert a is not None
     assert b is not None
@@ -212,10 +212,10 @@ def _sources(case: Case, born: int) -> list[int]:
     its way by the names of the program."""
     trace = case.trace
     assert trace is not None
-    made = trace.cuts[born]
+    origin = trace.cuts[born]
     ends = [i for i, cut in enumerate(trace.cuts) if i != born and kind_of(cut.how) in ("item", "numpy") and cut.how != "born"]
-    equal = [i for i in ends if _among(trace.cuts[i].value, made.value)]
-    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, made.place)]
+    equal = [i for i in ends if _among(trace.cuts[i].value, origin.value)]
+    return equal or [i for i in ends if case.program.flows(trace.cuts[i].place, origin.place)]
 
 
 def _constants(case: Case) -> list[tuple[int, int, float]]:
@@ -231,7 +231,7 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
                 written[cut.place.where, cut.place.line, cut.place.source] = i
     if not left:
         return []
-    found = []
+    constants = []
     for at, node in enumerate(trace.nodes):
         for operand in node.operands:
             number = _single(operand.value) if operand.kind == "constant" else None
@@ -244,8 +244,8 @@ def _constants(case: Case) -> list[tuple[int, int, float]]:
                 if place is not None and (where, line) == (place.where, place.line) and source in place.source
             ]
             if number in left or within:
-                found.append((left[number] if number in left else within[-1], at, number))
-    return found
+                constants.append((left[number] if number in left else within[-1], at, number))
+    return constants
 
 
 def telling(number: float) -> bool:
@@ -261,16 +261,16 @@ def _single(value: Value | None) -> float | None:
     return float(value.numbers[0])
 
 
-def _among(left: Value | None, made: Value | None) -> bool:
+def _among(left: Value | None, right: Value | None) -> bool:
     """Whether the numbers that left are among those of which a tensor was made."""
-    if left is None or made is None or not left.numbers or not made.numbers:
+    if left is None or right is None or not left.numbers or not right.numbers:
         return False
-    known = {float(number) for number in made.numbers if not isinstance(number, complex)}
+    known = {float(number) for number in right.numbers if not isinstance(number, complex)}
     own = [float(number) for number in left.numbers if not isinstance(number, complex)]
     return all(number in known for number in own) and any(telling(number) for number in own)
 
 
-def _is_target(case: Case, torn: Torn, meant: Sequence[Learner]) -> bool:
+def _is_target(case: Case, torn: CutHistory, meant: Sequence[Learner]) -> bool:
     """Whether it looks like the output of a teacher: where nobody says what learns, something cut by detach or no_grad that
     reaches a loss as what another model's output is compared with."""
     trace = case.trace
@@ -296,17 +296,17 @@ def _compares(case: Case, node: int) -> bool:
 
 
 def _behind(case: Case, node: int) -> set[int]:
-    found, waiting = {node}, [node]
+    behind, waiting = {node}, [node]
     while waiting:
         for source in case.inputs[waiting.pop()]:
-            if source not in found:
-                found.add(source)
+            if source not in behind:
+                behind.add(source)
                 waiting.append(source)
-    return found
+    return behind
 
 
 # ------------------------------------------------------------------------------------------------------------------ words
-def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
+def _alarm(case: Case, torn: CutHistory, learners: Sequence[Learner]) -> Finding:
     why, fix = words(case, torn)
     names = called(learners) if learners else ""
     if not names and torn.cut.leaves:
@@ -336,13 +336,13 @@ def _alarm(case: Case, torn: Torn, learners: Sequence[Learner]) -> Finding:
     )
 
 
-def _inside(torn: Torn) -> str:
+def _inside(torn: CutHistory) -> str:
     """ " (there `self.fc(x)` at modeling.py line 12)", of what an installed package does for the user's line."""
     within = torn.cut.within
     return "" if within is None else f" (there `{within.source}`{on(within)})" if within.source else f" (there{on(within)})"
 
 
-def _mended(case: Case, torn: Torn, fix: str) -> str:
+def _mended(case: Case, torn: CutHistory, fix: str) -> str:
     """What to write, where it is clear: what was cut off, without the cut."""
     source = torn.place.source if torn.place is not None else ""
     if torn.cut.within is not None and (torn.kind != "no_grad" or torn.cut.by_them):
@@ -356,7 +356,7 @@ def _mended(case: Case, torn: Torn, fix: str) -> str:
     return f"{sentence(fix)[:-1]}: {code}." if code else sentence(fix)
 
 
-def _is_index(case: Case, torn: Torn) -> bool:
+def _is_index(case: Case, torn: CutHistory) -> bool:
     """Whether a cast's result picks elements: in brackets, or given to an embedding."""
     at = case.program.at(torn.place.line) if torn.place is not None and torn.place.in_cell else None
     names = bound(at) if at is not None else set()
@@ -366,7 +366,7 @@ def _is_index(case: Case, torn: Torn) -> bool:
     )
 
 
-def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
+def _note(case: Case, torn: CutHistory, blocked: Sequence[Learner], other: Sequence[Learner]) -> Finding:
     why, _ = words(case, torn)
     rest = (
         f"{called(other)} {'has' if len(other) == 1 else 'have'} another way to it"
@@ -384,7 +384,7 @@ def _note(case: Case, torn: Torn, blocked: Sequence[Learner], other: Sequence[Le
     )
 
 
-def words(case: Case, torn: Torn) -> tuple[str, str]:
+def words(case: Case, torn: CutHistory) -> tuple[str, str]:
     """Why, and what to do, in the words of the errors."""
     last = torn.how.rpartition(", then ")[2].removesuffix("_")
     why, fix = WAYS.get(last, WAYS["no derivative"])
@@ -393,7 +393,7 @@ def words(case: Case, torn: Torn) -> tuple[str, str]:
     return case.spelled(why.format(what=what, how=last)), case.spelled(fix.format(at=at))
 
 
-def _called_from(case: Case, torn: Torn) -> int | None:
+def _called_from(case: Case, torn: CutHistory) -> int | None:
     """The line of the cell at which what was cut came into the graph."""
     trace = case.trace
     assert trace is not None

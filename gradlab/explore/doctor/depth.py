@@ -62,8 +62,8 @@ def depth(case: Case) -> Iterable[Finding]:
     if not numbers_known(case.trace):
         return
     flow = Flow(case)
-    found = _by_steps(flow)
-    yield from found
+    findings = _by_steps(flow)
+    yield from findings
     for sign in (-1, 1):
         way = _extreme(flow, sign)
         if way is not None:
@@ -276,7 +276,7 @@ def _by_steps(flow: Flow) -> list[Finding]:
             leaf = flow.leaf_behind(edge.source) if flow.words[i] in PRODUCTS or flow.words[i] in ("Mul", "Div") else None
             if leaf is not None:
                 users.setdefault(leaf, []).append(i)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     covered: set[int] = set()
     for leaf, nodes in sorted(users.items(), key=lambda item: -len(flow.nodes[item[0]].shape or ())):
         few = STEPS if flow.nodes[leaf].shape else STEPS_OF_NUMBERS
@@ -294,8 +294,8 @@ def _by_steps(flow: Flow) -> list[Finding]:
         if abs(log) < -math.log(LOST_OVER_STEPS):
             continue
         covered |= set(flow.way_up(on[0]))
-        found.append(_of_steps(flow, leaf, on, first, last))
-    return found
+        findings.append(_of_steps(flow, leaf, on, first, last))
+    return findings
 
 
 def _of_steps(flow: Flow, leaf: int, on: list[int], first: float, last: float) -> Finding:

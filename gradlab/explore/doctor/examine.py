@@ -8,13 +8,13 @@ from gradlab.explore.doctor.case import Case, listed
 from gradlab.explore.doctor.cuts import cuts, flat
 from gradlab.explore.doctor.depth import depth
 from gradlab.explore.doctor.findings import Diagnosis, Finding
+from gradlab.explore.doctor.graph_errors import graph_errors
 from gradlab.explore.doctor.leaves import frozen, rebound, unused
 from gradlab.explore.doctor.losses import losses
-from gradlab.explore.doctor.mishaps import mishaps
 from gradlab.explore.doctor.numbers import numbers
 from gradlab.explore.doctor.progress import progress
 from gradlab.explore.doctor.refusals import refusals
-from gradlab.explore.doctor.renewed import replaced
+from gradlab.explore.doctor.replaced_leaves import replaced
 from gradlab.explore.doctor.sums import sums
 from gradlab.explore.doctor.training import accumulated, empty, stale
 from gradlab.explore.doctor.units import units
@@ -24,7 +24,7 @@ Family = Callable[[Case], Iterable[Finding]]
 
 FAMILIES: list[Family] = [
     refusals,
-    mishaps,
+    graph_errors,
     cuts,
     flat,
     rebound,
@@ -46,11 +46,11 @@ FAMILIES: list[Family] = [
 
 def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
     """What is found in a case, by all families unless some are given. One that fails is named in `unseen`."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     unseen: list[str] = []
     for family in FAMILIES if families is None else families:
         try:
-            found += family(case)
+            findings += family(case)
         except Exception as error:  # noqa: BLE001  (the user's cell must not fail by what is said about it)
             unseen.append(f"What `{family.__name__}` looks for could not be looked at: {type(error).__name__}: {error}.")
     if names := list(case.sharded.values()):
@@ -58,4 +58,4 @@ def examine(case: Case, families: Sequence[Family] | None = None) -> Diagnosis:
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} sharded (DTensor, as fully_shard makes them): "
             "which of them get a gradient, and what they keep from step to step, was not seen."
         )
-    return Diagnosis.of(found, unseen)
+    return Diagnosis.of(findings, unseen)

@@ -73,10 +73,10 @@ class Diagnosis:
     unseen: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Sequence[Finding], unseen: Sequence[str] = ()) -> Diagnosis:
+    def of(cls, findings: Sequence[Finding], unseen: Sequence[str] = ()) -> Diagnosis:
         """The findings sorted, Problems and Notes apart. Of two families that name one kind and the same fix in one line, the
         worthier is heard."""
-        ordered = sorted(found, key=lambda finding: -finding.worth)
+        ordered = sorted(findings, key=lambda finding: -finding.worth)
         first = {(one.kind, one.line, one.fix): one for one in reversed(ordered)}
         ordered = [one for one in ordered if not one.fix or first[one.kind, one.line, one.fix] is one]
         return cls(

@@ -129,11 +129,11 @@ class Flow:
     @cached_property
     def norms(self) -> list[float | None]:
         """‖cotangent‖ at each node; None where it is not known. A node of several outputs has one for all of them."""
-        found = [None if node.gradient is None else node.gradient.norm for node in self.nodes]
+        norms = [None if node.gradient is None else node.gradient.norm for node in self.nodes]
         for i, name in enumerate(self.words):
             if name in SEVERAL and self.trace.library == "torch":
-                found[i] = math.hypot(*(self.handed.get(key(edge), 0.0) for edge in self.uses[i]))
-        return found
+                norms[i] = math.hypot(*(self.handed.get(key(edge), 0.0) for edge in self.uses[i]))
+        return norms
 
     @cached_property
     def handed(self) -> dict[tuple[int, int, int], float]:
@@ -144,7 +144,7 @@ class Flow:
     def weights(self) -> list[int | None]:
         """Of each product the matrix that it multiplies with, a leaf or a part of one; -1 for an input that is none of the
         graph's; None of what is no layer."""
-        found: list[int | None] = []
+        weights: list[int | None] = []
         for i, node in enumerate(self.nodes):
             weight: int | None = None
             if self.words[i] in PRODUCTS:
@@ -152,8 +152,8 @@ class Flow:
                 large = [leaf for leaf in leaves if len(self.nodes[leaf].shape or ()) >= 2]
                 inputs = [o for o in node.operands if o.kind == "input" and o.value is not None and len(o.value.shape) >= 2]
                 weight = large[-1] if large else -1 if inputs and not leaves else None
-            found.append(weight)
-        return found
+            weights.append(weight)
+        return weights
 
     def leaf_behind(self, i: int) -> int | None:
         """The leaf that a node is, but for its shape and its dtype."""
@@ -176,39 +176,39 @@ class Flow:
     @cached_property
     def layered_behind(self) -> list[bool]:
         """Whether there is a layer among the ancestors of each node through which something came."""
-        found = [False] * len(self.nodes)
+        layered = [False] * len(self.nodes)
         for i in range(len(self.nodes)):
             for edge in self.given[i]:
                 s = edge.source
-                if found[s] or (self.weights[s] is not None and positive(self.norms[s])):
-                    found[i] = True
+                if layered[s] or (self.weights[s] is not None and positive(self.norms[s])):
+                    layered[i] = True
                     break
-        return found
+        return layered
 
     @cached_property
     def hidden(self) -> list[bool]:
         """Whether a node's value is multiplied with something else that was computed before it reaches the loss."""
-        found = [False] * len(self.nodes)
+        hidden = [False] * len(self.nodes)
         for i in reversed(range(len(self.nodes))):
             for edge in self.uses[i]:
                 t = edge.target
-                if found[t] or self.words[t] in PRODUCTS or (self.words[t] == "Mul" and len(self.given[t]) == 2):
-                    found[i] = True
+                if hidden[t] or self.words[t] in PRODUCTS or (self.words[t] == "Mul" and len(self.given[t]) == 2):
+                    hidden[i] = True
                     break
-        return found
+        return hidden
 
     @cached_property
     def carriers(self) -> list[GraphEdge | None]:
         """The edge by which most of each node's cotangent came."""
-        found: list[GraphEdge | None] = []
+        carriers: list[GraphEdge | None] = []
         for uses in self.uses:
             if len(uses) == 1:
-                found.append(uses[0])
+                carriers.append(uses[0])
                 continue
             known = [(self.handed.get(key(edge), 0.0), edge) for edge in uses]
             best = max(known, key=lambda pair: pair[0] if pair[0] == pair[0] else -1.0, default=None)
-            found.append(None if best is None else best[1])
-        return found
+            carriers.append(None if best is None else best[1])
+        return carriers
 
     def way_up(self, i: int) -> Iterator[int]:
         """A node and those that carried most of its cotangent, up to the output."""

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from gradlab.diagnose.places import as_update
-from gradlab.diagnose.requests import EARLY, OTHERWISE, asked_last, asks, asks_inside
+from gradlab.diagnose.requires_grad_calls import EARLY, OTHERWISE, request_last, requires_grad_in, requires_grad_inside
+from gradlab.diagnose.source_locations import as_update
 from gradlab.explore.doctor.advice import before, grouped, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.cuts import reaching, through_a_buffer
@@ -35,17 +35,17 @@ def rebound(case: Case) -> Iterable[Finding]:
         if not tensors or name.startswith("_") or name in roots:  # a result is no leaf, and is not meant to be one
             continue
         statements = [node for node in case.program.assigned(name) if isinstance(node, (ast.Assign, ast.AnnAssign))]
-        made = next((node for node in reversed(statements) if name in read(node)), None)
-        inline = next((node for node in reversed(statements) if asks_inside(node)), None)
-        if made is None and inline is not None and inline is statements[-1] and type(value) not in (list, tuple):
+        assignment = next((node for node in reversed(statements) if name in read(node)), None)
+        inline = next((node for node in reversed(statements) if requires_grad_inside(node)), None)
+        if assignment is None and inline is not None and inline is statements[-1] and type(value) not in (list, tuple):
             if _lost_leaf(case, tensors[0]):
                 yield _asked_too_early(name, inline)
         elif (
-            made is not None
-            and _was_leaf(case, name, value, statements[: statements.index(made)])
+            assignment is not None
+            and _was_leaf(case, name, value, statements[: statements.index(assignment)])
             and any(_lost_leaf(case, one) for one in tensors)
         ):
-            yield _rebound(case, name, made, type(value) in (list, tuple))
+            yield _rebound(case, name, assignment, type(value) in (list, tuple))
     yield from _written_over(case)
     yield from _left_behind(case)
 
@@ -76,7 +76,7 @@ def _held_at(case: Case, target: ast.Attribute | ast.Subscript) -> list[Any]:
         holder = case.namespace.get(ast.unparse(target.value))
         return list(holder.values()) if type(holder) is dict else list(holder) if type(holder) is list else []
     own = [one for one in case.namespace.values() if type(one).__module__ == "__main__"]
-    return [found for one in own if (found := getattr(one, "__dict__", {}).get(target.attr)) is not None]
+    return [value for one in own if (value := getattr(one, "__dict__", {}).get(target.attr)) is not None]
 
 
 def _left_behind(case: Case) -> Iterable[Finding]:
@@ -124,17 +124,17 @@ def _local_steps(tree: ast.AST) -> Iterable[tuple[str, ast.Assign]]:
 def _update_without_history(case: Case, name: str, value: Any) -> Iterable[Finding]:
     """A leaf's name was given to what was computed from it under no_grad, and then the program failed."""
     statements = [node for node in case.program.statements if isinstance(node, ast.Assign) and name in bound(node)]
-    made = next((node for node in reversed(statements) if name in read(node)), None)
-    if made is None or not _was_leaf(case, name, value, []):
+    assignment = next((node for node in reversed(statements) if name in read(node)), None)
+    if assignment is None or not _was_leaf(case, name, value, []):
         return
-    update = as_update(made, name)
+    update = as_update(assignment, name)
     yield Finding(
         "rebound-leaf",
-        f"`{ast.unparse(made)}` on line {made.lineno} gives the name `{name}` to a new tensor, made under no_grad(), which "
-        f"requires no gradient: backward() writes no `{name}.grad` any more.",
-        made.lineno,
+        f"`{ast.unparse(assignment)}` on line {assignment.lineno} gives the name `{name}` to a new tensor, made under "
+        f"no_grad(), which requires no gradient: backward() writes no `{name}.grad` any more.",
+        assignment.lineno,
         fix=case.spelled(
-            f"Update the leaf itself: `with gradlab.no_grad(): {update or f'{name}.copy_({ast.unparse(made.value)})'}`."
+            f"Update the leaf itself: `with gradlab.no_grad(): {update or f'{name}.copy_({ast.unparse(assignment.value)})'}`."
         ),
         evidence={"name": name},
         worth=8.5,
@@ -148,7 +148,7 @@ def _asked_too_early(name: str, statement: Any) -> Finding:
         f"operation, so `{name}` "
         f"is computed from a leaf that has no name, and `{name}.grad` stays None.",
         statement.lineno,
-        fix=sentence(f"{EARLY.format(name=name, value=asked_last(statement.value))} in place of `{ast.unparse(statement)}`"),
+        fix=sentence(f"{EARLY.format(name=name, value=request_last(statement.value))} in place of `{ast.unparse(statement)}`"),
         evidence={"name": name},
         worth=8.5,
     )
@@ -222,17 +222,17 @@ def _helper_step(case: Case, statement: Any) -> tuple[str, ast.Assign] | None:
 
 def _updates(statement: Any) -> str:
     """The updates of `[p - rate * p.grad for p in params]`, as a loop on one line."""
-    made = statement.value
-    if isinstance(made, ast.ListComp) and len(made.generators) == 1:
-        item, of = made.elt, made.generators[0].iter
-    elif isinstance(made, ast.DictComp) and len(made.generators) == 1:
-        item, of = made.value, made.generators[0].iter
+    comprehension = statement.value
+    if isinstance(comprehension, ast.ListComp) and len(comprehension.generators) == 1:
+        item, of = comprehension.elt, comprehension.generators[0].iter
+    elif isinstance(comprehension, ast.DictComp) and len(comprehension.generators) == 1:
+        item, of = comprehension.value, comprehension.generators[0].iter
     else:
         return ""
     name = ast.unparse(item.left) if isinstance(item, ast.BinOp) else ""
     assign = ast.parse(f"{name} = {ast.unparse(item)}").body[0] if name.isidentifier() else None
     update = as_update(assign, name) if isinstance(assign, ast.Assign) else ""
-    target = ast.unparse(made.generators[0].target)
+    target = ast.unparse(comprehension.generators[0].target)
     return f"[{update.replace(' -= ', '.sub_(', 1)}) for {target} in {ast.unparse(of)}]" if " -= " in update else ""
 
 
@@ -251,7 +251,7 @@ def _was_leaf(case: Case, name: str, value: Any, before: list[Any]) -> bool:
     seen += [(known.name, key) for key, known in case.past.leaves.items()]
     if any(one.partition("[")[0] == name and key not in now for one, key in seen):
         return True
-    return any(asks(node.value) for node in before if getattr(node, "value", None) is not None)
+    return any(requires_grad_in(node.value) for node in before if getattr(node, "value", None) is not None)
 
 
 def _lost_leaf(case: Case, tensor: Any, *, swept: bool = False) -> bool:
@@ -361,8 +361,8 @@ def _never_used(case: Case, name: str) -> tuple[int | None, str]:
                     )
     if used:
         return used[-1].lineno, "nothing of what was computed from it leads to the result"
-    made = case.program.assigned(name)
-    return (made[0].lineno if made else None), "nothing was computed from it"
+    assignments = case.program.assigned(name)
+    return (assignments[0].lineno if assignments else None), "nothing was computed from it"
 
 
 def _modules(case: Case, idle: list[Learner]) -> Iterable[Finding]:
@@ -417,9 +417,9 @@ def frozen(case: Case) -> Iterable[Finding]:
         return
     if through_a_buffer(case):
         return
-    made = next(iter(reversed(case.program.assigned(case.root))), None)
-    line = made.lineno if made is not None else cell_line(trace.asked)
-    statement = made if made is not None else case.program.at(line) if line is not None else None
+    assignment = next(iter(reversed(case.program.assigned(case.root))), None)
+    line = assignment.lineno if assignment is not None else cell_line(trace.asked)
+    statement = assignment if assignment is not None else case.program.at(line) if line is not None else None
     modules = list(dict.fromkeys(call.path for call in trace.calls if call.depth == 0))
     still = [path for path in modules if _is_frozen(case, path)]
     switched = next((at for path in still if (at := _switched_off(case, path)) is not None), None)

@@ -65,10 +65,10 @@ def _broadcast(flow: Flow) -> Iterable[Finding]:
             continue
         n = shape[0]
         if flow.words[i] in PAIRED:
-            found = _pair(flow, i, n)
-            if found is None or not _summed(flow, i, shape):
+            pair = _pair(flow, i, n)
+            if pair is None or not _summed(flow, i, shape):
                 continue
-            names, shapes = found
+            names, shapes = pair
         elif flow.words[i] == "Expand" and flow.given[i]:
             inner = flow.nodes[flow.given[i][0].source].shape
             users = [flow.words[edge.target] for edge in flow.uses[i]]
@@ -218,16 +218,16 @@ def _probabilities(flow: Flow) -> Iterable[Finding]:
             continue
         source = flow.given[i][0].source
         maker = _through_shapes(flow, source)
-        made, value = flow.words[maker], flow.nodes[source].value
-        if word == "BinaryCrossEntropyWithLogits" and made in ("Reciprocal", "Div", "Mul") and _by_hand(flow, maker, value):
-            made = "Sigmoid"
+        maker_word, value = flow.words[maker], flow.nodes[source].value
+        if word == "BinaryCrossEntropyWithLogits" and maker_word in ("Reciprocal", "Div", "Mul") and _by_hand(flow, maker, value):
+            maker_word = "Sigmoid"
         rows = rows_add_up(value)
         if word in ("NllLoss", "NllLoss2D"):
-            if made in ("Softmax", "Sigmoid") or rows or _above_zero(value):
-                yield _of_nll(flow, i, maker, value, rows or made == "Softmax")
+            if maker_word in ("Softmax", "Sigmoid") or rows or _above_zero(value):
+                yield _of_nll(flow, i, maker, value, rows or maker_word == "Softmax")
             continue
         call = _call(flow, i)
-        if made == "LogSoftmax" and word == "LogSoftmax":
+        if maker_word == "LogSoftmax" and word == "LogSoftmax":
             yield Finding(
                 "double-softmax",
                 f"{flow.code(i)}{flow.place(i)} takes the log_softmax of what {flow.operation(maker)} "
@@ -240,13 +240,13 @@ def _probabilities(flow: Flow) -> Iterable[Finding]:
                 remark=True,
             )
         elif (
-            made == "Softmax"
-            or (made == "Sigmoid" and (word != "LogSoftmax" or call == "cross_entropy"))
+            maker_word == "Softmax"
+            or (maker_word == "Sigmoid" and (word != "LogSoftmax" or call == "cross_entropy"))
             or (rows and word == "LogSoftmax")
         ):
-            by_hand = f"a {'sigmoid' if made == 'Sigmoid' else 'softmax'} by hand"
+            by_hand = f"a {'sigmoid' if maker_word == 'Sigmoid' else 'softmax'} by hand"
             name = flow.operation(maker) if flow.words[maker] in ("Softmax", "Sigmoid") else by_hand
-            kind = "softmax" if made != "Sigmoid" else "sigmoid"
+            kind = "softmax" if maker_word != "Sigmoid" else "sigmoid"
             evidence: dict[str, object] = {"at": i, "maker": maker}
             between = ""
             if value is not None and value.size:
@@ -275,9 +275,9 @@ def _logits(flow: Flow, maker: int, kind: str) -> str:
     code = ""
     if flow.kinds.get(module, "") in ("Softmax", "Sigmoid"):
         line = flow.line(maker)
-        found = flow.case.program.at(line) if line is not None else None
+        statement = flow.case.program.at(line) if line is not None else None
         new = flow.case.spelled(f"{path(module)} = gradlab.nn.Identity()")
-        code = before(new, ast.unparse(found)) if found is not None else ""
+        code = before(new, ast.unparse(statement)) if statement is not None else ""
     elif place is not None and flow.words[maker] in ("Softmax", "Sigmoid"):
         code = instead(argument(place.source), place.source)
     told = f": {code}" if code else ""
@@ -336,9 +336,9 @@ def _log_first(flow: Flow, i: int, rows: bool) -> str:
     """How nll_loss comes to logarithms."""
     place = flow.nodes[i].place
     source = place.source if place is not None else ""
-    given = argument(source)
-    log = f"{grouped(given)}.log()" if rows else f"gradlab.log_softmax({given}, 1)"
-    code = instead(flow.case.spelled(replaced(source, given, log)), source) if given else ""
+    operand = argument(source)
+    log = f"{grouped(operand)}.log()" if rows else f"gradlab.log_softmax({operand}, 1)"
+    code = instead(flow.case.spelled(replaced(source, operand, log)), source) if operand else ""
     what = "Use log_softmax in place of softmax" if rows else "Use log_softmax first"
     return f"{what}{f', or {code}' if code else ''}, or cross_entropy of the logits."
 

@@ -179,9 +179,9 @@ def _forward(flow: Flow) -> list[Birth]:
     nans, infs = [False] * len(flow.nodes), [False] * len(flow.nodes)
     births: dict[int, Birth] = {}
     for i, node in enumerate(flow.nodes):
-        given = [edge.source for edge in flow.given[i]]
+        sources = [edge.source for edge in flow.given[i]]
         value = node.value
-        given_nan, given_inf = any(nans[s] for s in given), any(infs[s] for s in given)
+        given_nan, given_inf = any(nans[s] for s in sources), any(infs[s] for s in sources)
         operands = [operand.value for operand in node.operands if operand.value is not None]
         operand_nan, operand_inf = any(v.nans for v in operands), any(v.infs for v in operands)
         if value is None:
@@ -207,9 +207,9 @@ def _forward(flow: Flow) -> list[Birth]:
                 birth.masked = False
                 if birth.at in harmful:
                     consumed.add(birth.cause)
-    found = [b for b in births.values() if b.at in harmful and b.at not in consumed and not _was_put_in(flow, b, infs)]
-    behind = {b.at for b in found if b.kind == "nan"}
-    return [b for b in found if b.kind == "nan" or not (behind & _after(flow, b.at))] or found
+    roots = [b for b in births.values() if b.at in harmful and b.at not in consumed and not _was_put_in(flow, b, infs)]
+    behind = {b.at for b in roots if b.kind == "nan"}
+    return [b for b in roots if b.kind == "nan" or not (behind & _after(flow, b.at))] or roots
 
 
 def _unknown_behind(flow: Flow, i: int) -> int:
@@ -252,7 +252,7 @@ def _after(flow: Flow, at: int) -> set[int]:
 
 def _harmful(flow: Flow, nans: list[bool], infs: list[bool]) -> set[int]:
     """The nodes whose NaN or infinity comes to an output, or makes a cotangent NaN."""
-    found: set[int] = set()
+    harmful: set[int] = set()
     for i in reversed(range(len(flow.nodes))):
         node = flow.nodes[i]
         if not (nans[i] or infs[i]):
@@ -260,11 +260,11 @@ def _harmful(flow: Flow, nans: list[bool], infs: list[bool]) -> set[int]:
         spoilt = any(odd(edge.gradient) and not odd(flow.nodes[edge.target].gradient) for edge in flow.given[i])
         for edge in flow.uses[i]:
             t = edge.target
-            spoilt = spoilt or t in found or (flow.nodes[t].kind == "output" and odd(flow.nodes[t].value))
+            spoilt = spoilt or t in harmful or (flow.nodes[t].kind == "output" and odd(flow.nodes[t].value))
             spoilt = spoilt or any(odd(e.gradient) for e in flow.given[t] if not odd(flow.nodes[t].gradient))
         if spoilt and node.kind == "operation":
-            found.add(i)
-    return found
+            harmful.add(i)
+    return harmful
 
 
 def _origin(flow: Flow, i: int, infs: list[bool], births: dict[int, Birth]) -> int | None:
@@ -350,11 +350,11 @@ def _of_finite_mask(flow: Flow, at: int) -> str:
 
 def _before(flow: Flow, at: int) -> list[int]:
     """What a node is computed from by its first arguments."""
-    found: list[int] = []
-    while flow.given[at] and len(found) < 10:
+    earlier: list[int] = []
+    while flow.given[at] and len(earlier) < 10:
         at = flow.given[at][0].source
-        found.append(at)
-    return found
+        earlier.append(at)
+    return earlier
 
 
 def _safe_inside(flow: Flow, at: int, guard: int) -> str:
@@ -410,14 +410,14 @@ def _guard(flow: Flow, at: int) -> int | None:
 # ------------------------------------------------------------------------------------------------------------- backward
 def _backward(flow: Flow) -> list[int]:
     """The nodes at which a finite cotangent arrived, and that handed on NaN or infinity; the first in the sweep first."""
-    found = []
+    births = []
     for i in reversed(range(len(flow.nodes))):
         node = flow.nodes[i]
         if node.kind != "operation" or node.gradient is None or odd(node.gradient):
             continue
         if any(odd(edge.gradient) for edge in flow.given[i]):
-            found.append(i)
-    return found
+            births.append(i)
+    return births
 
 
 def _of_backward(flow: Flow, at: int) -> Finding:

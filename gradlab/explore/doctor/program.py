@@ -42,8 +42,8 @@ class Program:
     @cached_property
     def statements(self) -> list[ast.stmt]:
         """All statements, in the order of the text."""
-        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt)]
-        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+        statements = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt)]
+        return sorted(statements, key=lambda node: (node.lineno, node.col_offset))
 
     def at(self, line: int) -> ast.stmt | None:
         """The innermost statement on a line."""
@@ -74,19 +74,19 @@ class Program:
     def helpers(self, namespace: Mapping[str, Any]) -> list[Helper]:
         """The functions of the notebook that the cell calls by their names, and did not define itself."""
         own = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
-        found: dict[str, Helper] = {}
+        helpers: dict[str, Helper] = {}
         for node in ast.walk(self.tree):
             name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
             function = namespace.get(name)
-            if name in own or name in found or type(function) is not FunctionType or function.__module__ != "__main__":
+            if name in own or name in helpers or type(function) is not FunctionType or function.__module__ != "__main__":
                 continue
             try:
                 tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
             except (OSError, SyntaxError, ValueError, IndexError):
                 continue
             if isinstance(tree, ast.FunctionDef) and isinstance(node, ast.Call):
-                found[name] = Helper(name, tree, node.lineno)
-        return list(found.values())
+                helpers[name] = Helper(name, tree, node.lineno)
+        return list(helpers.values())
 
     def flows(self, source: Line | None, sink: Line | None) -> bool:
         """Whether a value that a sub-expression gives can get into another one of the same function: the same statement, or by
@@ -141,14 +141,14 @@ def bound(statement: ast.stmt) -> set[str]:
 
 def carried(statement: ast.stmt) -> set[str]:
     """The names through which a statement hands on what it computes: those that it binds, writes into or appends to."""
-    found = bound(statement)
+    names = bound(statement)
     if isinstance(statement, (ast.Assign, ast.AugAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        found |= {root for target in targets if not isinstance(target, ast.Name) and (root := root_of(target))}
+        names |= {root for target in targets if not isinstance(target, ast.Name) and (root := root_of(target))}
     call = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        found.add(root_of(call.func.value))
-    return found - {""}
+        names.add(root_of(call.func.value))
+    return names - {""}
 
 
 def read(statement: ast.stmt) -> set[str]:
@@ -156,12 +156,12 @@ def read(statement: ast.stmt) -> set[str]:
     parts: list[Any] = []
     for _, value in ast.iter_fields(statement):
         parts += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.expr)]
-    found = {
+    names = {
         node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
     if isinstance(statement, ast.AugAssign):
-        found |= bound(statement)
-    return found
+        names |= bound(statement)
+    return names
 
 
 def root_of(node: Any) -> str:

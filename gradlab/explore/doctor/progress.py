@@ -69,11 +69,11 @@ def progress(case: Case) -> Iterable[Finding]:
 def runs(case: Case) -> Iterable[list[Swept]]:
     """The sweeps of one loss after the other: same name, same operation, none unseen in between."""
     assert case.trace is not None
-    found: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
+    by_leaves: dict[tuple[str, str, frozenset[int]], list[Swept]] = {}
     for swept in case.trace.journal:
         if swept.loss is not None and swept.entries:
-            found.setdefault((swept.root, swept.operation, frozenset(e.key for e in swept.entries)), []).append(swept)
-    return found.values()
+            by_leaves.setdefault((swept.root, swept.operation, frozenset(e.key for e in swept.entries)), []).append(swept)
+    return by_leaves.values()
 
 
 def slope(swept: Swept) -> float | None:
@@ -251,7 +251,7 @@ def _gained(case: Case, swept: Swept) -> bool:
 
 
 def _still(case: Case) -> Finding | None:
-    found: list[tuple[Entry, Event]] = []
+    steps: list[tuple[Entry, Event]] = []
     for key, line in timelines(case).items():
         for swept, entry in line:
             if entry.stuck is None or entry.arrived == 0:
@@ -263,10 +263,10 @@ def _still(case: Case) -> Finding | None:
                 continue  # it may have been written with what it was
             if entry.stuck < STUCK or ORDINARY * entry.arrived < 1e-6 * entry.weight:
                 return None
-            found.append((entry, event))
-    if not found:
+            steps.append((entry, event))
+    if not steps:
         return None
-    entry, event = found[-1]
+    entry, event = steps[-1]
     return Finding(
         "update-ratio",
         f"{statement(event.place)} leaves {entry.stuck:.0%} of the elements of `{entry.name}` as they were, though "

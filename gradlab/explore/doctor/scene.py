@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.diagnose.autopsy import instead
-from gradlab.diagnose.places import CELL, Place, cells, clipped, place_of, source_of
 from gradlab.diagnose.sites import is_users
-from gradlab.diagnose.speaking import USUAL
+from gradlab.diagnose.source_locations import CELL, SourceLocation, cells, clipped, location_of, source_of
+from gradlab.diagnose.user_spelling import USUAL
 from gradlab.explore.doctor.program import Program
 from gradlab.explore.libraries import Library, adapters, library_of
 
@@ -30,7 +30,7 @@ OF_TENSORS = ("grad", "data", "T", "mT")  # attributes that compute nothing but 
 class Step:
     """One frame of the user's: its place, and the names that it saw."""
 
-    place: Place
+    place: SourceLocation
     names: Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ class Scene:
         steps, traceback = [], error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
-            place = place_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
+            place = location_of((frame.f_code, traceback.tb_lasti)) if is_users(frame.f_code.co_filename) else None
             if place is not None:
                 steps.append(Step(place, {**frame.f_globals, **frame.f_locals}))
             traceback = traceback.tb_next
@@ -62,7 +62,7 @@ class Scene:
 
     # ------------------------------------------------------------------------------------------------------------ where
     @property
-    def place(self) -> Place:
+    def place(self) -> SourceLocation:
         """The innermost place of the user's."""
         return self.steps[-1].place
 
@@ -77,7 +77,7 @@ class Scene:
         """The line of the cell that led there."""
         return next((step.place.line for step in reversed(self.steps) if step.place.filename == self.file), None)
 
-    def on(self, place: Place | None = None) -> str:
+    def on(self, place: SourceLocation | None = None) -> str:
         """ " on line 3", or where else a place is."""
         place = place or self.place
         return f" on line {place.line}" if place.filename == self.file else f" at {place.where}"
@@ -105,11 +105,11 @@ class Scene:
             f" before {place.short}", f" before{self.on(place).removeprefix(' on')}"
         )
 
-    def at(self, statement: Any) -> Place:
+    def at(self, statement: Any) -> SourceLocation:
         """The place of a statement of the failing file."""
         end = statement.end_lineno or statement.lineno
         columns = statement.col_offset, statement.end_col_offset or 0
-        return Place(self.place.filename, self.place.function, statement.lineno, end, *columns)
+        return SourceLocation(self.place.filename, self.place.function, statement.lineno, end, *columns)
 
     # ---------------------------------------------------------------------------------------------------------- program
     @cached_property
@@ -147,9 +147,9 @@ class Scene:
     def library(self) -> Library:
         """Whose tensors the failing statement was given, else the one that raised."""
         for _, tensor in self.tensors(self.statement):
-            found = library_of(tensor)
-            if found is not None:
-                return found
+            adapter = library_of(tensor)
+            if adapter is not None:
+                return adapter
         traceback, raised = self.error.__traceback__, ""
         while traceback is not None:
             raised = traceback.tb_frame.f_globals.get("__name__", "") or raised
@@ -162,8 +162,8 @@ class Scene:
     def alias(self) -> str:
         """What the user's code calls that library."""
         wanted = sys.modules.get(self.library.name)
-        found = [name for name, value in self.names.items() if value is wanted and not name.startswith("_")]
-        return next((name for name in found if name in USUAL), found[0] if found else self.library.usual)
+        names = [name for name, value in self.names.items() if value is wanted and not name.startswith("_")]
+        return next((name for name in names if name in USUAL), names[0] if names else self.library.usual)
 
     @property
     def graded(self) -> bool:
@@ -207,26 +207,26 @@ class Scene:
 
     def tensors(self, node: Any) -> list[tuple[str, Any]]:
         """The tensors that an expression names, as they are written, in the order of the text; what is called is left out."""
-        found: dict[str, Any] = {}
+        tensors: dict[str, Any] = {}
         for child in _outermost(node):
             value = self.value(child)
             if library_of(value) is not None:
-                found.setdefault(source_of(child), value)
-        return list(found.items())
+                tensors.setdefault(source_of(child), value)
+        return list(tensors.items())
 
     @cached_property
     def call(self) -> tuple[str, Any, list[Any]] | None:
         """The innermost module that was being called: its name, itself, and the tensors it was given. None outside of one."""
-        found, traceback = None, self.error.__traceback__
+        innermost, traceback = None, self.error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
             seen = frame.f_locals.get("self")
             if frame.f_code.co_name in ("forward", "_conv_forward") and callable(getattr(type(seen), "named_modules", None)):
-                given = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
-                if found is None or found[1] is not seen:
-                    found = (self.path(seen), seen, [one for one in given if library_of(one) is not None])
+                arguments = [frame.f_locals.get(name) for name in frame.f_code.co_varnames[1 : frame.f_code.co_argcount]]
+                if innermost is None or innermost[1] is not seen:
+                    innermost = (self.path(seen), seen, [one for one in arguments if library_of(one) is not None])
             traceback = traceback.tb_next
-        return found
+        return innermost
 
     def path(self, module: Any) -> str:
         """What the user calls a module: "model.layers[0]"; its class where it has no name."""
@@ -279,6 +279,6 @@ def _attribute(value: Any, name: str) -> Any:
         return None
     if not isinstance(value, type) and callable(getattr(type(value), "named_modules", None)):
         for parts in (value.named_parameters(recurse=False), value.named_buffers(recurse=False), value.named_children()):
-            if name in (found := dict(parts)):
-                return found[name]
+            if name in (attributes := dict(parts)):
+                return attributes[name]
     return held.get(name)

@@ -92,9 +92,9 @@ def told(code: str, otherwise: str = "") -> str:
 def function(flow: Flow, at: int) -> Singular | None:
     """Why an operation made a NaN or an infinity; None if that is not known."""
     word = flow.words[at]
-    made = FUNCTIONS.get(word)
-    found = made(flow, at) if made is not None else None
-    return found or _overflow(flow, at)
+    explanation = FUNCTIONS.get(word)
+    told = explanation(flow, at) if explanation is not None else None
+    return told or _overflow(flow, at)
 
 
 def _log(flow: Flow, at: int) -> Singular | None:
@@ -116,13 +116,13 @@ def _log(flow: Flow, at: int) -> Singular | None:
     zeros = value.zeros if edge == 0 else None
     if not zeros:
         return None
-    made = flow.nodes[at].value
+    result = flow.nodes[at].value
     return Singular(
         f"{where(flow, at)} had {plural(zeros, 'zero')} among {plural(value.size, 'input')}: the {word} of 0 is -inf, "
         "and its derivative "
         "1/0 is inf.",
         _instead_of_log(flow, at, name),
-        {"zeros": zeros, "size": value.size, "argument": 0, "infs": made.infs if made is not None else 0},
+        {"zeros": zeros, "size": value.size, "argument": 0, "infs": result.infs if result is not None else 0},
     )
 
 
@@ -167,8 +167,8 @@ def _divide(flow: Flow, at: int) -> Singular | None:
     if below_ is None or not below_.zeros:
         return None
     name = given_name(flow, at, 1)
-    made = flow.nodes[at].value
-    result = "NaN (0 / 0)" if made is not None and made.nans else "infinite"
+    quotient = flow.nodes[at].value
+    result = "NaN (0 / 0)" if quotient is not None and quotient.nans else "infinite"
     fix = _instead_of_zero(flow, at, name)
     return Singular(
         f"{where(flow, at)} divides by {name}, which has {plural(below_.zeros, 'zero')} among "
@@ -235,21 +235,21 @@ def _power(flow: Flow, at: int) -> Singular | None:
 
 
 def _exp(flow: Flow, at: int) -> Singular | None:
-    value, made = given_value(flow, at), flow.nodes[at].value
-    if value is None or made is None or value.nans or value.infs:
+    value, result = given_value(flow, at), flow.nodes[at].value
+    if value is None or result is None or value.nans or value.infs:
         return None
-    limit = math.log(GREATEST.get(made.dtype, math.inf)) if made.dtype in GREATEST else math.inf
+    limit = math.log(GREATEST.get(result.dtype, math.inf)) if result.dtype in GREATEST else math.inf
     if greatest(value) <= limit:
         return None
     soft = any(flow.words[edge.target] in ("Div", "Sum") for edge in flow.uses[at])
     return Singular(
-        f"{where(flow, at)} overflows {made.dtype}: exp of {figure(greatest(value))} is above "
-        f"{figure(GREATEST[made.dtype])}, the "
-        f"largest number, at {made.infs} of {plural(made.size, 'element')}; the limit is {limit:.1f}.",
+        f"{where(flow, at)} overflows {result.dtype}: exp of {figure(greatest(value))} is above "
+        f"{figure(GREATEST[result.dtype])}, the "
+        f"largest number, at {result.infs} of {plural(result.size, 'element')}; the limit is {limit:.1f}.",
         f"Use softmax itself, or subtract the greatest of each row first{told(guarded(flow, at, _less_its_greatest))}."
         if soft
         else f"Clamp what goes in{told(guarded(flow, at, lambda x: f'{x}.clamp(max={limit // 2:g})'))}, or make it smaller.",
-        {"greatest": greatest(value), "infs": made.infs, "size": made.size, "limit": limit, "argument": 0},
+        {"greatest": greatest(value), "infs": result.infs, "size": result.size, "limit": limit, "argument": 0},
     )
 
 
@@ -283,15 +283,15 @@ def _softmax(flow: Flow, at: int) -> Singular | None:
 
 
 def _spread(flow: Flow, at: int) -> Singular | None:
-    value, made = given_value(flow, at), flow.nodes[at].value
-    if value is None or made is None or not made.nans or value.nans:
+    value, result = given_value(flow, at), flow.nodes[at].value
+    if value is None or result is None or not result.nans or value.nans:
         return None
     return Singular(
-        f"{where(flow, at)} is NaN at {made.nans} of {plural(made.size, 'element')}: the {flow.words[at].lower()} of "
+        f"{where(flow, at)} is NaN at {result.nans} of {plural(result.size, 'element')}: the {flow.words[at].lower()} of "
         "one number, with n - 1 "
         "= 0 below, is 0 / 0.",
         f"Take it over more than one{told(_of_all(flow, at))}.",
-        {"nans": made.nans, "size": made.size},
+        {"nans": result.nans, "size": result.size},
     )
 
 
@@ -330,25 +330,25 @@ def _no_target(flow: Flow, at: int) -> Singular | None:
 def _overflow(flow: Flow, at: int) -> Singular | None:
     """The result is beyond the largest number of its type."""
     node = flow.nodes[at]
-    made = node.value
-    if made is None or not made.infs or made.dtype not in GREATEST:
+    result = node.value
+    if result is None or not result.infs or result.dtype not in GREATEST:
         return None
     known = [v for v in (given_value(flow, at, k) for k in range(3)) if v is not None]
     if not known or any(v.nans or v.infs for v in known):
         return None
-    if not _reaches(flow, at, known, GREATEST[made.dtype]):
+    if not _reaches(flow, at, known, GREATEST[result.dtype]):
         return None
     sizes = " and ".join(figure(v.largest) for v in known[:2] if v.dtype != "bool")
-    half = made.dtype in ("float16", "bfloat16")
-    limit = "65504" if made.dtype == "float16" else figure(GREATEST[made.dtype])
+    half = result.dtype in ("float16", "bfloat16")
+    limit = "65504" if result.dtype == "float16" else figure(GREATEST[result.dtype])
     return Singular(
-        f"{where(flow, at)} overflows {made.dtype} at {made.infs} of {plural(made.size, 'element')}: of numbers up to "
+        f"{where(flow, at)} overflows {result.dtype} at {result.infs} of {plural(result.size, 'element')}: of numbers up to "
         f"{sizes} it makes "
         f"more than {limit}, the largest there is.",
         f"Compute this step in float32{told(guarded(flow, at, lambda x: f'{x}.float()'))}, or scale what goes in."
         if half
         else "Scale what goes in, or stop earlier what makes it grow.",
-        {"infs": made.infs, "size": made.size, "largest": tuple(v.largest for v in known)},
+        {"infs": result.infs, "size": result.size, "largest": tuple(v.largest for v in known)},
     )
 
 
@@ -440,16 +440,16 @@ def derivative(flow: Flow, at: int) -> Singular | None:
             {"largest": value.largest, "size": value.size, "argument": 0},
         )
     if word in ("Std", "LinalgVectorNorm", "Norm", "Cdist"):
-        made = flow.nodes[at].value
-        if made is not None and made.zeros:
+        result = flow.nodes[at].value
+        if result is not None and result.zeros:
             return Singular(
-                f"{where(flow, at)} is 0 at {made.zeros} of {plural(made.size, 'element')}, where all that goes in is "
+                f"{where(flow, at)} is 0 at {result.zeros} of {plural(result.size, 'element')}, where all that goes in is "
                 "alike; the root in it has "
                 "no finite slope there.",
                 f"Take the root of the variance plus a small number{told(_of_variance(flow, at))}."
                 if word == "Std"
                 else "Take the root of the sum of squares plus a small number.",
-                {"zeros": made.zeros, "size": made.size, "made": True},
+                {"zeros": result.zeros, "size": result.size, "made": True},
             )
     if word == "Atan2" and value.zeros:
         return Singular(

@@ -50,7 +50,7 @@ class Starved:
 def starved(flow: Flow) -> Starved:
     """Walks down from the outputs once."""
     causes: list[tuple[Cause, ...] | None] = [None] * len(flow.nodes)
-    found = Starved()
+    starved_nodes = Starved()
     for i in reversed(range(len(flow.nodes))):
         uses = flow.uses[i]
         if not uses or flow.norms[i] is None or not math.isfinite(flow.norms[i] or 0.0):
@@ -75,17 +75,17 @@ def starved(flow: Flow) -> Starved:
             continue
         own = causes[i]
         if own is None:
-            found.learns |= positive(flow.norms[i])
+            starved_nodes.learns |= positive(flow.norms[i])
             continue
-        found.all_leaves.add(i)
+        starved_nodes.all_leaves.add(i)
         for cause in own:
-            found.by_node.setdefault(cause.at, []).append(cause)
-            leaves = found.leaves.setdefault(cause.at, [])
+            starved_nodes.by_node.setdefault(cause.at, []).append(cause)
+            leaves = starved_nodes.leaves.setdefault(cause.at, [])
             if i not in leaves:
                 leaves.append(i)
-    for at, group in found.by_node.items():
-        found.by_node[at] = list(dict.fromkeys(group))
-    return found
+    for at, group in starved_nodes.by_node.items():
+        starved_nodes.by_node[at] = list(dict.fromkeys(group))
+    return starved_nodes
 
 
 def _lost_on(flow: Flow, edge: GraphEdge) -> Cause | None:
@@ -129,10 +129,10 @@ def _even(flow: Flow, t: int) -> bool:
 
 def _steepness(flow: Flow, t: int) -> float:
     """At least how steep a normalisation is, the scale that the rounding errors of its gradient have: weight / σ."""
-    given, made = flow.nodes[flow.given[t][0].source].value, flow.nodes[t].value
-    if given is None or made is None or not positive(given.norm):
+    operand, result = flow.nodes[flow.given[t][0].source].value, flow.nodes[t].value
+    if operand is None or result is None or not positive(operand.norm):
         return 1.0
-    return max(made.norm / given.norm, 1.0)
+    return max(result.norm / operand.norm, 1.0)
 
 
 def _cancels(flow: Flow, i: int, uses: list[GraphEdge]) -> bool:
@@ -156,8 +156,8 @@ def constant(value: Value) -> bool:
     """Whether all elements are one number other than NaN."""
     if value.numbers is not None:
         return bool(value.numbers) and all(x == value.numbers[0] for x in value.numbers)
-    found = value.statistics
-    return not found.nans and not found.infs and found.minimum == found.maximum
+    statistics = value.statistics
+    return not statistics.nans and not statistics.infs and statistics.minimum == statistics.maximum
 
 
 def made_constant(flow: Flow, i: int) -> int:

@@ -70,14 +70,14 @@ def standing(case: Case) -> Iterable[Finding]:
 
 def held_in(case: Case) -> dict[int, Held]:
     """The parameters of models and those that optimizers hold, by what tells them from others. They are read once a case."""
-    found: dict[int, Held] = _read(case) if case.held is None else case.held
-    case.held = found
-    return found
+    held: dict[int, Held] = _read(case) if case.held is None else case.held
+    case.held = held
+    return held
 
 
 def _read(case: Case) -> dict[int, Held]:
     wanted = [one for one in case.learners.values() if one.model or one.optimizers]
-    found: dict[int, Held] = {}
+    held: dict[int, Held] = {}
     by_library: dict[str, list[tuple[Learner, Any]]] = {}
     for one in wanted:
         tensor = case.tensors[one.key]
@@ -92,8 +92,8 @@ def _read(case: Case) -> dict[int, Held]:
         gradients = iter(numbers[len(group) :])
         for (one, tensor), value in zip(group, numbers, strict=False):
             gradient = next(gradients) if tensor.grad is not None else None
-            found[one.key] = Held(one, tensor, value, gradient, library.version(tensor))
-    return found
+            held[one.key] = Held(one, tensor, value, gradient, library.version(tensor))
+    return held
 
 
 # ------------------------------------------------------------------------------------------------------- not any numbers
@@ -137,9 +137,9 @@ def _what(values: Iterable[Value | None]) -> str:
     return "NaN" if any(value is not None and value.nans for value in values) else "infinity"
 
 
-def _counts(what: str, found: Sequence[Held], values: Sequence[Value | None]) -> dict[str, Any]:
+def _counts(what: str, group: Sequence[Held], values: Sequence[Value | None]) -> dict[str, Any]:
     return {
-        what: [one.learner.name for one in found],
+        what: [one.learner.name for one in group],
         "NaN": sum(value.nans for value in values if value is not None),
         "infinite": sum(value.infs for value in values if value is not None),
     }
@@ -202,17 +202,17 @@ def _without(case: Case, name: str, group: list[Held]) -> Iterator[Finding]:
 
 def _kept(case: Case, group: list[Held]) -> set[int]:
     """The parameters of a group of which an optimizer keeps something: it has made a step with their gradients."""
-    found = set()
+    keys = set()
     for value in case.namespace.values():
         kept = getattr(value, "state", None) if is_optimizer(value) else None
         if isinstance(kept, Mapping):
-            found |= {id(tensor) for tensor, entry in kept.items() if entry}
-    return found & {one.learner.key for one in group}
+            keys |= {id(tensor) for tensor, entry in kept.items() if entry}
+    return keys & {one.learner.key for one in group}
 
 
 def _reached(case: Case, group: list[Held]) -> set[int]:
     """The parameters of a group that a scalar of the namespace was computed from; none if the graph is gone or too large."""
-    found: set[int] = set()
+    keys: set[int] = set()
     seen: set[Any] = set()
     for _, value in _losses(case):
         library = library_of(value)
@@ -227,9 +227,9 @@ def _reached(case: Case, group: list[Held]) -> set[int]:
                 return set()
             leaf = library.variable(node)
             if leaf is not None:
-                found.add(id(leaf))
+                keys.add(id(leaf))
             waiting += library.inputs(node)
-    return found & {one.learner.key for one in group}
+    return keys & {one.learner.key for one in group}
 
 
 # ------------------------------------------------------------------------------------------------------------ exactly zero
@@ -307,14 +307,14 @@ def _strangers(case: Case, held: Mapping[int, Held]) -> Iterator[Finding]:
         )
 
 
-def _stale(found: list[Held], why: str, fix: str) -> Finding:
-    norm = math.hypot(*(one.gradient.norm for one in found if one.gradient is not None))
+def _stale(group: list[Held], why: str, fix: str) -> Finding:
+    norm = math.hypot(*(one.gradient.norm for one in group if one.gradient is not None))
     return Finding(
         "stale-optimizer",
-        f"No step moves {called([one.learner for one in found])}: {'it is' if len(found) == 1 else 'they are'} in no optimizer, "
+        f"No step moves {called([one.learner for one in group])}: {'it is' if len(group) == 1 else 'they are'} in no optimizer, "
         f"with a gradient of norm {norm:.3g}. {why[:1].upper() if why[:1] != '`' else why[:1]}{why[1:]}.",
         fix=fix,
-        evidence={"leaves": [one.learner.name for one in found], "gradient norm": norm},
+        evidence={"leaves": [one.learner.name for one in group], "gradient norm": norm},
         worth=8.0,
     )
 

@@ -28,11 +28,11 @@ def sums(case: Case) -> Iterable[Finding]:
     if not numbers_known(case.trace):
         return
     flow = Flow(case)
-    found = _summed(flow)
+    summed = _summed(flow)
     told = _thrown(case)
-    if found is None or told is None:
+    if summed is None or told is None:
         return
-    at, n, what = found
+    at, n, what = summed
     how, evidence = told
     yield Finding(
         "sum-for-mean",

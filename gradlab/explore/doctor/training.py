@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable
 from itertools import pairwise
 
-from gradlab.diagnose.ways import ADDS
+from gradlab.diagnose.history_loss import ADDS
 from gradlab.explore.doctor.advice import before, instead
 from gradlab.explore.doctor.case import Case, Learner, called, cell_line, listed
 from gradlab.explore.doctor.findings import Finding
-from gradlab.explore.doctor.renewed import renewed
+from gradlab.explore.doctor.replaced_leaves import replaced_leaves
 from gradlab.explore.trace.data import Event, Line
 from gradlab.explore.trace.journal import Entry, Swept
 
@@ -56,11 +56,11 @@ def write_after(case: Case, swept: Swept, keys: Iterable[int]) -> Event | None:
 
 def timelines(case: Case) -> dict[int, list[tuple[Swept, Entry]]]:
     """The sweeps that reached each leaf."""
-    found: dict[int, list[tuple[Swept, Entry]]] = {}
+    by_leaf: dict[int, list[tuple[Swept, Entry]]] = {}
     for swept in case.trace.journal if case.trace is not None else ():
         for entry in swept.entries:
-            found.setdefault(entry.key, []).append((swept, entry))
-    return found
+            by_leaf.setdefault(entry.key, []).append((swept, entry))
+    return by_leaf
 
 
 def names(case: Case, entries: Iterable[Entry]) -> str:
@@ -93,7 +93,7 @@ def stale(case: Case) -> Iterable[Finding]:
     left: dict[int, tuple[Entry, Event]] = {}
     for key, line in timelines(case).items():
         learner = case.learners.get(key)
-        if key in held or learner is None or not (learner.model or learner.parameter) or key in renewed(case):
+        if key in held or learner is None or not (learner.model or learner.parameter) or key in replaced_leaves(case):
             continue
         if any(entry.moved for _, entry in line) or all(entry.written or entry.moved is None for _, entry in line):
             continue
@@ -139,8 +139,8 @@ def _held_by(case: Case, learners: list[Learner], homes: list[str], old: bool, s
     """How the optimizer comes to hold some leaves."""
     if homes:
         known = next(iter(case.program.assigned(_optimizer(case, step))), None)
-        made = ast.unparse(known) if known is not None else ""
-        code = before("; ".join(f"{home} = gradlab.nn.ModuleList({home})" for home in homes), made)
+        source = ast.unparse(known) if known is not None else ""
+        code = before("; ".join(f"{home} = gradlab.nn.ModuleList({home})" for home in homes), source)
         return case.spelled(
             f"Make {listed(homes)} an `nn.ModuleList`, and the optimizer after that{f': {code}' if code else ''}."
         )
@@ -170,11 +170,11 @@ def _remade(case: Case, learners: list[Learner], step: Event) -> str:
     parts = [f"{model}.parameters()" for model in models]
     parts = parts if len(parts) == 1 else [f"*{part}" for part in parts]
     parts += [one.name for one in both if not one.model]
-    given = parts[0] if len(parts) == 1 and parts[0].endswith("parameters()") else None
-    if given is None:
-        given = f"[{', '.join(part if part[0] == '*' or part.isidentifier() else f'*{part}' for part in parts)}]"
+    group = parts[0] if len(parts) == 1 and parts[0].endswith("parameters()") else None
+    if group is None:
+        group = f"[{', '.join(part if part[0] == '*' or part.isidentifier() else f'*{part}' for part in parts)}]"
     first = ast.unparse(around).partition("\n")[0]
-    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({given}, lr={step.rates[0]:g})", first))
+    return case.spelled(before(f"{name} = gradlab.optim.{step.optimizer}({group}, lr={step.rates[0]:g})", first))
 
 
 # ------------------------------------------------------------------------------------------------------------- accumulated
@@ -192,8 +192,8 @@ def accumulated(case: Case) -> Iterable[Finding]:
                 within.setdefault(key, []).append((swept, entry))
     if within:
         yield _in_a_loop(case, within)
-    elif found := _over_cells(case):
-        yield _from_cells(case, found)
+    elif over_cells := _over_cells(case):
+        yield _from_cells(case, over_cells)
 
 
 def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Finding:
@@ -201,7 +201,7 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
     longest = max(within.values(), key=len)
     swept, entry = longest[-1]
     place = asked_at(case, swept)
-    every = [found[-1][1] for found in within.values()]
+    every = [sweeps[-1][1] for sweeps in within.values()]
     return Finding(
         "accumulated",
         f"{statement(place)} adds to gradients that a step has already been made of, and nothing has cleared them since: in "
@@ -223,29 +223,29 @@ def _in_a_loop(case: Case, within: dict[int, list[tuple[Swept, Entry]]]) -> Find
 
 def _over_cells(case: Case) -> list[tuple[Swept, Entry, int]]:
     """The first sweeps of the cell that added to what earlier cells had left of the same kind of loss."""
-    found = []
+    repeated = []
     for key, line in timelines(case).items():
         swept, entry = line[0]
         known = case.past.leaves.get(key)
         if known is None or not entry.before or known.gradient is None or asked_at(case, swept) is None:
             continue
         if math.isclose(known.gradient, entry.before, rel_tol=SAME) and known.operation == swept.operation:
-            found.append((swept, entry, known.cells + 1))
-    return found
+            repeated.append((swept, entry, known.cells + 1))
+    return repeated
 
 
-def _from_cells(case: Case, found: list[tuple[Swept, Entry, int]]) -> Finding:
-    swept, entry, cells = found[0]
+def _from_cells(case: Case, repeated: list[tuple[Swept, Entry, int]]) -> Finding:
+    swept, entry, cells = repeated[0]
     place = asked_at(case, swept)
     return Finding(
         "accumulated",
         f"{statement(place)} adds to the gradients that earlier cells have left: `.grad` of "
-        f"{names(case, [one for _, one, _ in found])} "
+        f"{names(case, [one for _, one, _ in repeated])} "
         f"is now the sum of {cells} of them. ‖.grad‖ of `{entry.name}` went from {entry.before:.3g} to "
         f"{entry.after:.3g}, of which "
         f"this call brought {entry.arrived:.3g}.",
         event_line(asked_by(case, swept)),
-        fix=_clear(case, [one.key for _, one, _ in found], place),
+        fix=_clear(case, [one.key for _, one, _ in repeated], place),
         evidence={"of": entry.name, "cells": cells, "before": entry.before, "after": entry.after, "arrived": entry.arrived},
         worth=7.0,
     )
@@ -351,7 +351,7 @@ def _not_called(case: Case) -> str:
 
 def _by_hand(case: Case) -> Iterable[Finding]:
     """The same where the user writes to the leaves: nothing moved, though the memory was written to."""
-    found: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
+    unmoved: list[tuple[Swept, Entry, Event, tuple[int, str]]] = []
     for key, line in timelines(case).items():
         if any(entry.moved != 0 or entry.arrived == 0 for _, entry in line):
             continue
@@ -361,13 +361,13 @@ def _by_hand(case: Case) -> Iterable[Finding]:
             continue
         cleared = _cleared(case, asked_at(case, swept), event.place)
         if cleared is not None:
-            found.append((swept, entry, event, cleared))
-    if found:
-        _, entry, event, (line_number, text) = found[0]
+            unmoved.append((swept, entry, event, cleared))
+    if unmoved:
+        _, entry, event, (line_number, text) = unmoved[0]
         yield Finding(
             "step-before-backward",
             f"`{text}` on line {line_number} clears the gradient before {statement(event.place)} uses it, so "
-            f"{names(case, [one for _, one, _, _ in found])} did not move; backward() had brought a gradient of norm "
+            f"{names(case, [one for _, one, _, _ in unmoved])} did not move; backward() had brought a gradient of norm "
             f"{entry.arrived:.3g}.",
             line_number,
             fix=f"Clear it after line {cell_line(event.place)}.",

@@ -166,17 +166,17 @@ def _drawn(flow: Flow, at: int, name: str) -> str:
 def _statement(flow: Flow, at: int) -> str:
     """The statement of the cell that a node comes from."""
     line = flow.line(at)
-    found = flow.case.program.at(line) if line is not None else None
-    return ast.unparse(found) if found is not None else ""
+    statement = flow.case.program.at(line) if line is not None else None
+    return ast.unparse(statement) if statement is not None else ""
 
 
 def _factors(flow: Flow, at: int) -> list[GraphEdge]:
     """The edges to what an operation multiplies, without what it adds."""
-    word, given = flow.words[at], flow.given[at]
+    word, operands = flow.words[at], flow.given[at]
     if word in NORMALISATIONS:
-        return [edge for edge in given if edge.argument == 1]
+        return [edge for edge in operands if edge.argument == 1]
     added = {"Addmm": 0, "Addmv": 0, "Baddbmm": 0, "Addbmm": 0, "Addr": 0}.get(word, 2 if word in PRODUCTS else None)
-    return [edge for edge in given if edge.argument != added]
+    return [edge for edge in operands if edge.argument != added]
 
 
 def _factor_name(flow: Flow, at: int) -> str:
@@ -225,8 +225,8 @@ def _nothing_chosen(flow: Flow, hungry: Starved, at: int) -> Finding | None:
 def _still(flow: Flow, hungry: Starved, at: int) -> Finding | None:
     """The base of a square is 0: a minimum."""
     base = _value(flow, flow.given[at][0].source)
-    made = flow.nodes[at].value
-    exact = (base is not None and base.all_zero) or (flow.words[at] != "Pow" and made is not None and made.all_zero)
+    result = flow.nodes[at].value
+    exact = (base is not None and base.all_zero) or (flow.words[at] != "Pow" and result is not None and result.all_zero)
     if not exact:
         return None
     leaves = hungry.leaves[at]
@@ -291,7 +291,7 @@ def _constant(flow: Flow, hungry: Starved, at: int, how: str) -> Finding | None:
         return None
     maker = made_constant(flow, at)
     what = "each row of a softmax adds up to 1" if flow.words[at] == "Softmax" else "a normalisation takes the mean out"
-    given = _value(flow, flow.given[at][0].source)
+    operand = _value(flow, flow.given[at][0].source)
     evidence["handed"] = next((flow.handed.get(key(e)) for e in flow.given[at]), None)
     return Finding(
         "cancelled",
@@ -302,7 +302,7 @@ def _constant(flow: Flow, hungry: Starved, at: int, how: str) -> Finding | None:
         at,
         "Take a loss that depends on how it is spread: a square, a cross-entropy, one entry.",
         evidence,
-        remark=remark or given is None,
+        remark=remark or operand is None,
         worth=5.0,
     )
 

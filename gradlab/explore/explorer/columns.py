@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.graph.ports import elements
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphNode, Line, Trace
-from gradlab.explore.words import shape_text
 
 KINDS = {"leaf": "l", "operation": "o", "output": "u"}
 DIGITS = 4  # of a norm
@@ -120,10 +120,10 @@ def _odd(node: GraphNode) -> int:
 
 def ranges(numbers: Sequence[int]) -> list[int]:
     """Increasing numbers as stretches [first, length, first, length, …]."""
-    found: list[int] = []
+    runs: list[int] = []
     for number in numbers:
-        if found and number == found[-2] + found[-1]:
-            found[-1] += 1
+        if runs and number == runs[-2] + runs[-1]:
+            runs[-1] += 1
         else:
-            found += [number, 1]
-    return found
+            runs += [number, 1]
+    return runs

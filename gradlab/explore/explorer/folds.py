@@ -58,27 +58,27 @@ class Folds:
     # ------------------------------------------------------------------------------------------------------- what is open
     def opened(self, wanted: Iterable[str]) -> set[str]:
         """Those of some addresses that are of folds which are seen: all around each must be open too."""
-        found: set[str] = set()
+        addresses: set[str] = set()
         for address in sorted(wanted, key=lambda address: address.count(".")):
             parent = address.rpartition(".")[0]
-            if (not parent or parent in found) and (part := self._part(address)) is not None and len(part[2]) > 1:
-                found.add(address)
-        return found
+            if (not parent or parent in addresses) and (part := self._part(address)) is not None and len(part[2]) > 1:
+                addresses.add(address)
+        return addresses
 
     def around(self, node: int) -> list[str]:
         """The folds that must be open for a node of the trace to be seen."""
         at, parts = self._base[node], self._top
-        found: list[str] = []
+        addresses: list[str] = []
         while True:
             part = next((part for part in parts if at in part[2]), None)
             if part is None or len(part[2]) == 1:
-                return found
-            found.append(part[0])
+                return addresses
+            addresses.append(part[0])
             parts = self._children(part)
 
     def to_depth(self, depth: int) -> set[str]:
         """All folds down to a depth, the largest first, as far as there is room."""
-        found: set[str] = set()
+        addresses: set[str] = set()
         level, seen = [part for part in self._top if len(part[2]) > 1], len(self._top)
         for _ in range(depth):
             below: list[Part] = []
@@ -87,23 +87,23 @@ class Folds:
                 if seen + len(inner) - 1 > MOST:
                     continue
                 seen += len(inner) - 1
-                found.add(part[0])
+                addresses.add(part[0])
                 below += [one for one in inner if len(one[2]) > 1]
             level = below
-        return found
+        return addresses
 
     def _part(self, address: str) -> Part | None:
-        parts, found = self._top, None
+        parts, child = self._top, None
         for depth in range(address.count(".") + 1):
             prefix = ".".join(address.split(".")[: depth + 1])
-            found = next((part for part in parts if part[0] == prefix), None)
-            if found is None:
+            child = next((part for part in parts if part[0] == prefix), None)
+            if child is None:
                 return None
             if prefix != address:
-                if len(found[2]) < 2:
+                if len(child[2]) < 2:
                     return None
-                parts = self._children(found)
-        return found
+                parts = self._children(child)
+        return child
 
     def _children(self, part: Part) -> list[Part]:
         """What a fold opens to."""
@@ -123,12 +123,12 @@ class Folds:
             ]
             inner.append(GraphNode("outside", ""))
             limit = INSIDE
-            found: list[Part] = []
-            while len(found) < 2:  # it folds to itself where there is room for nothing that is in it
+            children: list[Part] = []
+            while len(children) < 2:  # it folds to itself where there is room for nothing that is in it
                 shown = fold(inner, [*edges, *leaving], limit, self._trace.calls)[0] if len(inner) > limit + 1 else inner
-                found = self._parts(shown, f"{address}.")
+                children = self._parts(shown, f"{address}.")
                 limit *= 2
-            self._inside[address] = found
+            self._inside[address] = children
         return self._inside[address]
 
     # -------------------------------------------------------------------------------------------------------- the picture
@@ -149,8 +149,8 @@ class Folds:
         groups = [Group(sorted(members), node) for _, node, members in seen if len(members) > 1]
         nodes, edges = contracted(self._nodes, self._edges, groups) if groups else (self._nodes, self._edges)
         part_of = {k: (address, len(members)) for address, _, members in seen for k in members}
-        made = figure(nodes, edges, none=self._none)
-        for drawn, node in zip(made["nodes"], nodes, strict=False):
+        picture = figure(nodes, edges, none=self._none)
+        for drawn, node in zip(picture["nodes"], nodes, strict=False):
             address, many = part_of[self._base[node.members[0]]]
             drawn["at"] = self._stands_for(node)
             drawn["members"] = ranges(sorted(node.members))
@@ -159,9 +159,9 @@ class Folds:
             if "." in address:
                 drawn["within"] = address.rpartition(".")[0]
         total = len(self._trace.nodes)
-        made["folded"] = total if len(nodes) < len(self._nodes) else 0
-        made["open"] = sorted(open_)
-        return made
+        picture["folded"] = total if len(nodes) < len(self._nodes) else 0
+        picture["open"] = sorted(open_)
+        return picture
 
     def _stands_for(self, node: GraphNode) -> int:
         nodes = self._trace.nodes

@@ -15,7 +15,7 @@ import numpy as np
 from gradlab.backend.namespaces import host
 from gradlab.explore.libraries import Library
 from gradlab.explore.trace.reading import spine_first
-from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.trace.retained_grads import grads_kept
 
 OWN = ("result", "output", "out")  # what nodes call what they made among what they saved
 DENSE = 16  # elements of a local Jacobian's sides, up to which it is shown whole
@@ -78,26 +78,26 @@ class Live:
     @property
     def leaves(self) -> dict[int, Any]:
         """The leaf tensors that still exist, by the numbers of their nodes."""
-        found = {i: self.library.variable(node) for i, node in enumerate(self.nodes)}
-        return {i: tensor for i, tensor in found.items() if tensor is not None}
+        variables = {i: self.library.variable(node) for i, node in enumerate(self.nodes)}
+        return {i: tensor for i, tensor in variables.items() if tensor is not None}
 
     def value(self, i: int) -> np.ndarray | None:
         """What node `i` made, if it still exists as it was."""
         if i >= len(self.nodes):
             return np.asarray(self.library.array(self.outputs[i - len(self.nodes)].detach()))
         node = self.nodes[i]
-        made = self.library.made(node)
-        if made is None:  # a tensor that the user has a name for, or that the node has saved
-            made = next((tensor for tensor in self.names.values() if self.library.node(tensor) is node), None)
-        if made is None:
-            made = next((item for name, item in self.library.saved(node) if name in OWN), None)
-        return None if made is None else self._host(made)
+        output = self.library.made(node)
+        if output is None:  # a tensor that the user has a name for, or that the node has saved
+            output = next((tensor for tensor in self.names.values() if self.library.node(tensor) is node), None)
+        if output is None:
+            output = next((item for name, item in self.library.saved(node) if name in OWN), None)
+        return None if output is None else self._host(output)
 
     @property
     def names(self) -> dict[str, Any]:
         """The tensors that have names and still exist."""
-        found = {name: ref() for name, ref in self._names.items()}
-        return {name: tensor for name, tensor in found.items() if tensor is not None and tensor.requires_grad}
+        tensors = {name: ref() for name, ref in self._names.items()}
+        return {name: tensor for name, tensor in tensors.items() if tensor is not None and tensor.requires_grad}
 
     def met(self, i: int) -> Met:
         """What passes node `i` in one sweep.
@@ -127,9 +127,9 @@ class Live:
                     met.handed.append((at, None if fitted is None else library.numbers(fitted)))
 
         with self.keeping(), library.watching([node], see):
-            found = library.grad(self.outputs, list(leaves.values()), self.starts)
+            gradients = library.grad(self.outputs, list(leaves.values()), self.starts)
         if i in leaves and met.arrived is None:  # not every library runs the nodes of leaves
-            gradient = dict(zip(leaves, found, strict=True))[i]
+            gradient = dict(zip(leaves, gradients, strict=True))[i]
             met.arrived = None if gradient is None else self._host(gradient)
         return met
 
@@ -146,27 +146,27 @@ class Live:
         """The local Jacobian of node `i` with respect to each of its inputs, as a matrix with a row for each element that it
         made; None where that is too large, or where the rule cannot be run by itself."""
         library = self.library
-        given = met.outputs
-        if i >= len(self.nodes) or len(given) != 1 or given[0] is None or not 0 < given[0].size <= DENSE or not met.handed:
+        outputs = met.outputs
+        if i >= len(self.nodes) or len(outputs) != 1 or outputs[0] is None or not 0 < outputs[0].size <= DENSE or not met.handed:
             return [None for _ in met.handed]
         node = self.nodes[i]
         if not library.rule_is_known(node):
             return [None for _ in met.handed]
         rows: list[list[Any]] = []
         try:
-            for k in range(given[0].size):
-                unit = np.zeros_like(given[0])
+            for k in range(outputs[0].size):
+                unit = np.zeros_like(outputs[0])
                 unit.reshape(-1)[k] = 1
-                made = library.alone(node, [unit], met.likes)
-                rows.append([c for c, to in zip(made, library.inputs(node), strict=False) if to is not None])
+                gradients = library.alone(node, [unit], met.likes)
+                rows.append([c for c, to in zip(gradients, library.inputs(node), strict=False) if to is not None])
         except Exception:  # noqa: BLE001  (a rule that cannot be run by itself: what is saved may come only once)
             return [None for _ in met.handed]
-        found: list[np.ndarray | None] = []
+        blocks: list[np.ndarray | None] = []
         for at in range(len(met.handed)):
             parts = [row[at] if at < len(row) else None for row in rows]
             small = [part.reshape(-1) for part in parts if part is not None and part.size <= DENSE]
-            found.append(np.array(small) if len(small) == len(parts) else None)
-        return found
+            blocks.append(np.array(small) if len(small) == len(parts) else None)
+        return blocks
 
     def bytes(self) -> int:
         """How much memory is held: what nodes have saved, leaves, and outputs, what shares memory once."""

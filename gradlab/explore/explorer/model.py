@@ -22,12 +22,12 @@ from gradlab.explore.graph.ports import elements
 from gradlab.explore.heat import NEGATIVE, POSITIVE, ZERO
 from gradlab.explore.jacobian.memory import size_text
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import count, to_text
 from gradlab.explore.names import names_in
 from gradlab.explore.source_lines import said_of, sources
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.reading import trace_of
 from gradlab.explore.trace.recorder import MOST, Recorder
-from gradlab.explore.words import count, to_text
 
 LEVELS = ("code", "modules", "operations")
 SLATE, BLUE = (107, 119, 135), (33, 102, 172)  # of what is negative and positive in a map of values
@@ -175,8 +175,8 @@ class Explorer:
 
     def _leaves(self) -> list[list[Any]]:
         """The leaves to which paths can be asked for, as [node, label]."""
-        found = [[i, node.label] for i, node in enumerate(self.trace.nodes) if node.kind == "leaf"]
-        return found[:CHOICES] if len(self.trace.nodes) <= STEPS else []
+        leaves = [[i, node.label] for i, node in enumerate(self.trace.nodes) if node.kind == "leaf"]
+        return leaves[:CHOICES] if len(self.trace.nodes) <= STEPS else []
 
     def head(self) -> dict[str, Any]:
         """The sentence above all: what, with respect to what, how many operations, what is held."""
@@ -257,8 +257,8 @@ class Explorer:
         if self.trace.nodes[leaf].kind != "leaf":
             raise ValueError(f"paths lead to a leaf, and node {leaf} is {self.trace.nodes[leaf].label}")
         with self.live.keeping():
-            found = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
-        return {**found.to_dict(), "head": [to_text(sentence) for sentence in found.head]}
+            paths = Paths(self.trace, leaf, swept(self.trace, leaf, self.live.outputs, self.live.starts))
+        return {**paths.to_dict(), "head": [to_text(sentence) for sentence in paths.head]}
 
     def _node(self, message: Mapping[str, Any]) -> int:
         node = message.get("node")
@@ -279,10 +279,10 @@ def _swept(live: Live, space: Mapping[str, Any], names: Mapping[str, Any], most:
     leaves = list(live.leaves.values())
     try:
         with live.keeping(), recorder.sweeping(library, roots, outputs, None, (), private=True, retains=True):
-            found = library.grad(outputs, leaves, live.starts)
+            gradients = library.grad(outputs, leaves, live.starts)
     except RuntimeError as error:
         why = "backward has freed it" if "second time" in str(error) else str(error).partition("\n")[0]
         return trace_of(outputs, {**names_in(space), **names}, most), f"without gradients: {why}"
-    for tensor, gradient in zip(leaves, found, strict=True):
+    for tensor, gradient in zip(leaves, gradients, strict=True):
         recorder.found(tensor, gradient)
     return recorder.trace(), ""

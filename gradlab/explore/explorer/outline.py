@@ -14,8 +14,8 @@ from typing import Any
 from gradlab.explore.explorer.columns import ranges
 from gradlab.explore.graph.rows import first_line
 from gradlab.explore.graph.spans import alike_stacks, is_move, paths_of
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import Line, Trace
-from gradlab.explore.words import count
 
 Row = list[Any]
 
@@ -27,7 +27,7 @@ def code_outline(trace: Trace) -> list[Row]:
 
 def _code(trace: Trace, *, inner: bool) -> list[Row]:
     nodes = trace.nodes
-    found: dict[tuple[str, int, str], list[int]] = {}
+    by_line: dict[tuple[str, int, str], list[int]] = {}
     lines: dict[tuple[str, int, str], Line] = {}
     waiting: list[int] = []  # what the library made on its own belongs to the line before it
     last: tuple[str, int, str] | None = None
@@ -39,15 +39,15 @@ def _code(trace: Trace, *, inner: bool) -> list[Row]:
             if last is None:
                 waiting.append(i)
             else:
-                found[last].append(i)
+                by_line[last].append(i)
             continue
         last = _key(trace, place)
-        found.setdefault(last, []).extend([*waiting, i])
+        by_line.setdefault(last, []).extend([*waiting, i])
         lines.setdefault(last, place)
         waiting = []
     in_cell = all(line.in_cell for line in lines.values()) and len({line.function for line in lines.values()}) == 1
-    keys = sorted(found, key=(lambda key: (key[1], found[key][0])) if in_cell else (lambda key: found[key][0]))
-    return [_line_row(trace, lines[key], key[1], found[key], split=not inner) for key in keys]
+    keys = sorted(by_line, key=(lambda key: (key[1], by_line[key][0])) if in_cell else (lambda key: by_line[key][0]))
+    return [_line_row(trace, lines[key], key[1], by_line[key], split=not inner) for key in keys]
 
 
 def _key(trace: Trace, place: Line) -> tuple[str, int, str]:
@@ -69,7 +69,7 @@ def _line_row(trace: Trace, line: Line, first: int, members: Sequence[int], *, s
     own = _key(trace, line)
     rows: list[Row] = []
     if set(inner) - {own}:
-        rows = [_line_row(trace, lines[key], key[1], found, split=False) for key, found in inner.items()]
+        rows = [_line_row(trace, lines[key], key[1], numbers, split=False) for key, numbers in inner.items()]
     name = "" if line.function in ("", "<module>") or (line.in_cell and not split) else line.function
     many = sum(trace.nodes[i].kind != "leaf" for i in members)
     small = " · ".join(filter(None, (f"in {name}" if name else "", count(many, "operation") if many > 1 else "")))
@@ -102,16 +102,16 @@ def _rows(trace: Trace, members: Sequence[int], paths: Sequence[Any], depth: int
     rows: list[Row] = []
     ordered = sorted(folds.items(), key=lambda pair: pair[1][0])
     told = {i: (node.kind, node.operation, node.shape) for i, node in enumerate(trace.nodes) if not is_move(node)}
-    alike = [(step, [i for i in found if i in told]) for step, found in ordered]
+    alike = [(step, [i for i in numbers if i in told]) for step, numbers in ordered]
     for stack in alike_stacks(alike, told):
-        made = [_fold(trace, step, folds[step], paths, depth, kinds) for step, _ in stack]
-        if len(made) == 1:
-            rows.append(made[0])
+        folded = [_fold(trace, step, folds[step], paths, depth, kinds) for step, _ in stack]
+        if len(folded) == 1:
+            rows.append(folded[0])
             continue
         several = sorted(i for step, _ in stack for i in folds[step])
         small = " · ".join(filter(None, (f"{len(stack)} alike", kinds.get(stack[0][0][1], ""))))
-        label = f"{made[0][1]}–{stack[-1][0][1].rpartition('.')[2]}"
-        rows.append(["stack", label, small, "", label, ranges(several), made])
+        label = f"{folded[0][1]}–{stack[-1][0][1].rpartition('.')[2]}"
+        rows.append(["stack", label, small, "", label, ranges(several), folded])
     rows += [["node", "", "", "", "", [i, 1], []] for i in loose if trace.nodes[i].kind != "leaf"]
     return sorted(rows, key=_first_operation(trace))
 
@@ -127,17 +127,17 @@ def _first_operation(trace: Trace) -> Any:
     return first
 
 
-def _fold(trace: Trace, step: Any, found: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> Row:
+def _fold(trace: Trace, step: Any, numbers: Sequence[int], paths: Sequence[Any], depth: int, kinds: dict[str, str]) -> Row:
     kind, name = step
-    operations = [i for i in found if trace.nodes[i].kind != "leaf"]
+    operations = [i for i in numbers if trace.nodes[i].kind != "leaf"]
     many = count(len(operations), "operation")
     if kind == "line":
         place = next((place for i in operations if (place := trace.nodes[i].place) is not None), None)
         label = (place.statement or place.source) if place is not None else name
         number = "" if place is None else str(place.line)
-        return ["line", label, many if len(operations) > 1 else "", number, name, ranges(sorted(found)), []]
-    rows = _rows(trace, found, paths, depth + 1, kinds)
-    outer = paths[found[0]][depth - 1] if depth else ("", "")
+        return ["line", label, many if len(operations) > 1 else "", number, name, ranges(sorted(numbers)), []]
+    rows = _rows(trace, numbers, paths, depth + 1, kinds)
+    outer = paths[numbers[0]][depth - 1] if depth else ("", "")
     short = name.removeprefix(f"{outer[1]}.") if kind == "module" and outer[0] == "module" else name
     label = f"{name}()" if kind == "function" else name.partition(": ")[2] if kind == "call" else short
     if len(rows) == 1 and rows[0][0] in ("module", "stack") and kind == "module" and not kinds.get(name):
@@ -146,4 +146,4 @@ def _fold(trace: Trace, step: Any, found: Sequence[int], paths: Sequence[Any], d
         rows = []
     small = " · ".join(filter(None, (kinds.get(name, ""), many)))
     line = name.partition(":")[0] if kind == "call" else ""
-    return ["module" if kind == "module" else "function", label, small, line, label, ranges(sorted(found)), rows]
+    return ["module" if kind == "module" else "function", label, small, line, label, ranges(sorted(numbers)), rows]

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.explorer.columns import rounded
 from gradlab.explore.explorer.live import Live, Met
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.ports import said
 from gradlab.explore.jacobian.memory import size_text
-from gradlab.explore.reduced import reduced
+from gradlab.explore.markup import count, shape_text
+from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.statistics import finite_statistics
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, shape_text
 
 CELLS = 24  # of a map along a side
 FEW = 12  # numbers that stand in a row
@@ -48,7 +48,7 @@ def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Ma
             trouble = str(error)
     value = live.value(i) if live is not None else None
     ins, outs = _edges(trace, i)
-    found: dict[str, Any] = {
+    sections: dict[str, Any] = {
         "node": i,
         "title": node.label,
         "about": _about(node),
@@ -59,31 +59,31 @@ def panel(trace: Trace, i: int, live: Live | None, out: Sequence[str], names: Ma
         "trouble": trouble,
         "code": _by_hand(node, out, names),
     }
-    if not found["gradient"] and trace.sweep:
-        found["none"] = "no gradient arrived here"
+    if not sections["gradient"] and trace.sweep:
+        sections["none"] = "no gradient arrived here"
     if live is not None and node.kind == "operation":
         saved = live.saved(i)
-        found["saved"] = {
+        sections["saved"] = {
             "tensors": [[name, shape_text(shape), dtype, size_text(size)] for name, shape, dtype, size in saved],
             "bytes": size_text(sum(size for *_, size in saved)),
         }
-        found["rule"] = rule_of(live.library, live.nodes[i]) if i < len(live.nodes) else None
-        found["local"] = _local(trace, node, live, i, met)
-    return found
+        sections["rule"] = rule_of(live.library, live.nodes[i]) if i < len(live.nodes) else None
+        sections["local"] = _local(trace, node, live, i, met)
+    return sections
 
 
 def _about(node: GraphNode) -> list[list[str]]:
     """What is said below the title, as [word, text]."""
-    found = [["operation", node.operation]] if node.kind == "operation" else [["kind", node.kind]]
+    facts = [["operation", node.operation]] if node.kind == "operation" else [["kind", node.kind]]
     if node.name:
-        found.append(["name", node.name])
+        facts.append(["name", node.name])
     if node.shape is not None:
-        found.append(["shape", " ".join(filter(None, (shape_text(node.shape), node.dtype)))])
+        facts.append(["shape", " ".join(filter(None, (shape_text(node.shape), node.dtype)))])
     if node.place is not None:
-        found.append(["line", f"{node.place.where}: {node.place.source}" if node.place.source else node.place.where])
+        facts.append(["line", f"{node.place.where}: {node.place.source}" if node.place.source else node.place.where])
     if node.module:
-        found.append(["module", node.module])
-    return found
+        facts.append(["module", node.module])
+    return facts
 
 
 def _edges(trace: Trace, i: int) -> tuple[list[GraphEdge], list[GraphEdge]]:
@@ -134,10 +134,10 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         return None
     if array is not None and array.dtype.kind not in "fiub":
         array = None if known is not None else np.abs(array)
-    found: dict[str, Any] = {"kind": kind}
+    facts: dict[str, Any] = {"kind": kind}
     if known is not None:
-        found["norm"] = said(known.norm)
-        found["odd"] = ", ".join(
+        facts["norm"] = said(known.norm)
+        facts["odd"] = ", ".join(
             count(many, word) for many, word in ((known.nans, "NaN"), (known.infs, "infinity")) if many
         ).replace("NaNs", "NaN")
     numbers = known.nested if known is not None else None
@@ -146,24 +146,24 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
             array = np.array(known.numbers).reshape(known.shape)
         elif known is not None and known.summary is not None:
             least, most, mean = (said(float(x)) for x in (known.summary.minimum, known.summary.maximum, known.summary.mean))
-            found |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
+            facts |= {"range": [least, most], "mean": mean, "zeros": known.zeros, "size": known.size}
             if any(known.summary.bins):
-                found["bins"] = list(known.summary.bins)
-            return found
+                facts["bins"] = list(known.summary.bins)
+            return facts
     if array is None or array.dtype.kind not in "fiub":
-        found["text"] = str(numbers)
-        return found
+        facts["text"] = str(numbers)
+        return facts
     array = np.asarray(array)
-    found.setdefault("norm", said(float(np.linalg.norm(array.astype(np.float64).reshape(-1)))))
+    facts.setdefault("norm", said(float(np.linalg.norm(array.astype(np.float64).reshape(-1)))))
     if array.size == 1:
-        found["text"] = said(array.reshape(-1)[0].item(), 6)
-        return found
+        facts["text"] = said(array.reshape(-1)[0].item(), 6)
+        return facts
     matrix = array.reshape(-1, array.shape[-1]) if array.ndim > 2 else array
     if array.size:
         drawn = reduced(matrix, CELLS)
         low, high, _ = drawn.truth
         cells = np.asarray(drawn.cells, np.float64)
-        found["map"] = {
+        facts["map"] = {
             "shape": list(drawn.shape),
             "rows": [int(row) for row in drawn.rows],
             "columns": [int(column) for column in drawn.columns],
@@ -174,14 +174,14 @@ def _tensor(array: np.ndarray | None, known: Value | None, kind: str) -> dict[st
         if max(matrix.shape) > FEW and array.size <= MANY:
             summary = finite_statistics(array.astype(np.float64).reshape(-1), histogram=True)
             if summary is not None:
-                found |= {"bins": list(summary.bins), "mean": said(summary.mean), "range": [said(low), said(high)]}
-                found |= {"zeros": summary.zeros, "size": summary.size}
-    return found
+                facts |= {"bins": list(summary.bins), "mean": said(summary.mean), "range": [said(low), said(high)]}
+                facts |= {"zeros": summary.zeros, "size": summary.size}
+    return facts
 
 
 def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[dict[str, Any]]:
     """The local Jacobian with respect to each input: its numbers, or what it looks like."""
-    found = []
+    blocks = []
     for (source, handed), matrix in zip(met.handed, live.local(i, met), strict=True):
         label = _named(trace.nodes[source]) if 0 <= source < len(trace.nodes) else ""
         shape = None if met.arrived is None or handed is None else [met.arrived.size, handed.size]
@@ -192,8 +192,8 @@ def _local(trace: Trace, node: GraphNode, live: Live, i: int, met: Met) -> list[
             entry["words"] = _structure(matrix)
         elif shape is not None:
             entry["words"] = _structure_by_shapes(node, trace, source, met, handed)
-        found.append(entry)
-    return found
+        blocks.append(entry)
+    return blocks
 
 
 def _structure(matrix: np.ndarray) -> str:
@@ -239,9 +239,9 @@ def _by_hand(node: GraphNode, out: Sequence[str], names: Mapping[str, str]) -> d
         return {"says": "Code is written for one output; this view has several."}
     if not name or not is_code(name):
         where = f" on {node.place.where}" if node.place is not None else ""
-        given = f" ({node.place.source})" if node.place is not None and node.place.source else ""
-        return {"says": f"This tensor has no name. Give it one{where}{given}, run the cell again, and the code stands here."}
+        source = f" ({node.place.source})" if node.place is not None and node.place.source else ""
+        return {"says": f"This tensor has no name. Give it one{where}{source}, run the cell again, and the code stands here."}
     if node.kind == "output":
         return {"says": "The sweep starts here."}
-    hand = ByHand(names["alias"], names["package"], out[0], names.get("weights", ""))
+    hand = EquivalentCode(names["alias"], names["package"], out[0], names.get("weights", ""))
     return {"code": hand.gradients([name]).text()}

@@ -14,8 +14,8 @@ from typing import Any
 from gradlab.explore.drawing import EDGE, LINE, PANEL, QUIET, escape, text_width, tidy
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import Operand
-from gradlab.explore.words import shape_text
 
 LETTERS, HEIGHT, PADDING = 9.5, 15.0, 6.5
 PITCH = 17.5  # from one to the next below it
@@ -55,13 +55,13 @@ class Chips:
 
     def plain(self, width: float) -> list[dict[str, Any]]:
         """They as plain data: each chip's text, place and width, and where the line from the box to it ends."""
-        found = []
+        pills = []
         for texts, way in ((self.left, -1), (self.right, 1)):
             for i, text in enumerate(texts):
                 wide, near = _width(text), way * (width / 2 + STUB)
                 place = {"x": near if way > 0 else near - wide, "y": 11 + i * PITCH, "wide": wide, "near": near}
-                found.append({"text": text} | {key: round(value, 1) for key, value in place.items()})
-        return found
+                pills.append({"text": text} | {key: round(value, 1) for key, value in place.items()})
+        return pills
 
 
 def chips_of(operands: Sequence[Operand], *, sided: bool = True) -> Chips:

@@ -35,7 +35,7 @@ import numpy as np
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
-from gradlab.explore.trace.retained import grads_kept
+from gradlab.explore.trace.retained_grads import grads_kept
 
 ROUNDING = 1e-3  # of what should be equal
 SECONDS = 2.0  # for edges that are cut one by one
@@ -98,7 +98,7 @@ class Flow:
 
 # ------------------------------------------------------------------------------------------------------------ structure
 @dataclass(frozen=True)
-class Ways:
+class LeafPaths:
     """Which nodes and edges lie between a leaf and the outputs, and how many paths there are.
 
     Attributes
@@ -117,7 +117,7 @@ class Ways:
     count: int
 
 
-def ways(trace: Trace, leaf: int) -> Ways:
+def leaf_paths(trace: Trace, leaf: int) -> LeafPaths:
     """The paths of a trace from a leaf to its outputs."""
     below, above = [0] * len(trace.nodes), [0] * len(trace.nodes)
     below[leaf] = 1
@@ -128,13 +128,13 @@ def ways(trace: Trace, leaf: int) -> Ways:
     for edge in reversed(trace.edges):
         above[edge.source] += above[edge.target]
     on = tuple(i for i, edge in enumerate(trace.edges) if below[edge.source] and above[edge.target])
-    return Ways(on, below, above, above[leaf])
+    return LeafPaths(on, below, above, above[leaf])
 
 
-def routes(trace: Trace, leaf: int, found: Ways) -> list[tuple[int, ...]]:
+def routes(trace: Trace, leaf: int, paths: LeafPaths) -> list[tuple[int, ...]]:
     """Each path from the leaf to an output, by the numbers of its edges."""
     after: dict[int, list[int]] = {}
-    for i in found.edges:
+    for i in paths.edges:
         after.setdefault(trace.edges[i].source, []).append(i)
     done: list[tuple[int, ...]] = []
     waiting: list[tuple[int, tuple[int, ...]]] = [(leaf, ())]
@@ -147,10 +147,10 @@ def routes(trace: Trace, leaf: int, found: Ways) -> list[tuple[int, ...]]:
     return done
 
 
-def arriving(trace: Trace, found: Ways) -> dict[int, list[int]]:
+def arriving(trace: Trace, paths: LeafPaths) -> dict[int, list[int]]:
     """By node, the edges on a path by which cotangents arrive there."""
     edges: dict[int, list[int]] = {}
-    for i in found.edges:
+    for i in paths.edges:
         edges.setdefault(trace.edges[i].source, []).append(i)
     return edges
 
@@ -181,30 +181,30 @@ def swept(trace: Trace, leaf: int, outputs: Sequence[Any], weights: Sequence[Any
     tops = [library.whole(library.node(output)) for output in outputs]
     most = len(trace.nodes) - len(outputs) - 1 if trace.cut_off else None
     nodes, _ = spine_first(library, tops, most)
-    found = ways(trace, leaf)
+    paths = leaf_paths(trace, leaf)
     variable = library.variable(nodes[leaf])
     if variable is None:
         raise RuntimeError("this leaf is gone: nothing refers to its tensor any more.")
     starts = list(weights or (library.tensor(np.ones(tuple(out.shape)), like=out) for out in outputs))
     place = {(edge.target, edge.argument): i for i, edge in enumerate(trace.edges)}
     number = {node: i for i, node in enumerate(nodes)}
-    on = frozenset(found.edges)
-    hooked = [nodes[i] for i in dict.fromkeys(trace.edges[i].target for i in found.edges) if i < len(nodes)]
+    on = frozenset(paths.edges)
+    hooked = [nodes[i] for i in dict.fromkeys(trace.edges[i].target for i in paths.edges) if i < len(nodes)]
     ends = {place[len(nodes) + k, 0]: start for k, start in enumerate(starts)}
     sweeps = _Sweeps(library, outputs, variable, hooked, place, number, on)
 
     tensors = {
-        i: library.targets(nodes[edge.target])[edge.argument] for i in found.edges if (edge := trace.edges[i]).target < len(nodes)
+        i: library.targets(nodes[edge.target])[edge.argument] for i in paths.edges if (edge := trace.edges[i]).target < len(nodes)
     }
     with grads_kept(library, hooked, {}):
-        return _flow(sweeps, trace, leaf, found, starts, ends, tensors)
+        return _flow(sweeps, trace, leaf, paths, starts, ends, tensors)
 
 
 def _flow(
     sweeps: _Sweeps,
     trace: Trace,
     leaf: int,
-    found: Ways,
+    paths: LeafPaths,
     starts: Sequence[Any],
     ends: Mapping[int, Any],
     tensors: Mapping[int, Any],
@@ -213,29 +213,29 @@ def _flow(
     library = sweeps.library
     seen, g = sweeps.run(starts, ends)
     if g is None:
-        return Flow(0.0, dict.fromkeys(found.edges, 0.0))
+        return Flow(0.0, dict.fromkeys(paths.edges, 0.0))
     gradient = _plain(library, g)
     flow = Flow(_length(gradient))
-    _compare(library, flow, trace, found, seen, tensors)
+    _compare(library, flow, trace, paths, seen, tensors)
     direction = _direction(gradient)
     if direction is None:
         flow.why_not = _no_direction(gradient)
     else:
-        given = library.tensor(direction, like=sweeps.variable)
-        flow.why_not = sweeps.amounts(flow, starts, ends, given)
-        lost = None if flow.why_not else unconserved(trace, found, flow)
+        seed = library.tensor(direction, like=sweeps.variable)
+        flow.why_not = sweeps.amounts(flow, starts, ends, seed)
+        lost = None if flow.why_not else unconserved(trace, paths, flow)
         if lost is not None:
             flow.why_not = _not_known(f"{trace.nodes[lost].operation or trace.nodes[lost].label} has no second derivative")
         if flow.why_not:
             shares = _shares(library, trace, seen, tensors)
             cut = sweeps.cutting(starts, gradient, direction)
-            flow.amounts = by_structure(trace, leaf, found, flow.total, shares, _numbers(library, seen), cut)
-            if len(flow.amounts) == len(found.edges):
+            flow.amounts = by_structure(trace, leaf, paths, flow.total, shares, _numbers(library, seen), cut)
+            if len(flow.amounts) == len(paths.edges):
                 flow.why_not = ""
-    if 1 < found.count <= MOST_PATHS:
-        flow.routes = tuple(sweeps.along(way, starts, ends, direction) for way in routes(trace, leaf, found))
+    if 1 < paths.count <= MOST_PATHS:
+        flow.routes = tuple(sweeps.along(way, starts, ends, direction) for way in routes(trace, leaf, paths))
         if flow.why_not and direction is not None:  # what flowed along an edge is what flowed along the paths through it
-            for i in found.edges:
+            for i in paths.edges:
                 flow.amounts[i] = math.fsum(route.amount or 0.0 for route in flow.routes if i in route.edges)
             flow.why_not = ""
     return flow
@@ -365,14 +365,14 @@ def _not_known(reason: str) -> str:
     )
 
 
-def unconserved(trace: Trace, found: Ways, flow: Flow) -> int | None:
+def unconserved(trace: Trace, paths: LeafPaths, flow: Flow) -> int | None:
     """The operation nearest to the leaf that hands on other contributions than arrive at it, if there is one: a rule of the
     user's that hides how its result depends on the cotangent, a hook that changes one."""
     into: dict[int, list[float]] = {}
-    for i in found.edges:
+    for i in paths.edges:
         into.setdefault(trace.edges[i].target, []).append(flow.amounts[i])
     most = max(map(abs, flow.amounts.values()), default=0.0)
-    for node, edges in sorted(arriving(trace, found).items()):
+    for node, edges in sorted(arriving(trace, paths).items()):
         came = [flow.amounts[i] for i in edges]
         went = into.get(node, [flow.total or 0.0])
         gross = max(math.fsum(map(abs, came)), math.fsum(map(abs, went)))
@@ -391,12 +391,12 @@ def _no_direction(gradient: np.ndarray) -> str:
 
 
 def _compare(
-    library: Library, flow: Flow, trace: Trace, found: Ways, seen: Mapping[int, Any], tensors: Mapping[int, Any]
+    library: Library, flow: Flow, trace: Trace, paths: LeafPaths, seen: Mapping[int, Any], tensors: Mapping[int, Any]
 ) -> None:
     """The norms of the cotangents; where several meet, what remains of them, and the cosine of two."""
     plain = {i: _plain(library, c) for i, c in seen.items()}
     flow.norms = {i: float(np.linalg.norm(c)) for i, c in plain.items()}
-    for node, edges in arriving(trace, found).items():
+    for node, edges in arriving(trace, paths).items():
         there = [i for i in edges if i in plain]
         norms = [flow.norms[i] for i in there]
         if len(there) < 2 or not 0 < sum(norms) < math.inf:
@@ -413,14 +413,14 @@ def _shares(library: Library, trace: Trace, seen: Mapping[int, Any], tensors: Ma
     by_tensor: dict[Any, list[int]] = {}
     for i in seen:
         by_tensor.setdefault(tensors.get(i, trace.edges[i].source), []).append(i)
-    found = {}
+    shares = {}
     for edges in by_tensor.values():
         parts = [_plain(library, seen[i]) for i in edges]
         whole = sum(parts[1:], parts[0])
         square = float(np.vdot(whole, whole).real)
         if 0 < square < math.inf:
-            found.update({i: float(np.vdot(c, whole).real) / square for i, c in zip(edges, parts, strict=True)})
-    return found
+            shares.update({i: float(np.vdot(c, whole).real) / square for i, c in zip(edges, parts, strict=True)})
+    return shares
 
 
 def _numbers(library: Library, seen: Mapping[int, Any]) -> dict[int, float]:
@@ -431,19 +431,19 @@ def _numbers(library: Library, seen: Mapping[int, Any]) -> dict[int, float]:
 # ---------------------------------------------------------------------------------------------------- without the graph
 def flow_of(trace: Trace, leaf: int) -> Flow:
     """What is known of the flow to a leaf from a trace alone: its sweep's shares and few numbers, and the structure."""
-    found = ways(trace, leaf)
+    paths = leaf_paths(trace, leaf)
     node = trace.nodes[leaf]
     arrived = node.gradient
     if arrived is None:
         return Flow(None, why_not="No gradient arrived at this leaf in the sweep." if trace.sweep else "No sweep was seen.")
     numbers = arrived.numbers if arrived.size == 1 else None
     flow = Flow(arrived.norm if numbers is None else float(numbers[0].real))
-    for i in found.edges:
+    for i in paths.edges:
         gradient = trace.edges[i].gradient
         if gradient is not None:
             flow.norms[i] = gradient.norm
     shares = {i: edge.share for i, edge in enumerate(trace.edges) if edge.share is not None}
-    for at, edges in arriving(trace, found).items():
+    for at, edges in arriving(trace, paths).items():
         norms = [flow.norms[i] for i in edges if i in flow.norms]
         whole = trace.nodes[at].gradient
         parts = [shares.get(i, math.nan) for i in edges]  # of an operation's several outputs, which are not added up, none are 1
@@ -463,10 +463,10 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
         for i, edge in enumerate(trace.edges)
         if edge.gradient is not None and edge.gradient.numbers is not None and edge.gradient.size == 1
     }
-    flow.amounts = by_structure(trace, leaf, found, flow.total, shares, known)
-    if len(flow.amounts) == len(found.edges) and 1 < found.count <= MOST_PATHS:
-        flow.routes = _split(trace, leaf, found, flow)
-    if len(flow.amounts) < len(found.edges):
+    flow.amounts = by_structure(trace, leaf, paths, flow.total, shares, known)
+    if len(flow.amounts) == len(paths.edges) and 1 < paths.count <= MOST_PATHS:
+        flow.routes = _split(trace, leaf, paths, flow)
+    if len(flow.amounts) < len(paths.edges):
         flow.why_not = (
             "Where a tensor's gradients come together on the way, their parts are not known: backward has freed what the graph "
             "had saved. To know them ask before it, or call backward(retain_graph=True)."
@@ -474,13 +474,13 @@ def flow_of(trace: Trace, leaf: int) -> Flow:
     return flow
 
 
-def _split(trace: Trace, leaf: int, found: Ways, flow: Flow) -> tuple[Route, ...]:
+def _split(trace: Trace, leaf: int, paths: LeafPaths, flow: Flow) -> tuple[Route, ...]:
     """The paths, where the contributions of the edges tell theirs: where several arrive at one number, each path is shared out
     as they are. () where that is not so."""
-    edges = arriving(trace, found)
+    edges = arriving(trace, paths)
     through = {node: math.fsum(flow.amounts[i] for i in there) for node, there in edges.items()}
-    made = []
-    for way in routes(trace, leaf, found):
+    routes_split = []
+    for way in routes(trace, leaf, paths):
         amount = 1.0
         for i in way:
             source = trace.edges[i].source
@@ -491,14 +491,14 @@ def _split(trace: Trace, leaf: int, found: Ways, flow: Flow) -> tuple[Route, ...
                 if shape is None or math.prod(shape) != 1 or not through[source]:
                     return ()
                 amount *= flow.amounts[i] / through[source]
-        made.append(Route(way, amount))
-    return tuple(made)
+        routes_split.append(Route(way, amount))
+    return tuple(routes_split)
 
 
 def by_structure(
     trace: Trace,
     leaf: int,
-    found: Ways,
+    paths: LeafPaths,
     total: float | None,
     shares: Mapping[int, float],
     numbers: Mapping[int, float],
@@ -522,15 +522,15 @@ def by_structure(
     amounts: dict[int, float] = {}
     single = math.prod(trace.nodes[leaf].shape or ()) == 1
     into: dict[int, list[int]] = {}  # edges on a path by the node that hands on
-    for i in found.edges:
+    for i in paths.edges:
         into.setdefault(trace.edges[i].target, []).append(i)
-    for node, edges in sorted(arriving(trace, found).items()):
+    for node, edges in sorted(arriving(trace, paths).items()):
         if node == leaf:
             through: float | None = total
         else:
             parts = [amounts.get(i) for i in into[node]]
             through = None if None in parts else math.fsum(part for part in parts if part is not None)
-            if through is None and found.below[node] * found.above[node] == found.count:
+            if through is None and paths.below[node] * paths.above[node] == paths.count:
                 through = total
         shape = trace.nodes[node].shape
         splits = node == leaf or (shape is not None and math.prod(shape) == 1)  # J_s d of one number is one number
@@ -542,7 +542,7 @@ def by_structure(
                 amounts[i] = numbers[i]
             elif through is not None and splits and i in shares:
                 amounts[i] = through * shares[i]
-            elif found.below[edge.source] * found.above[edge.target] == found.count:
+            elif paths.below[edge.source] * paths.above[edge.target] == paths.count:
                 amounts[i] = total
         missing = [i for i in edges if i not in amounts]
         if missing and through is not None and cut is not None:

@@ -27,7 +27,7 @@ LEAVES = 4  # dotted edges to a ghost
 
 
 @dataclass(frozen=True)
-class Torn:
+class TornEdge:
     """One cut, as it is drawn.
 
     Attributes
@@ -71,22 +71,22 @@ def cut_words(cut: Cut) -> str:
     return f"cut by {how}" + (f", line {cut.place.line}" if cut.place is not None else "")
 
 
-def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -> list[Torn]:
+def torn_edges(nodes: Sequence[GraphNode], place: Callable[[int], int | None]) -> list[TornEdge]:
     """The cuts of some nodes; `place` says where a node of the whole graph is among them."""
-    found: dict[tuple[object, ...], tuple[Cut, list[int]]] = {}
+    by_cut: dict[tuple[object, ...], tuple[Cut, list[int]]] = {}
     for i, node in enumerate(nodes):
         for operand in node.operands:
             if operand.cut is not None:
                 cut = operand.cut
                 key = cut.how, cut.place, cut.operation, cut.shape, cut.behind
-                targets = found.setdefault(key, (cut, []))[1]
+                targets = by_cut.setdefault(key, (cut, []))[1]
                 if i not in targets:
                     targets.append(i)
     torn = []
-    for cut, targets in list(found.values())[:MOST]:
+    for cut, targets in list(by_cut.values())[:MOST]:
         behind = tuple(dict.fromkeys(at for leaf in cut.behind if (at := place(leaf)) is not None and at < min(targets)))
         alone = cut.operation == "AccumulateGrad" and len(behind) == 1
-        torn.append(Torn(cut, tuple(targets), behind[0] if alone else None, behind if len(behind) <= LEAVES else ()))
+        torn.append(TornEdge(cut, tuple(targets), behind[0] if alone else None, behind if len(behind) <= LEAVES else ()))
     return torn
 
 

@@ -31,8 +31,8 @@ import numpy as np
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, listed, names_in, uses_of
 from gradlab.explore.graph.spans import by_names, without_moves
 from gradlab.explore.labels import common_parts, module_path, part_of_model, shortened, unnumbered
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall, inputs_of
-from gradlab.explore.words import count
 
 Nodes = Sequence[GraphNode]
 Edges = Sequence[GraphEdge]
@@ -187,12 +187,12 @@ def _again(nodes: Nodes, uses: Uses, copies: Sequence[int], period: int, times: 
 def _kinds(nodes: Nodes, shapes: bool) -> np.ndarray:
     """A number for each node, equal for nodes that are equal but for their names."""
     numbers: dict[object, int] = {}
-    found: list[int] = []
+    kinds: list[int] = []
     for node in nodes:
         label = "" if (node.kind == "leaf" and node.count == 1) or node.label.startswith("[") else node.label
         kind = (node.kind, label, node.operation, node.shape if shapes else None, node.count)
-        found.append(numbers.setdefault((len(found), kind) if node.kind == "output" else kind, len(numbers)))
-    return np.array(found, dtype=np.uint64)
+        kinds.append(numbers.setdefault((len(kinds), kind) if node.kind == "output" else kind, len(numbers)))
+    return np.array(kinds, dtype=np.uint64)
 
 
 def _likely_periods(kinds: np.ndarray) -> list[int]:

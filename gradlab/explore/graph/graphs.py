@@ -25,11 +25,11 @@ from gradlab.explore.graph.rails import paint_rows
 from gradlab.explore.graph.rows import code_rows, module_rows
 from gradlab.explore.graph.spans import without_moves
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace
 from gradlab.explore.trace.reading import spine_first, trace_of
 from gradlab.explore.views import opened
-from gradlab.explore.words import count, shape_text
 
 if TYPE_CHECKING:
     from gradlab.explore.graph.paths import Paths
@@ -202,8 +202,8 @@ class Graph:
         ImportError
             Without anywidget, which `pip install "gradlab[notebook]"` brings.
         """
-        outputs = [found for ref in self._outputs if (found := ref()) is not None]
-        names = {name: found for name, ref in self._names.items() if (found := ref()) is not None}
+        outputs = [tensor for ref in self._outputs if (tensor := ref()) is not None]
+        names = {name: tensor for name, ref in self._names.items() if (tensor := ref()) is not None}
         space = {**sys._getframe(1).f_globals, **sys._getframe(1).f_locals}
         return opened(
             "graph", self, outputs=outputs if len(outputs) == len(self._outputs) else [], names=names, space=space, **options
@@ -367,11 +367,11 @@ def _starts(outputs: Sequence[Any], gradient: Any) -> list[Any] | None:
     """What a sweep starts with at each output; None for ones."""
     if gradient is None:
         return None
-    given = [gradient] if len(outputs) == 1 else list(gradient)
-    if len(given) != len(outputs):
-        raise ValueError(f"paths(gradient=…): the graph has {len(outputs)} outputs, and {len(given)} gradients were given.")
-    made = []
-    for out, one in zip(outputs, given, strict=True):
+    gradients = [gradient] if len(outputs) == 1 else list(gradient)
+    if len(gradients) != len(outputs):
+        raise ValueError(f"paths(gradient=…): the graph has {len(outputs)} outputs, and {len(gradients)} gradients were given.")
+    starts = []
+    for out, one in zip(outputs, gradients, strict=True):
         library, own = library_of(one), library_of(out)
         assert own is not None
         array = np.asarray(one if library is None else library.array(one))
@@ -380,5 +380,5 @@ def _starts(outputs: Sequence[Any], gradient: Any) -> list[Any] | None:
                 f"paths(gradient=…): a gradient of the output's shape {shape_text(tuple(out.shape))} is wanted, and one of shape "
                 f"{shape_text(array.shape)} was given."
             )
-        made.append(own.tensor(array, like=out))
-    return made
+        starts.append(own.tensor(array, like=out))
+    return starts

@@ -224,16 +224,16 @@ class _Rows:
 
     def _depth_first(self) -> list[int]:
         """All items, results first, each before its arguments and these from left to right."""
-        found, seen = [], [False] * len(self.layer)
+        ordered, seen = [], [False] * len(self.layer)
         for end in range(len(self.layer)):
             waiting = [] if self.below[end] else [end]
             while waiting:
                 item = waiting.pop()
                 if not seen[item]:
                     seen[item] = True
-                    found.append(item)
+                    ordered.append(item)
                     waiting += reversed(self.above[item])
-        return found
+        return ordered
 
     def crossings(self) -> int:
         """How many pairs of edges between neighbouring rows cross."""
@@ -263,9 +263,9 @@ class _Rows:
                         self.rows[row].reverse()  # equal barycentres, so the other way round
                     self._by_barycentre(row, self.above if down else self.below)
                 self._swap_neighbours()
-                found, idle = self.crossings(), idle + 1
-                if found < fewest:
-                    best, fewest, idle = [list(row) for row in self.rows], found, 0
+                crossings, idle = self.crossings(), idle + 1
+                if crossings < fewest:
+                    best, fewest, idle = [list(row) for row in self.rows], crossings, 0
         self.rows = best
 
     def _by_barycentre(self, row: int, neighbours: list[list[int]]) -> None:

@@ -19,8 +19,8 @@ from gradlab.explore.graph.ports import elements, said
 from gradlab.explore.graph.rails import came_text, gradient_text
 from gradlab.explore.graph.rows import Row
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Operand
-from gradlab.explore.words import count, shape_text
 
 DEEP = 12  # levels of indentation, beyond which a section begins
 SIDE = 4  # lines of an input that may hang off to the side
@@ -108,17 +108,17 @@ def _line(node: GraphNode) -> str:
 
 def numbers(node: GraphNode) -> list[str]:
     """ "= −6", "gradient 2"; "‖gradient‖ 0.0182" of more elements than stand in a picture."""
-    found = []
+    numbers = []
     values, gradients = elements(node.value), elements(node.gradient)
     if values and node.kind != "output":
-        found.append(f"= {_row(values)}")
+        numbers.append(f"= {_row(values)}")
     if gradients:
-        found.append(f"gradient {_row(gradients)}")
+        numbers.append(f"gradient {_row(gradients)}")
     elif node.norms:
-        found.append(f"‖gradient‖ {said(min(node.norms))} … {said(max(node.norms))}")
+        numbers.append(f"‖gradient‖ {said(min(node.norms))} … {said(max(node.norms))}")
     elif node.gradient is not None:
-        found.append(f"‖gradient‖ {said(node.gradient.norm)}")
-    return found
+        numbers.append(f"‖gradient‖ {said(node.gradient.norm)}")
+    return numbers
 
 
 def _row(texts: Sequence[str]) -> str:
@@ -170,9 +170,9 @@ def dot(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge]) -> str:
             if node.kind == "operation"
             else node.detail or (shape_text(node.shape) if node.shape is not None else "")
         )
-        given = [text for operand in node.operands if (text := _given(operand))]
+        operands = [text for operand in node.operands if (text := _given(operand))]
         look = " " + looks[node.kind] if node.kind in looks else ""
-        lines.append(f"  n{i} [label={_quoted(_title(node), small, *numbers(node), *given)}{look}]")
+        lines.append(f"  n{i} [label={_quoted(_title(node), small, *numbers(node), *operands)}{look}]")
     for edge in edges:
         shape = f" [label={_quoted(shape_text(edge.shape))}]" if edge.shape is not None else ""
         lines.append(f"  n{edge.source} -> n{edge.target}{shape}")

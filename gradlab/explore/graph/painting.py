@@ -38,8 +38,8 @@ from gradlab.explore.graph.chips import Chips, chips_of, operand_text
 from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import Port, Scale, port_of, said, scale_of
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line
-from gradlab.explore.words import shape_text
 
 LABEL, SMALL = 12.5, 9.0  # font sizes in pixels
 HEIGHT, LEAST_WIDTH, PADDING = 34.0, 58.0, 11.0  # of a box
@@ -190,15 +190,15 @@ def figure(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, none: froz
     at = {i: k for k, i in enumerate(i for i, box in enumerate(laid.boxes) if not box.tear)}
     links = [(at.get(source, -1), at.get(target, -1)) for source, target in laid.links]  # −1: the tear itself
     positions = [(x + MARGIN, y + MARGIN) for x, y in laid.layout.boxes]
-    found = list(zip(laid.boxes, positions, strict=True))
+    placed = list(zip(laid.boxes, positions, strict=True))
     return {
         "width": round(laid.layout.width + 2 * MARGIN, 1),
         "height": round(laid.layout.height + 2 * MARGIN, 1),
         "tall": HEIGHT,
         "margin": MARGIN,
         "scale": "" if laid.scale is None else str(laid.scale),
-        "nodes": [_plain(box, x, y, laid.scale) for box, (x, y) in found if not box.tear],
-        "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in found if box.tear],
+        "nodes": [_plain(box, x, y, laid.scale) for box, (x, y) in placed if not box.tear],
+        "tears": [{"x": round(x, 1), "y": round(y, 1), "words": box.tear} for box, (x, y) in placed if box.tear],
         "edges": [
             {"path": path, "title": title, "source": source, "target": target, "faint": i in laid.faint}
             | ({"share": texts[i], "at": _label_place(spots[i], routes[i])} if i < len(edges) else {})
@@ -227,7 +227,7 @@ def without_numbers(nodes: Sequence[GraphNode]) -> list[GraphNode]:
 def _plain(box: _Box, x: float, y: float, scale: Scale | None) -> dict[str, Any]:
     """A node of a figure."""
     node = box.node
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "kind": node.kind,
         "label": box.label,
         "small": box.small,
@@ -238,15 +238,15 @@ def _plain(box: _Box, x: float, y: float, scale: Scale | None) -> dict[str, Any]
         "title": hover(node),
     }
     if box.port:
-        found["port"] = box.port.plain(scale)
+        data["port"] = box.port.plain(scale)
     if box.line:
-        found["line"] = box.line
+        data["line"] = box.line
     if box.chips.left or box.chips.right:
-        found["chips"] = box.chips.plain(box.width)
+        data["chips"] = box.chips.plain(box.width)
     if box.beside:
         right, middle = _aside(box)
-        found["beside"] = {"x": round(right, 1), "y": round(middle, 1), "lines": box.beside}
-    return found
+        data["beside"] = {"x": round(right, 1), "y": round(middle, 1), "lines": box.beside}
+    return data
 
 
 # ---------------------------------------------------------------------------------------------------------------- boxes
@@ -293,10 +293,10 @@ def _arranged(
 
 def _applied(node: GraphNode) -> str:
     """The label of an operation with the one constant that it was given, where no chip says it: "** 2", "1 ÷"."""
-    given = [operand for operand in node.operands if operand.kind == "constant"]
-    if node.kind != "operation" or len(given) != 1 or node.label.isidentifier() or not (text := operand_text(given[0])):
+    constants = [operand for operand in node.operands if operand.kind == "constant"]
+    if node.kind != "operation" or len(constants) != 1 or node.label.isidentifier() or not (text := operand_text(constants[0])):
         return node.label
-    return f"{text} {node.label}" if given[0].argument == 0 else f"{node.label} {text}"
+    return f"{text} {node.label}" if constants[0].argument == 0 else f"{node.label} {text}"
 
 
 def _boxes(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], none: frozenset[int]) -> list[_Box]:
@@ -349,7 +349,7 @@ def _box(node: GraphNode, shapes: set[object], *, only_outputs: bool, none: bool
     return _Box(node, label, small, port, round(width), "" if at is None else str(at.line), chips, beside)
 
 
-def _ghost(torn: cuts.Torn) -> _Box:
+def _ghost(torn: cuts.TornEdge) -> _Box:
     """What lies behind a cut: its value, and no gradient."""
     node = torn.ghost
     shape = shape_text(node.shape) if node.shape is not None else ""
@@ -426,8 +426,8 @@ def _aside(box: _Box) -> Point:
 
 def hover(node: GraphNode) -> str:
     """All that is known of a node, on one line."""
-    made = f"{node.name}: " if node.name and node.kind == "operation" else ""
-    what = f"{made}{node.label}"
+    name = f"{node.name}: " if node.name and node.kind == "operation" else ""
+    what = f"{name}{node.label}"
     return ", ".join(
         part
         for part in (

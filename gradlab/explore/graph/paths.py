@@ -15,14 +15,14 @@ from functools import cached_property
 from typing import Any
 
 from gradlab.explore.drawing import Drawing
-from gradlab.explore.graph.contributions import Flow, arriving, ways
+from gradlab.explore.graph.contributions import Flow, arriving, leaf_paths
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded, named
 from gradlab.explore.graph.painting import EdgeMark, paint, share_text
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import Sentence, Span, code, count, dimmed, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, renumbered
-from gradlab.explore.words import Sentence, Span, code, count, dimmed, number, say, to_text
 
 MANY = 1_000_000  # paths
 GLANCE = 25  # nodes that are read at a glance
@@ -137,13 +137,13 @@ class Paths:
         self.trace, self.leaf = trace, leaf
         node = trace.nodes[leaf]
         self.name = node.name.partition(", ")[0] or node.label
-        found = ways(trace, leaf)
-        self._flow, self._ways = flow, found
+        leaf_to_outputs = leaf_paths(trace, leaf)
+        self._flow, self._ways = flow, leaf_to_outputs
         self.scalar = math.prod(node.shape or ()) == 1
-        self.total, self.on, self.count = flow.total, found.edges, found.count
+        self.total, self.on, self.count = flow.total, leaf_to_outputs.edges, leaf_to_outputs.count
         self.amounts = dict(sorted(flow.amounts.items()))
         self.why_not = flow.why_not
-        made = [
+        paths = [
             Path(
                 (leaf, *(trace.edges[i].target for i in route.edges)),
                 route.edges,
@@ -154,7 +154,7 @@ class Paths:
             )
             for route, text in zip(flow.routes, self._texts([route.edges for route in flow.routes]), strict=True)
         ]
-        self.paths = tuple(sorted(made, key=lambda path: -abs(path.amount or 0.0)))
+        self.paths = tuple(sorted(paths, key=lambda path: -abs(path.amount or 0.0)))
 
         self._noise = ROUNDING if node.dtype in ("float64", "complex128") else COARSE
 
@@ -170,22 +170,22 @@ class Paths:
     @cached_property
     def nodes(self) -> dict[int, float]:
         """By node, what flowed through it in all; where it is known."""
-        found = {}
+        amounts = {}
         for node, edges in arriving(self.trace, self._ways).items():
             parts = [self.amounts.get(i) for i in edges]
             if None not in parts:
-                found[node] = math.fsum(part for part in parts if part is not None)
-        return found
+                amounts[node] = math.fsum(part for part in parts if part is not None)
+        return amounts
 
     @cached_property
     def meetings(self) -> tuple[Meeting, ...]:
         """The tensors at which several cotangents came together, the leaf first."""
-        flow, found = self._flow, []
+        flow, meetings = self._flow, []
         least = SLIGHT * max(map(abs, self.amounts.values()), default=0.0)
         for node, edges in sorted(arriving(self.trace, self._ways).items(), key=lambda item: (item[0] != self.leaf, item[0])):
             if len(edges) > 1:
                 pair = (edges[0], edges[1]) if len(edges) == 2 else (-1, -1)
-                found.append(
+                meetings.append(
                     Meeting(
                         node,
                         tuple(edges),
@@ -196,7 +196,7 @@ class Paths:
                         least,
                     )
                 )
-        return tuple(found)
+        return tuple(meetings)
 
     def to_dict(self) -> dict[str, Any]:
         """The paths as plain data; `json.dumps` takes it as it is.
@@ -252,10 +252,10 @@ class Paths:
         }
 
     # ------------------------------------------------------------------------------------------------------------- words
-    def _texts(self, ways: Sequence[Sequence[int]]) -> list[str]:
+    def _texts(self, leaf_paths: Sequence[Sequence[int]]) -> list[str]:
         """The paths in words, whole where two would read alike."""
-        texts = [self._written(edges) for edges in ways]
-        return [self._written(way, whole=texts.count(text) > 1) for way, text in zip(ways, texts, strict=True)]
+        texts = [self._written(edges) for edges in leaf_paths]
+        return [self._written(way, whole=texts.count(text) > 1) for way, text in zip(leaf_paths, texts, strict=True)]
 
     def _written(self, edges: Sequence[int], *, whole: bool = False) -> str:
         """ "w → × → + → loss"."""

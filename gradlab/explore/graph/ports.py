@@ -26,8 +26,8 @@ from gradlab.explore.drawing import (
     text_width,
     tidy,
 )
+from gradlab.explore.markup import number
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import number
 
 LETTERS, BOLD = 9.5, 1.12  # the font size in pixels; how much wider bold letters are
 ELEMENTS = 5  # up to which the numbers stand there
@@ -141,9 +141,9 @@ class Port:
             columns = [round(wide, 1) for wide in self.columns]
             rows = {"values": self.values, "gradients": self.gradients, "columns": columns}
             return {"name": self.name, "shape": self.shape, "head": left} | rows
-        found = {"name": self.name, "blue": self.blue, "left": left, "orange": self.orange, "right": right}
+        data = {"name": self.name, "blue": self.blue, "left": left, "orange": self.orange, "right": right}
         bar = 0.0 if scale is None or self.norm is None else scale.part(self.norm)
-        return found | {"bar": round(bar, 3), "quiet": not (self.name or self.values or self.orange)}
+        return data | {"bar": round(bar, 3), "quiet": not (self.name or self.values or self.orange)}
 
     def _pill(self, top: float, scale: Scale | None) -> str:
         left, right = self.widths

@@ -51,12 +51,12 @@ def paint_rows(rows: Sequence[Row], *, note: str, alt: str, text: str = "") -> D
     lane = [min(number, LANES - 1) for number in lane]
     scale = scale_of(norm for row in rows for norm in (row.norms or (row.gradient.norm if row.gradient is not None else 0.0,)))
     start = 8 + LANE * min(many, LANES)
-    came, made = [came_text(rows, row) for row in rows], [row.made for row in rows]
+    came, values = [came_text(rows, row) for row in rows], [row.made for row in rows]
     texts = [gradient_text(row) for row in rows]
     beside = [_beside(row) for row in rows]
     widths = {
         "line": max((text_width(row.line, SMALL) for row in rows), default=0) + 8,
-        "made": _widest(made, LETTERS),
+        "made": _widest(values, LETTERS),
         "gradient": BAR + 8 + _widest(texts, LABEL, BOLD) if any(texts) else 0.0,
         "came": _widest(came, SMALL),
         "beside": max((_chips_width(parts) for parts in beside), default=0.0),
@@ -152,36 +152,36 @@ def _band(
     radius = high / 2 if leaf or output else 5
     dashes = ' stroke-dasharray="3 3"' if cut else ""
     box = f'x="{tidy(start)}" y="{tidy(top)}" width="{tidy(width - start - 2)}" height="{tidy(high)}" rx="{tidy(radius)}"'
-    made = [f'<rect {box} fill="{fill}" stroke="{stroke}"{dashes}/>']
+    svg = [f'<rect {box} fill="{fill}" stroke="{stroke}"{dashes}/>']
     base = middle + 4 if high == LOW else middle - 2
     if row.line:
         at = f'x="{tidy(x["label"] - 6)}" y="{tidy(base)}" text-anchor="end"'
-        made.append(f'<text {at} fill="{quiet}">{escape(row.line)}</text>')
+        svg.append(f'<text {at} fill="{quiet}">{escape(row.line)}</text>')
     code = row.kind in ("line", "cut")
     fitted = _fitted(row.label, label, CODE if code else LABEL, mono=code)
     look = f'font-family="{MONO}" font-size="{CODE}"' if code else f'font-size="{LABEL}" font-weight="600"'
     left = x["label"] + 2
-    made.append(f'<text x="{tidy(left)}" y="{tidy(base)}" {look} fill="{quiet if cut else ink}">{escape(fitted)}</text>')
+    svg.append(f'<text x="{tidy(left)}" y="{tidy(base)}" {look} fill="{quiet if cut else ink}">{escape(fitted)}</text>')
     if high == HIGH:
         small = _fitted(row.small, label, SMALL, bold=False)
-        made.append(f'<text x="{tidy(left)}" y="{tidy(middle + 10)}" fill="{quiet}">{escape(small)}</text>')
+        svg.append(f'<text x="{tidy(left)}" y="{tidy(middle + 10)}" fill="{quiet}">{escape(small)}</text>')
     if row.made:
         color = quiet if output else VALUE_INK
-        made.append(f'<text x="{tidy(x["made"])}" y="{tidy(middle + 3.5)}" fill="{color}">{escape(row.made)}</text>')
+        svg.append(f'<text x="{tidy(x["made"])}" y="{tidy(middle + 3.5)}" fill="{color}">{escape(row.made)}</text>')
     if text:
-        made.append(_gradient(row, x["gradient"], middle, text, scale, LINE if output else INK if cut else GRADIENT_INK))
+        svg.append(_gradient(row, x["gradient"], middle, text, scale, LINE if output else INK if cut else GRADIENT_INK))
     if came:
-        made.append(f'<text x="{tidy(x["came"])}" y="{tidy(middle + 3.5)}" fill="{quiet}">{escape(came)}</text>')
+        svg.append(f'<text x="{tidy(x["came"])}" y="{tidy(middle + 3.5)}" fill="{quiet}">{escape(came)}</text>')
     at_x = x["beside"]
     for kind, name, number in parts:
-        made.append(_chip(at_x, middle, kind, name, number))
+        svg.append(_chip(at_x, middle, kind, name, number))
         at_x += _chip_width((kind, name, number)) + 5
-    return "".join(made)
+    return "".join(svg)
 
 
 def _gradient(row: Row, x: float, middle: float, text: str, scale: Scale | None, ink: str) -> str:
     """A bar on the picture's scale, or one for each time that the row stands for, and the number."""
-    made = []
+    parts = []
     if row.norms and scale is not None:
         norms = row.norms if len(row.norms) <= BARS else [row.norms[i * len(row.norms) // BARS] for i in range(BARS)]
         step = BAR / len(norms)
@@ -189,19 +189,19 @@ def _gradient(row: Row, x: float, middle: float, text: str, scale: Scale | None,
             tall = max(scale.part(norm) * 17, 0.8 if norm > 0 else 0)
             wide = min(step * 0.78, 10)
             box = f'x="{tidy(x + i * min(step, 13))}" y="{tidy(middle + 8.5 - tall)}" width="{wide:.2f}" height="{tidy(tall)}"'
-            made.append(f'<rect {box} fill="{GRADIENT}"/>')
+            parts.append(f'<rect {box} fill="{GRADIENT}"/>')
     elif row.gradient is not None and scale is not None:
         long = scale.part(row.gradient.norm) * BAR
-        made.append(
+        parts.append(
             f'<rect x="{tidy(x)}" y="{tidy(middle - 3)}" width="{BAR}" height="6" rx="2" fill="{GRADIENT_PANEL}" '
             f'stroke="{LINE}"/>'
         )
         if long:
-            made.append(f'<rect x="{tidy(x)}" y="{tidy(middle - 3)}" width="{tidy(long)}" height="6" rx="2" fill="{GRADIENT}"/>')
+            parts.append(f'<rect x="{tidy(x)}" y="{tidy(middle - 3)}" width="{tidy(long)}" height="6" rx="2" fill="{GRADIENT}"/>')
     weight = "" if row.kind == "cut" else ' font-weight="600"'
     at = f'x="{tidy(x + BAR + 8)}" y="{tidy(middle + 4)}" font-size="{LABEL - 1}"'
-    made.append(f'<text {at} fill="{ink}"{weight}>{escape(text)}</text>')
-    return "".join(made)
+    parts.append(f'<text {at} fill="{ink}"{weight}>{escape(text)}</text>')
+    return "".join(parts)
 
 
 def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bool = True) -> str:
@@ -218,28 +218,28 @@ def _fitted(text: str, room: float, size: float, *, mono: bool = False, bold: bo
 # ---------------------------------------------------------------------------------------------------------------- chips
 def _beside(row: Row) -> list[tuple[str, str, str]]:
     """The chips of a row: (kind, name, number) of its parameters and its data."""
-    found: list[tuple[str, str, str]] = []
+    texts: list[tuple[str, str, str]] = []
     parameters = row.parameters
     if row.kind != "module" and len(parameters) > SHOWN and not any(p.none for p in parameters):
         norm = total([p.gradient for p in parameters])
-        found.append(("leaf", f"{len(parameters)} parameters", "" if norm is None else said(norm)))
+        texts.append(("leaf", f"{len(parameters)} parameters", "" if norm is None else said(norm)))
     elif row.kind == "module" or len(parameters) > SHOWN:
         known = [p for p in parameters if not p.none]
         norm = total([p.gradient for p in known])
         if norm is not None:
             weight = total([p.value for p in known])
             ratio = f" ÷ {said(weight)} = {said(norm / weight, 2)}" if weight else ""
-            found.append(("sum", "", f"{said(norm)}{ratio}"))
+            texts.append(("sum", "", f"{said(norm)}{ratio}"))
         elif parameters and not known:
-            found.append(("none", "no gradient", ""))
+            texts.append(("none", "no gradient", ""))
         elif parameters:
-            found.append(("leaf", f"{len(parameters)} parameters", ""))
+            texts.append(("leaf", f"{len(parameters)} parameters", ""))
         without = [p for p in parameters if p.none]
         if known and without:
-            found.append(("none", f"{len(without)} without gradient", ""))
+            texts.append(("none", f"{len(without)} without gradient", ""))
     else:
-        found += [_named(p) for p in parameters]
-    return found + [("data", text, "") for text in row.data]
+        texts += [_named(p) for p in parameters]
+    return texts + [("data", text, "") for text in row.data]
 
 
 def _named(parameter: Parameter) -> tuple[str, str, str]:
@@ -285,18 +285,18 @@ def _heads(x: dict[str, float], widths: dict[str, float], scale: Scale | None, *
         texts.append((x["came"], "came from"))
     if widths["beside"] > 60:
         texts.append((x["beside"], "‖∇W‖ ÷ ‖W‖" if modules else "parameters, data"))
-    made, free = [], 0.0
+    heads, free = [], 0.0
     for at, text in texts:
         at = max(at, free)
-        made.append(f'<text x="{tidy(at)}" y="{tidy(y)}" fill="{DIM}">{escape(text)}</text>')
+        heads.append(f'<text x="{tidy(at)}" y="{tidy(y)}" fill="{DIM}">{escape(text)}</text>')
         free = at + text_width(text, SMALL) + 10
-    return made
+    return heads
 
 
 def _rails(rows: Sequence[Row], lane: Sequence[int], middles: Sequence[float]) -> list[str]:
     """The lines between the rows, and a dot at each."""
     x = [9 + LANE * number for number in lane]
-    made = ['<g fill="none" stroke-linecap="round">']
+    parts = ['<g fill="none" stroke-linecap="round">']
     for at, row in enumerate(rows):
         ends = [(target, share) for target, share in row.came_from if target > at]
         for target, share in ends:
@@ -315,13 +315,13 @@ def _rails(rows: Sequence[Row], lane: Sequence[int], middles: Sequence[float]) -
                 near = middles[target - 1]
                 half = tidy((near + middles[target]) / 2)
                 path += f"V{tidy(near)}C{tidy(x[at])} {half} {tidy(x[target])} {half} {tidy(x[target])} {tidy(middles[target])}"
-            made.append(f'<path d="{path}" stroke="{GRADIENT if flows else EDGE}" stroke-width="{thick:.1f}"/>')
-    made.append("</g>")
+            parts.append(f'<path d="{path}" stroke="{GRADIENT if flows else EDGE}" stroke-width="{thick:.1f}"/>')
+    parts.append("</g>")
     for at, row in enumerate(rows):
         stroke = EDGE if row.gradient is None and not row.norms else GRADIENT
         fill = INK if row.kind == "output" else PANEL
         if row.kind != "cut":
-            made.append(
+            parts.append(
                 f'<circle cx="{tidy(x[at])}" cy="{tidy(middles[at])}" r="4" fill="{fill}" stroke="{stroke}" stroke-width="1.4"/>'
             )
-    return made
+    return parts

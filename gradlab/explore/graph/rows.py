@@ -19,9 +19,9 @@ from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.ports import elements
 from gradlab.explore.graph.spans import brief, rounds
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, shape_text
 
 MOST = 26  # rows of a picture
 MODULES = 18  # of modules, whose rows are higher
@@ -112,7 +112,7 @@ def code_rows(trace: Trace) -> list[Row]:
 
 def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
     """The operations by statement: in the cell from above, elsewhere as they follow each other."""
-    found: dict[tuple[str, int, str], list[int]] = {}
+    by_line: dict[tuple[str, int, str], list[int]] = {}
     lines: dict[tuple[str, int, str], Line] = {}
     lost: list[int] = []
     for i, (node, place) in enumerate(zip(trace.nodes, places, strict=True)):
@@ -123,12 +123,12 @@ def _by_line(trace: Trace, places: Sequence[Line | None]) -> list[_Part]:
             continue
         first = first_line(trace, place)
         key = place.where.partition(" line ")[0], first, place.statement
-        found.setdefault(key, []).append(i)
+        by_line.setdefault(key, []).append(i)
         lines.setdefault(key, place)
-    one_file = len({key[0] for key in found}) == 1 and len({line.function for line in lines.values()}) == 1
-    keys = sorted(found, key=(lambda key: key[1]) if one_file else (lambda key: found[key][0]))
+    one_file = len({key[0] for key in by_line}) == 1 and len({line.function for line in lines.values()}) == 1
+    keys = sorted(by_line, key=(lambda key: key[1]) if one_file else (lambda key: by_line[key][0]))
     uses = uses_of(trace.nodes, trace.edges)
-    parts = [_line_part(trace, uses, lines[key], key[1], found[key]) for key in keys]
+    parts = [_line_part(trace, uses, lines[key], key[1], by_line[key]) for key in keys]
     if lost and parts:  # what the library made on its own belongs to the line before it
         at = {i: part for part in parts for i in part.members}
         for i in lost:

@@ -16,11 +16,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gradlab.diagnose.places import source_of
+from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.graph.contraction import Group, Uses, contracted, folded, handing_on, uses_of
 from gradlab.explore.labels import BACKWARD
+from gradlab.explore.markup import count
 from gradlab.explore.trace.data import GraphEdge, GraphNode, ModuleCall
-from gradlab.explore.words import count
 
 Step = tuple[str, str]  # a kind (module, call, function, line) and what it is called
 Path = tuple[Step, ...]
@@ -72,13 +72,13 @@ def _past_moves(edges: Edges, owner: list[int]) -> list[GraphEdge]:
     comes back there is that use's part in the sum."""
     uses = Counter(edge.source for edge in edges)
     into: dict[int, GraphEdge] = {edge.target: edge for edge in edges if owner[edge.target] == _root(owner, edge.source)}
-    found = []
+    kept = []
     for edge in edges:
         source, share = edge.source, edge.share
         while owner[source] != source and uses[source] == 1 and source in into:
             source, share = into[source].source, into[source].share
-        found.append(replace(edge, source=source, share=share))
-    return found
+        kept.append(replace(edge, source=source, share=share))
+    return kept
 
 
 def is_move(node: GraphNode) -> bool:
@@ -237,15 +237,15 @@ def _size(stack: list[_Fold]) -> tuple[bool, int, int]:
 def paths_of(nodes: Nodes, edges: Edges) -> list[Path]:
     """The path of each node in the tree of folds."""
     paths: list[Path] = []
-    made: dict[tuple[object, ...], Path] = {}
+    by_stack: dict[tuple[object, ...], Path] = {}
     for node in nodes:
         if node.kind in ("leaf", "output"):
             paths.append(())
             continue
         key = node.module, node.cell, node.place
-        if key not in made:
-            made[key] = _path(node)
-        paths.append(made[key])
+        if key not in by_stack:
+            by_stack[key] = _path(node)
+        paths.append(by_stack[key])
     uses: defaultdict[int, list[int]] = defaultdict(list)
     for edge in edges:
         uses[edge.source].append(edge.target)

@@ -1,6 +1,6 @@
 """Jacobians as matrices: `jacobian`, `hessian`, and what they are made of."""
 
-from gradlab.explore.jacobian.asking import hessian, jacobian
+from gradlab.explore.jacobian.api import hessian, jacobian
 from gradlab.explore.jacobian.matrix import Hessian, Jacobian
 from gradlab.explore.jacobian.methods import compute_block, scatter
 from gradlab.explore.jacobian.plan import Block, Plan

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.by_hand import is_code
+from gradlab.explore.equivalent_code import is_code
 from gradlab.explore.libraries import library_of
 from gradlab.explore.names import names_in
 
@@ -137,19 +137,19 @@ class HandCode:
         stops = np.cumsum([math.prod(shape) for _, shape in self.outputs])
         used = [(z, part, shape) for z, part, (_, shape) in zip(zs, np.split(v, stops[:-1]), self.outputs, strict=True)]
         used = [one for one in used if one[1].any()] or used[:1]
-        made = [self._weight(lines, "v" if len(used) == 1 else f"v{k}", *one) for k, one in enumerate(used)]
+        weight_codes = [self._weight(lines, "v" if len(used) == 1 else f"v{k}", *one) for k, one in enumerate(used)]
         outputs = used[0][0] if len(used) == 1 else f"[{', '.join(z for z, *_ in used)}]"
-        given = made[0] if len(used) == 1 else f"[{', '.join(w or 'None' for w in made)}]"
+        argument = weight_codes[0] if len(used) == 1 else f"[{', '.join(w or 'None' for w in weight_codes)}]"
         keeping = "" if self.opening else "retain_graph=True"  # a graph that these lines made themselves is not wanted again
         if self.leaves:
             lines.append(self._zeroing(xs))
             call = f"{outputs}.backward" if len(used) == 1 else f"{gl}.autograd.backward"
-            arguments = [given] if len(used) == 1 else [outputs, given]
+            arguments = [argument] if len(used) == 1 else [outputs, argument]
             lines.append(f"{call}({', '.join(filter(None, [*arguments, keeping]))})")
             parts = [f"{x}.grad" for x in xs]
         else:
             parts = [f"g{k}" for k in range(len(xs))] if len(xs) > 1 else ["g"]
-            weights_made = f"[{', '.join(w or 'None' for w in made)}]" if any(made) else "None"
+            weights_made = f"[{', '.join(w or 'None' for w in weight_codes)}]" if any(weight_codes) else "None"
             allowing = "allow_unused=True" if any(unused) else ""
             arguments = [outputs, f"[{', '.join(xs)}]", weights_made, keeping, allowing]
             call = f"{gl}.autograd.grad({', '.join(filter(None, arguments))})"
@@ -221,7 +221,7 @@ class HandCode:
     def _names(self) -> tuple[list[str], list[str]]:
         """What the outputs and the inputs are called in code."""
         zs, xs = (
-            [as_code(given, other) for (given, _), other in zip(side, spare_names(len(side), letter), strict=True)]
+            [as_code(code, other) for (code, _), other in zip(side, spare_names(len(side), letter), strict=True)]
             for side, letter in ((self.outputs, self.spare), (self.inputs, "x"))
         )
         return zs, xs
@@ -230,7 +230,7 @@ class HandCode:
         """The lines before any sweep."""
         zs, xs = self._names()
         named = zip([*zs, *xs], [*self.outputs, *self.inputs], strict=True)
-        renamed = [f"{code} is {_one_line(given)}" for code, (given, _) in named if code != given]
+        renamed = [f"{code} is {_one_line(source)}" for code, (source, _) in named if code != source]
         return [self.remark, "# " + ", ".join(renamed) if renamed else "", self.opening]
 
     def _weight(self, lines: list[str], name: str, z: str, v: np.ndarray, shape: Shape) -> str:
@@ -252,9 +252,9 @@ def gradient_code(alias: str, output: str, inputs: Sequence[str]) -> str:
 
 def _known(values: Sequence[Any], frame: FrameType) -> dict[int, str]:
     """{id: name} by the caller's variables. Only where one has no plain name are containers and models looked through."""
-    found = {id(value): _plain_name(value, frame) for value in values}
-    if all(found.values()):
-        return found
+    names = {id(value): _plain_name(value, frame) for value in values}
+    if all(names.values()):
+        return names
     return {id(value): name for name, value in names_in({**frame.f_globals, **frame.f_locals}, first=frame.f_locals).items()}
 
 

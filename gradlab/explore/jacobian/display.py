@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.cells import Cells
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.heat import heatmap, note
 from gradlab.explore.heat import plot as plot_heat
+from gradlab.explore.heat_cells import HeatCells
 from gradlab.explore.jacobian.code import HandCode
 from gradlab.explore.jacobian.memory import SMALL
 from gradlab.explore.jacobian.runner import Runner
-from gradlab.explore.reduced import Reduced, Sample, sampled_rows_and_columns
+from gradlab.explore.pooled_matrix import PooledMatrix, Sample, sampled_rows_and_columns
 
 CHEAP_SECONDS = 1.0  # a display computes what is missing if it takes no longer
 DRAWABLE_CELLS = 1_000_000  # beyond, matplotlib gets a pooled matrix
@@ -84,11 +84,11 @@ class Display:
             remark="; ".join(remarks),
         )
 
-    def _drawn(self, cells: tuple[int, int] = (64, 64), columns: Mapping[int, np.ndarray] = NONE) -> Reduced:
+    def _drawn(self, cells: tuple[int, int] = (64, 64), columns: Mapping[int, np.ndarray] = NONE) -> PooledMatrix:
         """What is known, as it is drawn: in `cells` along the sides, with its true extremes, and its corners for the text."""
         shape, part = self._store.shape, self.reduced(cells=cells, beside=columns)
         empty = math.prod(shape) - int(part.count.sum())
-        return Reduced(shape, part.rows, part.columns, part.values, part.known, empty, part.truth(), self._sample(columns))
+        return PooledMatrix(shape, part.rows, part.columns, part.values, part.known, empty, part.truth(), self._sample(columns))
 
     def _sample(self, beside: Mapping[int, np.ndarray]) -> Sample:
         """The corners of the matrix as far as they are known."""
@@ -105,7 +105,7 @@ class Display:
         columns: slice = slice(None),
         cells: tuple[int, int] = (64, 64),
         beside: Mapping[int, np.ndarray] = NONE,
-    ) -> Cells:
+    ) -> HeatCells:
         """What is known of a part of the matrix, in `cells` along its sides at most; with columns known `beside` the store."""
         (first, end, step), (left, right, across) = (
             some.indices(size) for some, size in zip((rows, columns), self._store.shape, strict=True)
@@ -114,14 +114,14 @@ class Display:
             raise ValueError(
                 f"reduced() takes ranges of neighbouring rows and columns; got a step of {step if step != 1 else across}"
             )
-        made = Cells((first, max(first, end), left, max(left, right)), self._blocks, cells)
+        cells_shown = HeatCells((first, max(first, end), left, max(left, right)), self._blocks, cells)
         with self._store.lock:
-            made.put_known(self._store)
+            cells_shown.put_known(self._store)
             stored, swept = self._store.known_rows, self._store.known_columns
         for j, column in beside.items():
             if not swept[j]:
-                made.put_column(j, column, ~stored)
-        return made
+                cells_shown.put_column(j, column, ~stored)
+        return cells_shown
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the whole, computing what is missing, with matplotlib; returns the axes. Large ones are pooled."""

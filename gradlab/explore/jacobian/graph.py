@@ -44,15 +44,15 @@ class Graph:
 
     def vjp(self, v: np.ndarray) -> np.ndarray:
         """vᵀJ: shape (columns,) for v of shape (rows,), (k, columns) for (k, rows)."""
-        found = self._backward(list(split(v, self.output_shapes)), v.shape[:-1])
+        parts = self._backward(list(split(v, self.output_shapes)), v.shape[:-1])
         if self.unused is None:
-            self.unused = tuple(part is None for part in found)
-        return self._joined(found, self.input_shapes, v.shape[:-1])
+            self.unused = tuple(part is None for part in parts)
+        return self._joined(parts, self.input_shapes, v.shape[:-1])
 
     def jvp(self, u: np.ndarray) -> np.ndarray:
         """Ju: shape (rows,) for u of shape (columns,), (k, rows) for (k, columns)."""
-        made = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
-        return made.copy() if np.may_share_memory(made, u) else made  # the tangent of a view is a view of u
+        tangent = self._joined(self._forward(list(split(u, self.input_shapes)), u.shape[:-1]), self.output_shapes, u.shape[:-1])
+        return tangent.copy() if np.may_share_memory(tangent, u) else tangent  # the tangent of a view is a view of u
 
     def likes(self) -> Sequence[Any]:
         """Tensors in whose shapes the parts of a row are."""
@@ -130,20 +130,20 @@ class GradlabGraph(Graph):
         from gradlab.core.engine import vjp_sweep
 
         roots = [(node, _like(v, y)) for node, y, v in zip(self.ends, self.outputs, weights, strict=True) if node is not None]
-        found = vjp_sweep(roots, lead, wanted=self.starts, retain=True, hooks=False, accumulates=False)
-        return [host(found.get(node)) for node in self.starts]
+        gradients = vjp_sweep(roots, lead, wanted=self.starts, retain=True, hooks=False, accumulates=False)
+        return [host(gradients.get(node)) for node in self.starts]
 
     def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
         from gradlab.core.forward import jvp_sweep
 
         ends = [node for node in self.ends if node is not None]
-        given = [(node, _like(u, x)) for node, x, u in zip(self.starts, self.inputs, tangents, strict=True)]
-        made: list[Any] = [None] * len(ends)
+        seeds = [(node, _like(u, x)) for node, x, u in zip(self.starts, self.inputs, tangents, strict=True)]
+        results: list[Any] = [None] * len(ends)
         # A sweep takes a tangent as the whole truth about its node: an input that another leads to needs one of its own.
-        for some in [[pair] for pair in given] if self.nested else [given]:
+        for some in [[pair] for pair in seeds] if self.nested else [seeds]:
             for k, t in enumerate(jvp_sweep(ends, dict(some), lead)):
-                made[k] = t if made[k] is None else made[k] if t is None else made[k] + t
-        values: Iterator[Any] = iter(made)
+                results[k] = t if results[k] is None else results[k] if t is None else results[k] + t
+        values: Iterator[Any] = iter(results)
         return [None if node is None else host(next(values)) for node in self.ends]
 
     def refusal(self) -> RuntimeError | None:
@@ -207,10 +207,10 @@ class GradlabGraph(Graph):
             right = 0
             for start, width in zip(self.starts, map(prod, self.input_shapes), strict=True):
                 if end is not None:
-                    found = pattern(end, start, limit)
-                    if found is None:
+                    entries = pattern(end, start, limit)
+                    if entries is None:
                         return None
-                    parts.append((found[0] + down, found[1] + right))
+                    parts.append((entries[0] + down, entries[1] + right))
                 right += width
             down += size
         if len(parts) <= 2:
@@ -244,8 +244,8 @@ class TorchGraph(Graph):
         ]
         if not kept:  # the gradient of a linear function is a constant
             return [None] * len(self.inputs)
-        found = self._grad([end for end, _ in kept], self.starts, [v for _, v in kept], lead)
-        return [None if part is None else self.library.array(part) for part in found]
+        gradients = self._grad([end for end, _ in kept], self.starts, [v for _, v in kept], lead)
+        return [None if part is None else self.library.array(part) for part in gradients]
 
     def _forward(self, tangents: list[np.ndarray], lead: Shape) -> list[Any]:
         torch = sys.modules["torch"]
@@ -265,9 +265,9 @@ class TorchGraph(Graph):
             for g, u, x in zip(rows, tangents, self.inputs, strict=True)
             if g is not None and g.requires_grad
         ]
-        found = iter(self._grad([g for g, _ in used], weights, [u for _, u in used], lead) if used else [None] * len(weights))
-        made = [next(found) if end is not None else None for end in self.ends]
-        return [None if part is None else self.library.array(part) for part in made]
+        products = iter(self._grad([g for g, _ in used], weights, [u for _, u in used], lead) if used else [None] * len(weights))
+        results = [next(products) if end is not None else None for end in self.ends]
+        return [None if part is None else self.library.array(part) for part in results]
 
     def refusal(self) -> RuntimeError | None:
         torch = sys.modules["torch"]
@@ -311,8 +311,8 @@ class TorchGraph(Graph):
         except RuntimeError as error:  # an operation that vmap does not know: one vector at a time
             if "vmap" not in str(error) and "batching rule" not in str(error):
                 raise
-        found = [self.library.grad(outputs, inputs, [w[k] for w in weights]) for k in range(lead[0])]
-        return [None if part[0] is None else torch.stack(part) for part in zip(*found, strict=True)]
+        rows = [self.library.grad(outputs, inputs, [w[k] for w in weights]) for k in range(lead[0])]
+        return [None if part[0] is None else torch.stack(part) for part in zip(*rows, strict=True)]
 
 
 def graph_of(library: Library, outputs: Sequence[Any], inputs: Sequence[Any], *, symmetric: bool = False) -> Graph:

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gradlab.explore.cells import Cells
 from gradlab.explore.drawing import Drawing
+from gradlab.explore.heat_cells import HeatCells
 from gradlab.explore.jacobian.code import HandCode, Labels
 from gradlab.explore.jacobian.display import Display, blocks_of, heading_of, times
 from gradlab.explore.jacobian.plan import Plan
@@ -194,13 +194,13 @@ class Jacobian:
         tangents = self._flat(u, "jvp(u)", "weight", ", ".join(self.input_names), self.input_shapes, self.shape[1])
         return self.runner.jvp(tangents)
 
-    def _flat(self, given: Any, call: str, what: str, of: str, shapes: Sequence[Shape], size: int) -> np.ndarray:
+    def _flat(self, value: Any, call: str, what: str, of: str, shapes: Sequence[Shape], size: int) -> np.ndarray:
         """A vector for a sweep, from an array, a tensor or a tuple of them."""
-        if len(shapes) > 1 and isinstance(given, (tuple, list)) and len(given) == len(shapes):
-            parts = [_array(part) for part in given]
+        if len(shapes) > 1 and isinstance(value, (tuple, list)) and len(value) == len(shapes):
+            parts = [_array(part) for part in value]
             if [part.shape for part in parts] == list(shapes):
-                given = np.concatenate([part.reshape(-1) for part in parts])
-        vector = _array(given)
+                value = np.concatenate([part.reshape(-1) for part in parts])
+        vector = _array(value)
         if vector.dtype.kind not in "fiub":
             raise TypeError(f"{call} takes real weights; {call[4]} has dtype {vector.dtype}")
         if vector.shape != (size,) and not (len(shapes) == 1 and vector.shape == shapes[0]):
@@ -298,7 +298,7 @@ class Jacobian:
         """
         matrix = np.asarray(self)
         stops = np.cumsum([size for _, size in self.blocks])[:-1]
-        made = []
+        blocks = []
         for rows, shape in zip(
             np.split(matrix, np.cumsum([size for _, size in self.row_blocks])[:-1]), self.output_shapes, strict=True
         ):
@@ -306,8 +306,8 @@ class Jacobian:
                 self.library.tensor(np.array(block).reshape(shape + tuple(like.shape)), like)
                 for block, like in zip(np.split(rows, stops, axis=1), self.likes, strict=True)
             )
-            made.append(parts[0] if self._single[1] else parts)
-        return made[0] if self._single[0] else tuple(made)
+            blocks.append(parts[0] if self._single[1] else parts)
+        return blocks[0] if self._single[0] else tuple(blocks)
 
     def by_hand(self, weights: int | Sequence[float] | np.ndarray) -> str:
         """Runnable code that computes row `weights`, or the mix of rows with these weights, without an explorer.
@@ -332,8 +332,8 @@ class Jacobian:
         """
         return self._display.drawing(compute=compute, columns=columns or {})
 
-    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> Cells:
-        """What is known of a part of the matrix, in `cells` along its sides at most: see `Cells`. Computes nothing."""
+    def reduced(self, rows: slice = slice(None), columns: slice = slice(None), cells: tuple[int, int] = (64, 64)) -> HeatCells:
+        """What is known of a part of the matrix, in `cells` along its sides at most: see `HeatCells`. Computes nothing."""
         return self._display.reduced(rows, columns, cells)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:

@@ -58,10 +58,10 @@ def needs_room(shape: tuple[int, int], dtype: np.dtype) -> None:
 
 def map_of(out: np.ndarray) -> np.memmap | None:
     """The map of a file that an array is or is a view of, if what is written into it reaches the file."""
-    found: Any = out
-    while isinstance(found, np.ndarray) and not (isinstance(found, np.memmap) and found.filename is not None):
-        found = found.base
-    return found if isinstance(found, np.memmap) and found.mode != "c" else None
+    base: Any = out
+    while isinstance(base, np.ndarray) and not (isinstance(base, np.memmap) and base.filename is not None):
+        base = base.base
+    return base if isinstance(base, np.memmap) and base.mode != "c" else None
 
 
 def first_byte(out: np.ndarray, of: np.memmap) -> int:
@@ -94,7 +94,7 @@ def needs_disk(out: np.ndarray) -> None:
         with open(path, "r+b") as file:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), start, length)
-            elif (found := os.fstat(file.fileno())) and getattr(found, "st_blocks", found.st_size) * 512 < found.st_size:
+            elif (status := os.fstat(file.fileno())) and getattr(status, "st_blocks", status.st_size) * 512 < status.st_size:
                 of.flush()
                 _rewrite(file, start, length)
     except OSError as error:

@@ -196,10 +196,10 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
     """(rows, columns), row-major and each once, of a pattern that a user gave."""
     if hasattr(sparsity, "tocoo"):
         sparsity = sparsity.tocoo()
-        rows, columns, given = sparsity.row, sparsity.col, tuple(sparsity.shape)
+        rows, columns, its_shape = sparsity.row, sparsity.col, tuple(sparsity.shape)
     elif isinstance(sparsity, tuple) and len(sparsity) == 2 and all(np.ndim(part) == 1 for part in sparsity):
         rows, columns = map(np.asarray, sparsity)
-        given = shape
+        its_shape = shape
         if rows.shape != columns.shape or any(part.size and part.dtype.kind not in "iu" for part in (rows, columns)):
             raise ValueError(
                 f"sparsity=(rows, columns) takes two equally long arrays of whole numbers; got {rows.size} of "
@@ -217,9 +217,9 @@ def as_pattern(sparsity: Any, shape: tuple[int, int], symmetric: bool = False) -
                 f"{type(sparsity).__name__}" + (f" of shape {mask.shape}" if mask.ndim else "")
             )
         rows, columns = np.nonzero(mask)
-        given = mask.shape
-    if given != shape:
-        raise ValueError(f"sparsity= has shape {given}, the Jacobian has {shape}")
+        its_shape = mask.shape
+    if its_shape != shape:
+        raise ValueError(f"sparsity= has shape {its_shape}, the Jacobian has {shape}")
     return row_major(rows, columns, shape, mirrored=symmetric)
 
 
@@ -258,9 +258,9 @@ def make_plan(
     if method == "auto":
         method = "columns" if columns * graph.forward_cost < rows else "batched"
     why = f"{'columns' if method == 'columns' else 'rows'} are fewer" if rows != columns else "rows and columns are as many"
-    found = None
+    pattern = None
     if sparsity is not None:
-        found = as_pattern(sparsity, graph.shape, graph.symmetric)
+        pattern = as_pattern(sparsity, graph.shape, graph.symmetric)
     elif asked == "sparse" or (
         asked == "auto"
         and not dense
@@ -268,16 +268,16 @@ def make_plan(
         and min(rows, columns) >= FEW_SWEEPS
         and rows * columns >= WORTH_A_SEARCH
     ):
-        found = graph.pattern(None if asked == "sparse" else most_entries(rows * columns))
-        if found is not None and graph.symmetric:
-            found = row_major(*found, graph.shape, mirrored=True)
-        why = why if found is not None else f"{why}, and the pattern is too full for colours to pay"
-    if found is not None:
-        by, colours = _coloured(found, graph)
+        pattern = graph.pattern(None if asked == "sparse" else most_entries(rows * columns))
+        if pattern is not None and graph.symmetric:
+            pattern = row_major(*pattern, graph.shape, mirrored=True)
+        why = why if pattern is not None else f"{why}, and the pattern is too full for colours to pay"
+    if pattern is not None:
+        by, colours = _coloured(pattern, graph)
         count = int(colours.max(initial=-1)) + 1
         if asked == "sparse" or sparsity is not None or 2 * count <= min(rows, columns):
             least = "" if asked == "sparse" else f"{count:,} instead of {min(rows, columns):,} sweeps"
-            return sparse_plan(graph, found, colours, by, chunk_size, least, sparsity is not None)
+            return sparse_plan(graph, pattern, colours, by, chunk_size, least, sparsity is not None)
         why += f", and colours would be {count:,}"
     by = "columns" if method == "columns" else "rows"
     sweeps = columns if method == "columns" else rows
@@ -341,13 +341,13 @@ def _coloured(pattern: tuple[np.ndarray, np.ndarray], graph: Graph) -> tuple[str
     cost = {"columns": graph.forward_cost, "rows": 1.0}
     least = {by: int(np.bincount(groups).max()) * cost[by] for by, (_, groups, _) in sides.items()}
     first, second = sorted(sides, key=lambda by: (least[by], cost[by], by != "rows"))  # a backward sweep adds up in place
-    found = colouring.distance_2(*sides[first])
-    taken = (int(found.max()) + 1) * cost[first]
+    colours = colouring.distance_2(*sides[first])
+    taken = (int(colours.max()) + 1) * cost[first]
     if taken > 1.5 * least[second]:
         other = colouring.distance_2(*sides[second])
         if (int(other.max()) + 1) * cost[second] < taken:
             return second, other
-    return first, found
+    return first, colours
 
 
 def _chunked(graph: Graph, by: str, sweeps: int, chunk_size: int | str | None) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gradlab.explore.jacobian.checked import compare
+from gradlab.explore.caller_warning import warn_at_the_caller
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.memory import has_room
 from gradlab.explore.jacobian.methods import compute_block
@@ -24,7 +24,7 @@ from gradlab.explore.jacobian.plan import METHODS, Block, Plan, make_plan
 from gradlab.explore.jacobian.progress import told
 from gradlab.explore.jacobian.store import Store
 from gradlab.explore.jacobian.tracing import Question
-from gradlab.explore.warned import warn_at_the_caller
+from gradlab.explore.jacobian.verification import compare
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -134,17 +134,17 @@ class Runner:
     def backward(self, weights: np.ndarray) -> np.ndarray:
         """vᵀJ by one weighted backward over the kept graph: (columns,) for (rows,), (k, columns) for (k, rows)."""
         assert self.graph is not None
-        found = self.graph.vjp(weights)
+        rows = self.graph.vjp(weights)
         self.sweeps += len(weights) if weights.ndim == 2 else 1
         self.unused = self.graph.unused
-        return found
+        return rows
 
     def forward(self, tangents: np.ndarray) -> np.ndarray:
         """Ju by one forward sweep over the kept graph: (rows,) for (columns,), (k, rows) for (k, columns)."""
         assert self.graph is not None
-        found = self.graph.jvp(tangents)
+        columns = self.graph.jvp(tangents)
         self.sweeps += len(tangents) if tangents.ndim == 2 else 1
-        return found
+        return columns
 
     @in_turn
     def vjp(self, weights: np.ndarray) -> np.ndarray:
@@ -165,14 +165,14 @@ class Runner:
         sweep = self.forward if side else self.backward
         if vectors.ndim == 1:
             return sweep(vectors)
-        made = np.empty((vectors.shape[1], self.store.shape[1 - side]), self.store.dtype)
+        product = np.empty((vectors.shape[1], self.store.shape[1 - side]), self.store.dtype)
         chunk = max(1, self.plan.chunk)
-        for start in range(0, len(made), chunk):
-            made[start : start + chunk] = sweep(np.ascontiguousarray(vectors[:, start : start + chunk].T))
-        return made.T if side else made
+        for start in range(0, len(product), chunk):
+            product[start : start + chunk] = sweep(np.ascontiguousarray(vectors[:, start : start + chunk].T))
+        return product.T if side else product
 
-    def _typed(self, found: Any) -> np.ndarray:
-        return np.asarray(found, self.store.dtype)  # scipy has no float16
+    def _typed(self, values: Any) -> np.ndarray:
+        return np.asarray(values, self.store.dtype)  # scipy has no float16
 
     # ------------------------------------------------------------------------------------------ lines
     @in_turn

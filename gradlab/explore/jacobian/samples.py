@@ -70,7 +70,7 @@ class SampleGraph(Graph):
         """The Jacobians of samples `start` to `stop`, one below the other: (samples · m, n)."""
         graph, _ = self._of(start, stop)
         count, (m, n) = stop - start, (self.rows, self.columns)
-        made = np.empty((count, m, n), self.dtype)
+        blocks = np.empty((count, m, n), self.dtype)
         forward = n * graph.forward_cost < m
         lines = n if forward else m
         at_once = max(1, int(SWEEP_BYTES // (count * self.first.bytes_of_a_vector("columns" if forward else "rows"))))
@@ -78,27 +78,27 @@ class SampleGraph(Graph):
             unit = np.zeros((min(at_once, lines - first), lines), self.dtype)
             unit[np.arange(len(unit)), np.arange(first, first + len(unit))] = 1
             if forward:
-                made[:, :, first : first + len(unit)] = self._forward_of(graph, count, unit).transpose(1, 2, 0)
+                blocks[:, :, first : first + len(unit)] = self._forward_of(graph, count, unit).transpose(1, 2, 0)
             else:
                 weights = np.repeat(unit[:, None], count, axis=1)  # (lines, samples, m)
-                made[:, first : first + len(unit)] = self._backward_of(graph, weights).transpose(1, 0, 2)
-        return made.reshape(count * m, n)
+                blocks[:, first : first + len(unit)] = self._backward_of(graph, weights).transpose(1, 0, 2)
+        return blocks.reshape(count * m, n)
 
     def vjp(self, v: np.ndarray) -> np.ndarray:
         many = v.reshape(-1, self.samples, self.rows)
-        made = np.zeros((len(many), self.columns), self.dtype)
+        products = np.zeros((len(many), self.columns), self.dtype)
         for start, stop in self._stretches(np.asarray(many.any(axis=(0, 2))), len(many)):
             graph, _ = self._of(start, stop)
-            made += self._backward_of(graph, many[:, start:stop]).sum(1)
-        return made.reshape(*v.shape[:-1], self.columns)
+            products += self._backward_of(graph, many[:, start:stop]).sum(1)
+        return products.reshape(*v.shape[:-1], self.columns)
 
     def jvp(self, u: np.ndarray) -> np.ndarray:
         many = u.reshape(-1, self.columns)
-        made = np.empty((len(many), self.samples, self.rows), self.dtype)
+        products = np.empty((len(many), self.samples, self.rows), self.dtype)
         for start, stop in self._stretches(np.ones(self.samples, bool), len(many)):
             graph, _ = self._of(start, stop)
-            made[:, start:stop] = self._forward_of(graph, stop - start, many)
-        return made.reshape(*u.shape[:-1], self.shape[0])
+            products[:, start:stop] = self._forward_of(graph, stop - start, many)
+        return products.reshape(*u.shape[:-1], self.shape[0])
 
     def bytes_of_a_vector(self, by: str) -> int:
         """About what one sample more takes: all of its rows, and what its graph keeps."""
@@ -110,9 +110,9 @@ class SampleGraph(Graph):
     def _backward_of(self, graph: Graph, weights: np.ndarray) -> np.ndarray:
         """(k, samples, m) to (k, samples, n)."""
         k, count, _ = weights.shape
-        found = graph.vjp(weights.reshape(k, -1))
+        gradients = graph.vjp(weights.reshape(k, -1))
         shapes = [(count, prod(shape)) for shape in self.input_shapes]
-        return np.concatenate(list(split(found, shapes)), axis=-1)
+        return np.concatenate(list(split(gradients, shapes)), axis=-1)
 
     def _forward_of(self, graph: Graph, count: int, tangents: np.ndarray) -> np.ndarray:
         """(k, n), for every sample alike, to (k, samples, m)."""
@@ -135,8 +135,8 @@ class SampleGraph(Graph):
         """Refuse samples that look at one another: of each of two, the outputs' derivatives by the other."""
         weights = np.zeros((2, 2, self.rows), self.dtype)
         weights[[0, 1], [0, 1]] = np.random.default_rng(0).uniform(0.5, 1.0, self.rows)
-        found = self._backward_of(self.first, weights)
-        across = found[[0, 1], [1, 0]]
+        blocks = self._backward_of(self.first, weights)
+        across = blocks[[0, 1], [1, 0]]
         if across.any():  # NaN is True
             raise RuntimeError(
                 "batch=: the samples look at one another: the function's output for one sample depends on another one, as with "

@@ -237,13 +237,13 @@ class Store:
         assert self.plan is not None
         if self.complete:
             return np.asarray(self._assembled().data)
-        found = np.zeros(self.plan.csr[0].size, self.dtype)
+        numbers = np.zeros(self.plan.csr[0].size, self.dtype)
         for number in self.done:
             block = self.plan.block(number)
             across = self.plan.shape[0 if self.plan.by == "columns" else 1]
             which, _ = entries(self.plan, block, np.empty((block.size, across), np.uint8))
-            found[which if isinstance(which, slice) else np.sort(which)] = self._parts().held(self.plan, block)[0]
-        return found
+            numbers[which if isinstance(which, slice) else np.sort(which)] = self._parts().held(self.plan, block)[0]
+        return numbers
 
     # ------------------------------------------------------------------------------------------ what comes to be known
     def keep_row(self, i: int, row: np.ndarray) -> None:

@@ -93,17 +93,17 @@ def _samples(question: Question, library: Library, axis: int) -> Recorded:
     def part(some: Sequence[Any]) -> tuple[Graph, Any]:
         """The graph of some samples, given with their axis first."""
         inner = Question(question.verb, moved, tuple(some), question.output_name, question.input_names)
-        made = record(inner)
-        if not made.alone:
-            raise TypeError(f"batch= takes a function that returns one tensor; it returned {len(made.outputs)} of them")
-        return made.graph, made.outputs[0]
+        result = record(inner)
+        if not result.alone:
+            raise TypeError(f"batch= takes a function that returns one tensor; it returned {len(result.outputs)} of them")
+        return result.graph, result.outputs[0]
 
     def moved(*some: Any) -> Any:
         if not axis:
             return question.target(*some)
-        made = question.target(*(x.movedim(0, axis) for x in some))
-        fits = library_of(made) is library and -len(made.shape) <= axis < len(made.shape)
-        return made.movedim(axis, 0) if fits else made
+        result = question.target(*(x.movedim(0, axis) for x in some))
+        fits = library_of(result) is library and -len(result.shape) <= axis < len(result.shape)
+        return result.movedim(axis, 0) if fits else result
 
     graph = SampleGraph(library, inputs, part)
     return Recorded(graph, graph.outputs, True)
@@ -111,24 +111,24 @@ def _samples(question: Question, library: Library, axis: int) -> Recorded:
 
 def _outputs(question: Question, library: Library) -> tuple[Any, Any, bool]:
     """(outputs, inputs that they were computed from, whether it is one output that came by itself)."""
-    verb, target, given = question.verb, question.target, question.inputs
+    verb, target, leaves_given = question.verb, question.target, question.inputs
     if question.is_function:
         if not callable(target):
             raise TypeError(
                 f"{verb}(func_or_output, inputs) takes a tensor that requires grad, or a function that returns "
                 f"one; got {kind_text(target)}"
             )
-        leaves = tuple(value.detach().requires_grad_() for value in given)
+        leaves = tuple(value.detach().requires_grad_() for value in leaves_given)
         with recording(library):
-            made = target(*leaves)
-        if not _tensors(made) or any(library_of(y) is not library for y in _several(made)):
+            result = target(*leaves)
+        if not _tensors(result) or any(library_of(y) is not library for y in _several(result)):
             raise TypeError(
                 f"the function given to {verb} must return one {library.name} tensor, or a tuple of them; it "
-                f"returned {kind_text(made)}"
+                f"returned {kind_text(result)}"
             )
     else:
-        made, leaves = target, given
-        for y in _several(made):
+        result, leaves = target, leaves_given
+        for y in _several(result):
             if library_of(y) is not library:
                 raise TypeError(
                     f"the output is {kind_text(y)}, the inputs are {library.name} tensors; "
@@ -141,7 +141,7 @@ def _outputs(question: Question, library: Library) -> tuple[Any, Any, bool]:
                     f"{_describe(library, leaf)}. Call {name}.requires_grad_() before the output is computed, "
                     f"or give {verb} a function instead of its result"
                 )
-    outputs = _several(made)
+    outputs = _several(result)
     if not any(y.requires_grad for y in outputs):
         raise RuntimeError(
             "element 0 of tensors does not require grad and does not have a grad_fn: the output "
@@ -159,7 +159,7 @@ def _outputs(question: Question, library: Library) -> tuple[Any, Any, bool]:
                 f"the output {question.output_name} is {library.dtype_name(y)}; {verb} handles real outputs. "
                 "Differentiate its .real and .imag"
             )
-    return outputs, leaves, library_of(made) is not None
+    return outputs, leaves, library_of(result) is not None
 
 
 def _gradient(library: Library, outputs: Sequence[Any], leaves: Sequence[Any], name: str) -> list[Any]:

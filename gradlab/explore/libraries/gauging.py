@@ -7,6 +7,7 @@ device before `read`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ class Gauge:
             return np.sqrt([_square(array) for array in arrays])
         xp = namespace_of[type(arrays[0])]
         return xp.sqrt(xp.stack([xp.vdot(a, a).real.astype(np.float64) for a in (array.reshape(-1) for array in arrays)]))
+
+    def are_finite(self, tensors: Sequence[Any]) -> bool:
+        """Whether every element of some tensors on the host is finite; there may be None among them."""
+        for tensor in tensors:
+            if tensor is not None:
+                array = self.array(tensor).reshape(-1)
+                if not isfinite(abs(np.vdot(array, array))) and not np.isfinite(array).all():  # a square may overflow
+                    return False
+        return True
 
     def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
         """Their values, copied, into what `old` copies were if there are any."""

@@ -10,7 +10,9 @@ import torch
 
 from gradlab.explore.libraries.gauging import DEAD, Gauge
 
+WIDE = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))  # whose squares seldom overflow
 foreach_norm = getattr(torch, "_foreach_norm", None)  # one call for all; where it is not, or cannot, one for each
+foreach_copy = getattr(torch, "_foreach_copy_", None)
 
 
 class TorchGauge(Gauge):
@@ -18,24 +20,29 @@ class TorchGauge(Gauge):
 
     def norms(self, tensors: Sequence[Any]) -> Any:
         with torch.no_grad():
-            plain = [tensor if tensor.layout == torch.strided else tensor.coalesce().values() for tensor in tensors]
-            return self._stacked(_norms([tensor.float() if tensor.element_size() < 4 else tensor for tensor in plain]))
+            if not WIDE.issuperset([tensor.dtype for tensor in tensors]):
+                tensors = [tensor.float() if tensor.element_size() < 4 else tensor for tensor in tensors]
+            return self._stacked(_norms(tensors))
 
     def copies(self, tensors: Sequence[Any], old: Sequence[Any] | None) -> list[Any]:
         with torch.no_grad():
             if old is None:
                 return [tensor.detach().clone() for tensor in tensors]
-            for kept, tensor in zip(old, tensors, strict=True):
-                kept.copy_(tensor)
+            if foreach_copy is not None:
+                foreach_copy(old, tensors)
+            else:
+                for kept, tensor in zip(old, tensors, strict=True):
+                    kept.copy_(tensor)
             return list(old)
 
     def moved(self, tensors: Sequence[Any], copies: Sequence[Any]) -> Any:
         with torch.no_grad():
-            for kept, tensor in zip(copies, tensors, strict=True):
-                kept.sub_(tensor)
+            torch._foreach_sub_(list(copies), list(tensors))
             return self.norms(copies)
 
-    def _stacked(self, numbers: Sequence[Any]) -> Any:
+    def _stacked(self, numbers: list[Any]) -> Any:
+        if not self.waits:
+            return torch.stack(numbers)
         where = numbers[0].device
         return torch.stack([one if one.device == where else one.to(where) for one in numbers])
 
@@ -45,37 +52,39 @@ class TorchGauge(Gauge):
         )
 
     def value(self, tensor: Any) -> float:
-        return float(tensor.detach().item())
+        return float(tensor.item())
 
     def units(self, tensor: Any, kind: str, flat: tuple[float, float] | None) -> Any:
         with torch.no_grad():
-            made = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
-            axis = 1 if made.dim() >= 4 else made.dim() - 1
-            absent = torch.full((), -1.0, device=made.device)
+            flat_values = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
+            axis = 1 if flat_values.dim() >= 4 else flat_values.dim() - 1
+            absent = torch.full((), -1.0, device=flat_values.device)
             dead = full = absent
             if kind in DEAD:
-                dead = (made.movedim(axis, 0).reshape(made.shape[axis], -1) == 0).all(1).float().mean()
+                others = [k for k in range(flat_values.dim()) if k != axis]
+                dead = ((flat_values.amax(others) if others else flat_values) == 0).float().mean()  # none is below 0
             if flat is not None:
-                full = ((made <= flat[0]) | (made >= flat[1])).float().mean()
+                full = ((flat_values <= flat[0]) | (flat_values >= flat[1])).float().mean()
             return torch.stack([dead, full])
 
     def read(self, vectors: Sequence[Any]) -> list[np.ndarray]:
         by_device: dict[Any, list[int]] = {}
         for i, vector in enumerate(vectors):
             by_device.setdefault((vector.device, vector.dtype), []).append(i)
-        found: list[Any] = [None] * len(vectors)
+        numbers: list[Any] = [None] * len(vectors)
         for indices in by_device.values():
             together = torch.cat([vectors[i].reshape(-1) for i in indices]).cpu().numpy().astype(np.float64)
             stops = np.cumsum([vectors[i].numel() for i in indices])[:-1]
             for i, piece in zip(indices, np.split(together, stops), strict=True):
-                found[i] = piece
-        return found
+                numbers[i] = piece
+        return numbers
 
 
-def _norms(tensors: list[Any]) -> list[Any]:
+def _norms(tensors: Sequence[Any]) -> list[Any]:
     if foreach_norm is not None:
         try:
             return list(foreach_norm(tensors, 2))
         except (RuntimeError, NotImplementedError):  # tensors of a kind that it does not take
             pass
-    return [torch.linalg.vector_norm(tensor) for tensor in tensors]
+    plain = [tensor if tensor.layout == torch.strided else tensor.coalesce().values() for tensor in tensors]
+    return [torch.linalg.vector_norm(tensor) for tensor in plain]

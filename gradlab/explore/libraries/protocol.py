@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.diagnose.speaking import library_name
+from gradlab.diagnose.user_spelling import library_name
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.trace.journal import spaced
 from gradlab.explore.trace.notes import Kept, Note, Severed
@@ -214,7 +214,7 @@ class Library:
         """What an activation passed on of a cotangent; see `trace.slopes`."""
         return None
 
-    def sharp(self, rows: Any, given: Any, axis: int) -> Any:
+    def sharp(self, rows: Any, inputs: Any, axis: int) -> Any:
         """The same of a softmax."""
         return None
 
@@ -329,9 +329,14 @@ class Library:
         """What takes the norms of many tensors like these at once."""
         raise NotImplementedError
 
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+        """What hooks the nodes of one sweep after the other at which a finite cotangent may become one that is not, in a share
+        of a step's time, and calls `born` with such a node and what it was given. For a library whose sweeps are not ours."""
+        raise NotImplementedError
+
     has_forward = False  # whether there is a forward sweep over a recorded graph
 
-    def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], given: Sequence[np.ndarray]) -> list[Any]:
+    def tangents(self, nodes: Sequence[Any], inputs: Sequence[Any], directions: Sequence[np.ndarray]) -> list[Any]:
         """The tangents at some nodes, by one forward sweep from those given at the inputs; None where nothing arrives. Of
         libraries that have one."""
         raise NotImplementedError

@@ -13,8 +13,8 @@ import numpy as np
 from gradlab.core.modes import mode
 from gradlab.core.storage import NUMBER, own_storage, tick
 from gradlab.core.watching import Sweep, times, unwatch, watch
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import OURS, Loss, Sites, is_ours, site_here
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import Given, Kept, Note, Severed, cell_site, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
@@ -23,7 +23,7 @@ BEHIND = 200  # nodes that are looked at behind a cut
 GIVEN = 8  # arguments without a gradient that are noted of one operation
 
 
-class OfGradlab(Sites, Recording):
+class GradlabRecording(Sites, Recording):
     """Sees what a thread does with gradlab's tensors: sites, as ever, and notes for a trace."""
 
     def __init__(self, library: Any, recorder: Any) -> None:
@@ -41,15 +41,15 @@ class OfGradlab(Sites, Recording):
         unwatch(self)
 
     # ------------------------------------------------------------------------------------------------------- operations
-    def recorded(self, op: Any, made: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
+    def recorded(self, op: Any, result: Any, args: tuple[Any, ...], meta: tuple[Any, ...]) -> None:
         frame: Any = _getframe(2)
         while (code := frame.f_code).co_filename in OURS or is_ours(code.co_filename):
             frame = frame.f_back
             if frame is None:
                 return
         site = code, frame.f_lasti
-        self.noted(site, op, made, args)
-        node, recorder = made.node, self.recorder
+        self.noted(site, op, result, args)
+        node, recorder = result.node, self.recorder
         if node is None or not recorder.on:
             return
         cell: Any = site
@@ -62,13 +62,13 @@ class OfGradlab(Sites, Recording):
             for x in args:
                 if x is not None and x.node is not None and x.node.op is None and (cuts := self.losses(x)):
                     recorder.reborn[x.node] = cuts  # the leaf may be gone when the sweep comes
-        given = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
-        for one in given:
+        constants = [given_of(at, x) for at, x in enumerate(args[:GIVEN]) if x is not None and x.node is None]
+        for one in constants:
             array = one.kept.array() if one.kept is not None and one.kept.array is not None else None
             if array is not None:
                 recorder.hold(array, array.nbytes)
         inner = bool(self._sites) and site == self._sites[-1]  # a derivative's own operations: nobody wrote their operands
-        node.note = Note(site, cell, recorder.call, self._kept(made), given, inner)
+        node.note = Note(site, cell, recorder.call, self._kept(result), constants, inner)
 
     def _kept(self, tensor: Any) -> Kept:
         array = tensor.array
@@ -78,10 +78,10 @@ class OfGradlab(Sites, Recording):
         self.recorder.hold(array, array.nbytes)
         return Kept(array.shape, array.dtype, None, weakref.ref(array), storage, storage.version)
 
-    def joined(self, made: Sequence[Any], members: Sequence[Any]) -> None:
+    def joined(self, results: Sequence[Any], members: Sequence[Any]) -> None:
         note = getattr(members[0], "note", None)
-        if note is not None and made[0].node is not None:
-            whole = made[0].node.edges[0]
+        if note is not None and results[0].node is not None:
+            whole = results[0].node.edges[0]
             whole.note = note
 
     def entered(self, module: Any) -> None:
@@ -110,20 +110,20 @@ class OfGradlab(Sites, Recording):
                 Severed(how, site_here(2), first.operation, source.array.shape, self._kept(source), first.leaves)
             )
 
-    def born(self, made: Any) -> None:
+    def born(self, result: Any) -> None:
         """Note where a tensor was made of numbers, once some have left tensors that have a history."""
-        if self.away is not None and made.node is None:
+        if self.away is not None and result.node is None:
             site = site_here(2)
             if site is None:
                 return
-            severed = Severed("born", site, "", made.array.shape, self._kept(made), [])
-            made.lost = (Loss("constant", site, "", made.array.shape, None, self.away, severed),)
+            severed = Severed("born", site, "", result.array.shape, self._kept(result), [])
+            result.lost = (Loss("constant", site, "", result.array.shape, None, self.away, severed),)
             self.lossy = True
 
-    def chosen(self, made: Any, indices: Sequence[Any]) -> None:
+    def chosen(self, result: Any, indices: Sequence[Any]) -> None:
         """Numbers by which elements were picked are arguments too."""
-        super().chosen(made, indices)
-        note = None if made.node is None else getattr(made.node, "note", None)
+        super().chosen(result, indices)
+        note = None if result.node is None else getattr(result.node, "note", None)
         if note is not None:
             note.given = [*note.given, *(given_of(1 + i, index) for i, index in enumerate(indices) if getattr(index, "lost", ()))]
 
@@ -204,14 +204,14 @@ def given_of(at: int, tensor: Any) -> Given:
 
 def leaves_behind(*nodes: Any) -> list[Any]:
     """Weak references to the leaves' nodes that some nodes are computed from, of the `BEHIND` nodes nearest to them."""
-    found: list[Any] = []
+    leaves: list[Any] = []
     seen, waiting = set(nodes), deque(dict.fromkeys(nodes))
     while waiting and len(seen) < BEHIND:
         node = waiting.popleft()
         if node.op is None:
-            found.append(weakref.ref(node))
+            leaves.append(weakref.ref(node))
         for edge in node.edges:
             if edge is not None and edge not in seen:
                 seen.add(edge)
                 waiting.append(edge)
-    return found
+    return leaves

@@ -28,8 +28,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import Loss, is_ours
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.trace.notes import NOTE, Given, Kept, Note, Severed, is_outermost, locals_of
 from gradlab.explore.trace.values import FEW
@@ -87,7 +87,7 @@ def site_of(frame: Any) -> Any:
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
-class OfTorch(TorchFunctionMode, Recording):
+class TorchRecording(TorchFunctionMode, Recording):
     """Sees the calls of one thread."""
 
     def __init__(self, library: Any, recorder: Any) -> None:
@@ -205,9 +205,9 @@ class OfTorch(TorchFunctionMode, Recording):
             self._left(args[0], f"{name}()", site_of(user_frame(3)))
             return
         if isinstance(result, torch.Tensor):
-            made: Sequence[Any] = (result,)
+            results: Sequence[Any] = (result,)
         elif isinstance(result, (tuple, list)):
-            made = [x for x in result if isinstance(x, torch.Tensor)]
+            results = [x for x in result if isinstance(x, torch.Tensor)]
         else:
             if name == "__set__" and args[0].requires_grad and getattr(func, "__self__", None) is torch.Tensor.data:
                 self.recorder.happened("write", site_of(user_frame(3)), [args[0]])
@@ -216,20 +216,20 @@ class OfTorch(TorchFunctionMode, Recording):
             self.recorder.happened("write", site_of(user_frame(3)), [leaf])
         if name == "requires_grad_" and self._numpy and not self.losses(args[0]):  # from_numpy is not seen
             self._born(args[0], site_of(user_frame(3)))
-        if not made or name in QUIET:
+        if not results or name in QUIET:
             return
         if name == "__get__":
             if getattr(func, "__self__", None) is torch.Tensor.data and args[0].requires_grad:
-                self._cut(made[0], (args[0],), "data", site_of(user_frame(3)))
+                self._cut(results[0], (args[0],), "data", site_of(user_frame(3)))
                 return
             if getattr(func, "__self__", None) is torch.Tensor.grad:
                 return
         frame = user_frame(3)
         site = site_of(frame)
-        given = list(_flat(args, kwargs))
-        tensors = [x for x in given if isinstance(x, torch.Tensor)]
-        graded = [x for x in made if x.grad_fn is not None]
-        for x in made:
+        arguments = list(_flat(args, kwargs))
+        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+        graded = [x for x in results if x.grad_fn is not None]
+        for x in results:
             if x.grad_fn is None and (not x.requires_grad or name in BORN):
                 self._ungraded(name, x, tensors, site, aside=bool(graded))
         if not graded:
@@ -237,7 +237,7 @@ class OfTorch(TorchFunctionMode, Recording):
         cell = self._cell(frame, site)
         noted = [
             self._given(at, x, site)
-            for at, x in enumerate(given[:GIVEN])
+            for at, x in enumerate(arguments[:GIVEN])
             if (isinstance(x, torch.Tensor) and not x.requires_grad) or (name in ARITHMETIC and isinstance(x, (int, float)))
         ]
         call = self.recorder.call
@@ -291,7 +291,7 @@ class OfTorch(TorchFunctionMode, Recording):
         return Kept(shape, tensor.dtype, None, weakref.ref(alias), None, alias._version)
 
     # ------------------------------------------------------------------------------------------------------------- cuts
-    def _ungraded(self, name: str, made: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
+    def _ungraded(self, name: str, result: Any, tensors: Sequence[Any], site: Any, *, aside: bool = False) -> None:
         """A result without history: by itself, or as its arguments have none; `aside` of results that have one."""
         graded = [x for x in tensors if x.requires_grad]
         if graded:
@@ -305,32 +305,32 @@ class OfTorch(TorchFunctionMode, Recording):
                 how = "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
             else:
                 how = "cast" if name in CASTS else "comparison" if name.strip("_") in COMPARISONS else "position"
-                if made.is_floating_point() or made.is_complex() or (name not in CASTS and made.dtype is torch.bool):
-                    how = "comparison" if made.dtype is torch.bool else name
-            self._cut(made, graded, how, site, aside=aside)
+                if result.is_floating_point() or result.is_complex() or (name not in CASTS and result.dtype is torch.bool):
+                    how = "comparison" if result.dtype is torch.bool else name
+            self._cut(result, graded, how, site, aside=aside)
             return
         if not tensors:
             if self._away and name in BORN:
-                self._born(made, site)
+                self._born(result, site)
             return
         losses: list[Any] = []
         for x in tensors:
             known = self._lost.get(id(x))
             if known is not None and known[0]() is x:
                 losses += [loss for loss in known[1] if loss not in losses]
-        if losses and not any(made is x for x in tensors):
-            self._remember(made, tuple(losses[:3]))
+        if losses and not any(result is x for x in tensors):
+            self._remember(result, tuple(losses[:3]))
 
-    def _cut(self, made: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False) -> None:
+    def _cut(self, result: Any, sources: Sequence[Any], how: str, site: Any, *, aside: bool = False) -> None:
         losses = tuple(self._severed(x, how, site) for x in sources[:3])
         for loss in losses:
             loss.severed.aside = aside
-        self._remember(made, losses)
+        self._remember(result, losses)
 
-    def _born(self, made: Any, site: Any) -> None:
+    def _born(self, result: Any, site: Any) -> None:
         """A tensor was made of numbers, after some had left tensors."""
-        severed = Severed("born", site, "", tuple(made.shape), self._kept(made), [])
-        self._remember(made, (Loss("constant", site, "", tuple(made.shape), None, None, severed),))
+        severed = Severed("born", site, "", tuple(result.shape), self._kept(result), [])
+        self._remember(result, (Loss("constant", site, "", tuple(result.shape), None, None, severed),))
 
     def _severed(self, source: Any, how: str, site: Any) -> Loss:
         node = self.library.node(source)
@@ -382,8 +382,8 @@ class OfTorch(TorchFunctionMode, Recording):
         """`tensor.backward(…)`, their own, or `autograd.backward(tensors, …)`, watched."""
         self._stepping = False  # also after a step that failed
         library, recorder = self.library, self.recorder
-        given = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
-        outputs, weights = _listed(given["tensors"]), _listed(given.get(SEEDS[own]))
+        arguments = dict(zip(("tensors", SEEDS[own], "retain_graph", "create_graph", OTHERS[own]), args, strict=False)) | kwargs
+        outputs, weights = _listed(arguments["tensors"]), _listed(arguments.get(SEEDS[own]))
         weights += [None] * (len(outputs) - len(weights))
         if not all(isinstance(output, torch.Tensor) for output in outputs):  # GradientEdges: there is nothing to look at
             return func(*args, **kwargs)
@@ -411,7 +411,7 @@ class OfTorch(TorchFunctionMode, Recording):
             outputs,
             site,
             frames,
-            retains=bool(given.get("retain_graph") or given.get("create_graph")),
+            retains=bool(arguments.get("retain_graph") or arguments.get("create_graph")),
         ):
             outer = self._sweeping
             try:
@@ -458,9 +458,9 @@ SEEDS = ("grad_tensors", "gradient")  # the names of arguments: of autograd.back
 OTHERS = ("grad_variables", "inputs")
 
 
-def _listed(given: Any) -> list[Any]:
+def _listed(value: Any) -> list[Any]:
     """What was given alone or in a sequence."""
-    return [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _remove(handles: list[Any]) -> None:
@@ -471,19 +471,19 @@ def _remove(handles: list[Any]) -> None:
 
 def leaves_behind(node: Any) -> list[Any]:
     """Ways to the leaves' nodes that a node is computed from, of the `BEHIND` nodes nearest to it."""
-    found: list[Any] = []
+    leaves: list[Any] = []
     if node is None:
-        return found
+        return leaves
     seen, waiting = {node}, deque([node])
     while waiting and len(seen) < BEHIND:
         node = waiting.popleft()
         if hasattr(node, "variable"):
-            found.append(LeafOf(node.variable))
+            leaves.append(LeafOf(node.variable))
         for source, _ in node.next_functions:
             if source is not None and source not in seen:
                 seen.add(source)
                 waiting.append(source)
-    return found
+    return leaves
 
 
 class LeafOf:

@@ -86,10 +86,10 @@ def _many(tensor: Any, shape: tuple[int, ...], dtype: str, histogram: bool, abse
     infinity = torch.full((), math.inf, dtype=flat.dtype, device=flat.device)
     low, high = torch.where(finite, flat, infinity).min(), torch.where(finite, flat, -infinity).max()
     counts = [finite.sum(), torch.isnan(flat).sum(), flat.numel() - torch.count_nonzero(flat)]
-    found = torch.stack(
+    table = torch.stack(
         [x.double() for x in (low, high, scale, torch.linalg.vector_norm(part), part.sum(dtype=torch.float64), *counts)]
     )
-    arrays = [found]
+    arrays = [table]
     if histogram:
         arrays.append(_histogram(flat, finite, low, high))
     size = flat.numel()
@@ -165,14 +165,14 @@ def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
     return _counted(counted, finished(g.numel() // max(g.shape[axis], 1)))
 
 
-def sharp(rows: Any, given: Any, axis: int) -> Any:
+def sharp(rows: Any, inputs: Any, axis: int) -> Any:
     """`trace.slopes.sharp` of tensors."""
     with torch.no_grad():
         counts = rows.amax(axis) > SHARP
-        if given is None:
+        if inputs is None:
             several = torch.full_like(counts, rows.shape[axis] > 1)
         else:
-            several = (given > (MASKED if given.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
+            several = (inputs > (MASKED if inputs.element_size() >= 4 else MASKED_HALF)).sum(axis) > 1
         counted = [several.sum(), (several & counts).sum()]
     return _counted(counted, finished())
 
@@ -183,7 +183,7 @@ def _counted(counted: list[Any], finish: Any) -> Any:
 
 def read(arrays: list[Any]) -> list[np.ndarray]:
     """The numbers of tensors on devices: one transfer for each device."""
-    found: list[Any] = [None] * len(arrays)
+    values: list[Any] = [None] * len(arrays)
     by_device: dict[Any, list[int]] = {}
     for i, array in enumerate(arrays):
         by_device.setdefault(array.device, []).append(i)
@@ -191,5 +191,5 @@ def read(arrays: list[Any]) -> list[np.ndarray]:
         flat = torch.cat([arrays[i].reshape(-1).double() for i in indices]).cpu().numpy()
         stops = np.cumsum([arrays[i].numel() for i in indices])[:-1]
         for i, piece in zip(indices, np.split(flat, stops), strict=True):
-            found[i] = piece.reshape(tuple(arrays[i].shape))
-    return found
+            values[i] = piece.reshape(tuple(arrays[i].shape))
+    return values

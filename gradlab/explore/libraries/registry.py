@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradlab.explore.libraries.of_gradlab import GRADLAB
+from gradlab.explore.libraries.library_gradlab import GRADLAB
 from gradlab.explore.libraries.protocol import Library
 
 _MAKERS: dict[str, Callable[[], Library]] = {}
@@ -48,8 +48,8 @@ def awaited() -> frozenset[str]:
 
 def _is_there(module: str) -> bool:
     """Whether a library has been imported. (Under `as_torch` it is gradlab that has torch's name.)"""
-    found = sys.modules.get(module)
-    return found is not None and getattr(found, "__name__", module) == module
+    loaded = sys.modules.get(module)
+    return loaded is not None and getattr(loaded, "__name__", module) == module
 
 
 def library_of(value: Any) -> Library | None:
@@ -68,17 +68,17 @@ def library_of(value: Any) -> Library | None:
 
 def adapters() -> list[Library]:
     """The libraries that the user has imported, gradlab's own first."""
-    found: list[Library] = [GRADLAB]
+    libraries: list[Library] = [GRADLAB]
     for module, make in _MAKERS.items():
         if _is_there(module):
             if module not in _ADAPTERS:
                 _ADAPTERS[module] = make()
-            found.append(_ADAPTERS[module])
-    return found
+            libraries.append(_ADAPTERS[module])
+    return libraries
 
 
 def _torch() -> Library:
-    from gradlab.explore.libraries.of_torch import TORCH
+    from gradlab.explore.libraries.library_torch import TORCH
 
     return TORCH
 

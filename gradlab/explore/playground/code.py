@@ -133,23 +133,23 @@ def _expression(f: Callable[..., Any]) -> tuple[str, str]:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             continue
-        found: list[tuple[ast.arguments, ast.expr]] = []
+        functions: list[tuple[ast.arguments, ast.expr]] = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Lambda) and f.__name__ == "<lambda>":
-                found.append((node.args, node.body))
+                functions.append((node.args, node.body))
             elif isinstance(node, ast.FunctionDef) and node.name == f.__name__:
                 rest = node.body[1:] if ast.get_docstring(node) is not None else node.body
                 if len(rest) == 1 and isinstance(rest[0], ast.Return) and rest[0].value is not None and not node.decorator_list:
-                    found.append((node.args, rest[0].value))
+                    functions.append((node.args, rest[0].value))
         names = None if code is None else list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        found = [
+        functions = [
             one
-            for one in found
+            for one in functions
             if names is None or [a.arg for a in (*one[0].posonlyargs, *one[0].args, *one[0].kwonlyargs)] == names
         ]
-        if len(found) == 1:
-            body = ast.get_source_segment(text, found[0][1]) or ""
-            return ("", "") if "\n" in body else (ast.unparse(found[0][0]), body)
+        if len(functions) == 1:
+            body = ast.get_source_segment(text, functions[0][1]) or ""
+            return ("", "") if "\n" in body else (ast.unparse(functions[0][0]), body)
         return "", ""
     return "", ""
 

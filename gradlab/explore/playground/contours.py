@@ -90,16 +90,16 @@ def levels_of(values: np.ndarray) -> list[float]:
         return []
     low, high = float(finite.min()), float(finite.max())
     wanted = np.quantile(finite, np.linspace(0.0, 1.0, LEVELS + 2)[1:-1] ** 1.25)
-    found: list[float] = []
+    levels: list[float] = []
     for k, level in enumerate(wanted):
         gap = min((abs(level - other) for j, other in enumerate(wanted) if j != k and other != level), default=high - low)
         if gap <= 0:
             continue
         digits = -math.floor(math.log10(gap))
         number = round(float(level), digits) + 0.0
-        if low < number < high and number not in found:
-            found.append(number)
-    return found
+        if low < number < high and number not in levels:
+            levels.append(number)
+    return levels
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ class Line:
 
 def contours(xs: np.ndarray, ys: np.ndarray, values: np.ndarray, levels: list[float]) -> list[Line]:
     """The lines on which values on a grid, rows going up, have the levels; none beside what is not finite."""
-    found = []
+    lines = []
     for level in levels:
         for chain in _chains(_segments(values, level)):
             rows, columns = np.array(chain).T
-            found.append(Line(level, np.interp(columns, np.arange(len(xs)), xs), np.interp(rows, np.arange(len(ys)), ys)))
-    return found
+            lines.append(Line(level, np.interp(columns, np.arange(len(xs)), xs), np.interp(rows, np.arange(len(ys)), ys)))
+    return lines
 
 
 Point = tuple[float, float]
@@ -132,14 +132,14 @@ def _segments(values: np.ndarray, level: float) -> dict[Edge, tuple[Point, list[
     with np.errstate(all="ignore"):
         right = (level - values[:, :-1]) / (values[:, 1:] - values[:, :-1])
         upward = (level - values[:-1]) / (values[1:] - values[:-1])
-    found: dict[Edge, tuple[Point, list[Edge]]] = {}
+    segments: dict[Edge, tuple[Point, list[Edge]]] = {}
 
     def joined(one: Edge, other: Edge) -> None:
         for edge, to in ((one, other), (other, one)):
             row, column, way = edge
             share = float((upward if way else right)[row, column])
             place = (row + share, float(column)) if way else (float(row), column + share)
-            found.setdefault(edge, (place, []))[1].append(to)
+            segments.setdefault(edge, (place, []))[1].append(to)
 
     corners = above[:-1, :-1] + 2 * above[:-1, 1:] + 4 * above[1:, 1:] + 8 * above[1:, :-1]
     whole = finite[:-1, :-1] & finite[:-1, 1:] & finite[1:, 1:] & finite[1:, :-1]
@@ -162,7 +162,7 @@ def _segments(values: np.ndarray, level: float) -> dict[Edge, tuple[Point, list[
                 crossed ^= pair
         one, other = (edge for k, edge in enumerate((bottom, east, top, west)) if crossed >> k & 1)
         joined(one, other)
-    return found
+    return segments
 
 
 def _chains(segments: dict[Edge, tuple[Point, list[Edge]]]) -> Iterator[list[Point]]:

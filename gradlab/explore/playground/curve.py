@@ -105,10 +105,10 @@ class Curve:
         finite = self._even[np.isfinite(self._even)]
         apart = float(np.ptp(finite)) if len(finite) else 0.0
         with np.errstate(all="ignore"):
-            found: np.ndarray = (np.diff(self.xs) < 3e-6 * self._input.width) & (
+            breaks: np.ndarray = (np.diff(self.xs) < 3e-6 * self._input.width) & (
                 np.abs(np.diff(self.ys)) > 0.004 * (apart or 1.0)
             )
-        return found
+        return breaks
 
     def drawn(self) -> tuple[np.ndarray, np.ndarray]:
         """The line, with a gap where it jumps."""

@@ -82,13 +82,13 @@ class Descent:
         function = self.function
         try:
             with function.kind.recording():
-                made = function.output(self._given)
-                slope = function.swept(made, self._given)
+                output = function.output(self._given)
+                slope = function.swept(output, self._given)
         except Exception as error:  # noqa: BLE001  (f is the user's)
             if not self.ended:
                 self.ended, self.trouble = "raised", f"{type(error).__name__}: {error}"
             return None
-        self.values.append(float(np.asarray(function.kind.library.array(made)).reshape(())))
+        self.values.append(float(np.asarray(function.kind.library.array(output)).reshape(())))
         self.slopes.append(slope)
         return slope
 
@@ -135,7 +135,7 @@ def curvature(function: Function, inputs: Sequence[Input], point: np.ndarray) ->
         return None
     centre = np.array([0.5 * (one.low + one.high) for one in inputs])
     other = np.array([one.low + share * one.width for one, share in zip(inputs, (0.29, 0.83, 0.41), strict=False)])
-    found = []
+    matrices = []
     try:
         for place in (point, centre, other):
             matrix = np.empty((n, n))
@@ -146,12 +146,12 @@ def curvature(function: Function, inputs: Sequence[Input], point: np.ndarray) ->
                 if ends[0] is None or ends[1] is None:
                     return None
                 matrix[k] = (ends[0] - ends[1]) / (2 * h[k])
-            found.append(0.5 * (matrix + matrix.T))
+            matrices.append(0.5 * (matrix + matrix.T))
     except Exception:  # noqa: BLE001  (f is the user's)
         return None
-    first = found[0]
+    first = matrices[0]
     scale = float(np.abs(first).max())
     if not math.isfinite(scale) or scale == 0:
         return None
     tolerance = max(1e-7, 1e3 * function.kind.eps) * scale
-    return first if all(np.abs(matrix - first).max() <= tolerance for matrix in found[1:]) else None
+    return first if all(np.abs(matrix - first).max() <= tolerance for matrix in matrices[1:]) else None

@@ -77,8 +77,8 @@ class Kind:
 
     def vmap(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """f of batches."""
-        made: Callable[..., Any] = vmap(f) if self._torch is None else self._torch.func.vmap(f)
-        return made
+        mapped: Callable[..., Any] = vmap(f) if self._torch is None else self._torch.func.vmap(f)
+        return mapped
 
 
 class Function:
@@ -103,7 +103,7 @@ class Function:
         """A tensor for each parameter."""
         return [self.kind.tensor(np.array(point[columns]), requires_grad) for columns in self._columns]
 
-    def output(self, given: Sequence[Any]) -> Any:
+    def output(self, inputs: Sequence[Any]) -> Any:
         """What f makes of a tensor for each parameter: a tensor of one element.
 
         Raises
@@ -111,16 +111,16 @@ class Function:
         NotScalarError
             If it is something else. And whatever f raises.
         """
-        made = self.call(self._f, given)
-        if library_of(made) is not self.kind.library:
-            raise NotScalarError(_not_a_tensor(made, self.kind))
-        if tuple(made.shape) not in ((), (1,), (1, 1)):
-            shape = "×".join(map(str, made.shape))
+        output = self.call(self._f, inputs)
+        if library_of(output) is not self.kind.library:
+            raise NotScalarError(_not_a_tensor(output, self.kind))
+        if tuple(output.shape) not in ((), (1,), (1, 1)):
+            shape = "×".join(map(str, output.shape))
             raise NotScalarError(
                 f"the function returned a tensor of shape {shape}, and a playground shows one number. "
                 "Make one of it: .sum(), .mean()."
             )
-        return made if tuple(made.shape) == () else made.reshape(())
+        return output if tuple(output.shape) == () else output.reshape(())
 
     def value(self, point: np.ndarray) -> float:
         """The value at one point."""
@@ -131,25 +131,25 @@ class Function:
         """Value and gradient at one point; None where no gradient was recorded. A number that f does not use has a gradient of 0.
         Nobody's `.grad` is written."""
         with self.kind.recording():
-            given = self.tensors(point, True)
-            made = self.output(given)
-            return self._number(made), self.swept(made, given)
+            inputs = self.tensors(point, True)
+            output = self.output(inputs)
+            return self._number(output), self.swept(output, inputs)
 
-    def swept(self, made: Any, given: Sequence[Any]) -> np.ndarray | None:
+    def swept(self, output: Any, inputs: Sequence[Any]) -> np.ndarray | None:
         """The gradient of an output by the tensors that it was made of, as one row; None where none was recorded."""
-        if not made.requires_grad:
+        if not output.requires_grad:
             return None
-        parts = self.kind.library.grad([made], list(given))
+        parts = self.kind.library.grad([output], list(inputs))
         if all(part is None for part in parts):
             return None
         rows = [
             np.zeros(tuple(one.shape)) if part is None else self.kind.library.array(part)
-            for part, one in zip(parts, given, strict=True)
+            for part, one in zip(parts, inputs, strict=True)
         ]
         return np.concatenate([np.asarray(row, float).reshape(-1) for row in rows])
 
-    def _number(self, made: Any) -> float:
-        return float(np.asarray(self.kind.library.array(made)).reshape(()))
+    def _number(self, output: Any) -> float:
+        return float(np.asarray(self.kind.library.array(output)).reshape(()))
 
     # ------------------------------------------------------------------------------------------ many points
     def values(self, points: np.ndarray, until: float | None = None) -> np.ndarray:
@@ -157,31 +157,31 @@ class Function:
         NaN where f raised, and `raised` has the last error."""
         if self._batches is None:
             self._batches = self._try_batches(points, until)
-        found: list[np.ndarray] = []
+        values: list[np.ndarray] = []
         done, chunk = 0, CHUNK if self._batches else 1
         with self.kind.plain():
             while done < len(points) and (not done or until is None or time.monotonic() < until):
                 began = time.monotonic()
                 part = points[done : done + chunk]
-                found.append(self._batch(part) if self._batches and len(part) > 1 else self._one_by_one(part))
+                values.append(self._batch(part) if self._batches and len(part) > 1 else self._one_by_one(part))
                 done += len(part)
                 if time.monotonic() - began < QUICK and self._batches:
                     chunk = min(2 * chunk if chunk < 64 else 8 * chunk, LARGEST)
-        return np.concatenate(found) if found else np.empty(0)
+        return np.concatenate(values) if values else np.empty(0)
 
     def _one_by_one(self, points: np.ndarray) -> np.ndarray:
-        found = np.full(len(points), np.nan)
+        values = np.full(len(points), np.nan)
         for k, point in enumerate(points):
             try:
-                found[k] = self._number(self.output(self.tensors(point)))
+                values[k] = self._number(self.output(self.tensors(point)))
             except Exception as error:  # noqa: BLE001  (f is the user's: it may raise anything, here and not there)
                 self.raised = error
-        return found
+        return values
 
     def _batch(self, points: np.ndarray) -> np.ndarray:
-        given = [self.kind.tensor(np.ascontiguousarray(points[:, columns])) for columns in self._columns]
-        made = self.kind.vmap(lambda *parts: self.output(parts))(*given)
-        return np.asarray(self.kind.library.array(made), float).reshape(len(points))
+        inputs = [self.kind.tensor(np.ascontiguousarray(points[:, columns])) for columns in self._columns]
+        outputs = self.kind.vmap(lambda *parts: self.output(parts))(*inputs)
+        return np.asarray(self.kind.library.array(outputs), float).reshape(len(points))
 
     def _try_batches(self, points: np.ndarray, until: float | None) -> bool | None:
         """Whether a batch gives what calls one by one give; None if there were too few points to tell, or no time."""
@@ -198,18 +198,17 @@ class Function:
         return bool(np.allclose(singly, jointly, rtol=1e3 * self.kind.eps, atol=1e2 * self.kind.eps * scale, equal_nan=True))
 
 
-def _not_a_tensor(made: Any, kind: Kind) -> str:
+def _not_a_tensor(output: Any, kind: Kind) -> str:
     name, alias = kind.library.name, kind.alias
-    if isinstance(made, (tuple, list)):
-        return (
-            f"the function returned a {type(made).__name__}, and a playground shows one number: return one tensor of one element."
-        )
-    other = library_of(made)
+    if isinstance(output, (tuple, list)):
+        kind_of_output = type(output).__name__
+        return f"the function returned a {kind_of_output}, and a playground shows one number: return one tensor of one element."
+    other = library_of(output)
     if other is not None:
         return f"the function was called with tensors of {name} and returned one of {other.name}."
     return (
-        f"the function returned {'nothing' if made is None else type(made).__name__}, and should return a tensor of one element "
-        "that it computed from its inputs. (float(), .item(), NumPy and math give numbers without a gradient: take "
+        f"the function returned {'nothing' if output is None else type(output).__name__}, and should return a tensor of one "
+        "element that it computed from its inputs. (float(), .item(), NumPy and math give numbers without a gradient: take "
         f"{alias}.sin and the like.)"
     )
 
@@ -258,11 +257,11 @@ def _candidates(library: str | None) -> list[Library]:
         return there
     if name == "torch" and disguised:
         name = "gradlab"
-    found = [one for one in there if one.name == name]
-    if not found:
+    candidates = [one for one in there if one.name == name]
+    if not candidates:
         names = " or ".join(repr(one.name) for one in there)
         raise ValueError(f"playground: library={name!r} is none that is imported here: say {names}.")
-    return found
+    return candidates
 
 
 def _first_line(error: Exception) -> str:

@@ -51,9 +51,9 @@ class Call:
     parameters: tuple[tuple[str, int | None], ...]
     keyword: frozenset[str]
 
-    def __call__(self, f: Callable[..., Any], given: Sequence[Any]) -> Any:
+    def __call__(self, f: Callable[..., Any], values: Sequence[Any]) -> Any:
         """f of one value for each parameter."""
-        named = list(zip((name for name, _ in self.parameters), given, strict=True))
+        named = list(zip((name for name, _ in self.parameters), values, strict=True))
         positional = [value for name, value in named if name not in self.keyword]
         return f(*positional, **{name: value for name, value in named if name in self.keyword})
 
@@ -64,12 +64,12 @@ class Call:
 
     def columns(self) -> list[slice | int]:
         """Which columns of a table of inputs each parameter has."""
-        found: list[slice | int] = []
+        columns: list[slice | int] = []
         at = 0
         for _, size in self.parameters:
-            found.append(at if size is None else slice(at, at + size))
+            columns.append(at if size is None else slice(at, at + size))
             at += 1 if size is None else size
-        return found
+        return columns
 
 
 def read_inputs(f: Callable[..., Any], ranges: Mapping[str, Any]) -> tuple[tuple[Input, ...], Call]:
@@ -91,12 +91,12 @@ def read_inputs(f: Callable[..., Any], ranges: Mapping[str, Any]) -> tuple[tuple
     inputs: list[Input] = []
     parameters: list[tuple[str, int | None]] = []
     for name in taken:
-        given = ranges[name]
-        if _is_vector(given):
-            inputs += [_input(f"{name}[{k}]", name, k, pair) for k, pair in enumerate(given)]
-            parameters.append((name, len(given)))
+        limits = ranges[name]
+        if _is_vector(limits):
+            inputs += [_input(f"{name}[{k}]", name, k, pair) for k, pair in enumerate(limits)]
+            parameters.append((name, len(limits)))
         else:
-            inputs.append(_input(name, name, None, given))
+            inputs.append(_input(name, name, None, limits))
             parameters.append((name, None))
     if len(inputs) > MOST:
         raise ValueError(
@@ -109,13 +109,13 @@ def read_inputs(f: Callable[..., Any], ranges: Mapping[str, Any]) -> tuple[tuple
 def _parameters(f: Callable[..., Any], ranges: Mapping[str, Any]) -> tuple[list[str], frozenset[str]]:
     """The parameters that have a range, in the function's order, and which of them are passed by name."""
     try:
-        found = inspect.signature(f.forward if hasattr(f, "forward") and not inspect.isroutine(f) else f).parameters
+        parameters = inspect.signature(f.forward if hasattr(f, "forward") and not inspect.isroutine(f) else f).parameters
     except (TypeError, ValueError):  # some of the functions that are written in C
         if not ranges:
             raise _nothing(f, ["x"]) from None
         return list(ranges), frozenset()
-    single = [p for p in found.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    kinds = {p.kind for p in found.values()}
+    single = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    kinds = {p.kind for p in parameters.values()}
     names = [p.name for p in single]
     free = inspect.Parameter.VAR_KEYWORD in kinds
     if not ranges:
@@ -153,32 +153,32 @@ def _called(f: Callable[..., Any]) -> str:
     return "the function" if name == "<lambda>" else name
 
 
-def _is_vector(given: Any) -> bool:
+def _is_vector(limits: Any) -> bool:
     """Whether these are the ranges of a vector: pairs, not numbers."""
     return (
-        isinstance(given, (list, tuple, np.ndarray))
-        and len(given) > 0
-        and all(isinstance(p, (list, tuple, np.ndarray)) for p in given)
+        isinstance(limits, (list, tuple, np.ndarray))
+        and len(limits) > 0
+        and all(isinstance(p, (list, tuple, np.ndarray)) for p in limits)
     )
 
 
-def _input(name: str, parameter: str, index: int | None, given: Any) -> Input:
-    numbers = list(given) if isinstance(given, (list, tuple, np.ndarray)) else []
+def _input(name: str, parameter: str, index: int | None, limits: Any) -> Input:
+    numbers = list(limits) if isinstance(limits, (list, tuple, np.ndarray)) else []
     if len(numbers) != 2 or not all(isinstance(n, Real) and not isinstance(n, bool) for n in numbers):
         raise TypeError(
-            f"playground: the range of {name} is {given!r}, and should be two numbers, from and to: {parameter}=(-3, 3); "
+            f"playground: the range of {name} is {limits!r}, and should be two numbers, from and to: {parameter}=(-3, 3); "
             f"for a vector a pair for each element: {parameter}=[(-4, 4), (-2, 2)]."
         )
     low, high = float(numbers[0]), float(numbers[1])
     if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low)):
-        raise ValueError(f"playground: the range of {name} is {given!r}, and should be finite.")
+        raise ValueError(f"playground: the range of {name} is {limits!r}, and should be finite.")
     if not low < high:
         why = "from above to below" if low > high else "from a number to itself"
         raise ValueError(
-            f"playground: the range of {name} goes {why}: {given!r}. Give the smaller number first, then a larger one."
+            f"playground: the range of {name} goes {why}: {limits!r}. Give the smaller number first, then a larger one."
         )
     if not high - low > 1e-12 * max(abs(low), abs(high)):
-        raise ValueError(f"playground: the range of {name}, {given!r}, is too narrow for floating point numbers of that size.")
+        raise ValueError(f"playground: the range of {name}, {limits!r}, is too narrow for floating point numbers of that size.")
     return Input(name, parameter, index, low, high)
 
 

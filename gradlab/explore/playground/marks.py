@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.markup import number
 from gradlab.explore.playground.contours import Grid, contours, levels_of
 from gradlab.explore.playground.curve import Curve, extent
 from gradlab.explore.playground.descent import Descent
 from gradlab.explore.playground.inputs import Input
-from gradlab.explore.words import number
 
 ARROW = 54  # px
 ROOM = 0.17  # of the picture between two labels of contours
@@ -132,17 +132,17 @@ def _radius(path: Descent) -> float:
 def _holes(ground: Curve) -> list[tuple[float, float]]:
     """Where f has no finite value, as ranges of x that are longer than a point."""
     bad = ~np.isfinite(ground.ys)
-    found, k = [], 0
+    holes, k = [], 0
     while k < len(bad):
         if bad[k]:
             end = k
             while end + 1 < len(bad) and bad[end + 1]:
                 end += 1
             if end > k:
-                found.append((float(ground.xs[k]), float(ground.xs[end])))
+                holes.append((float(ground.xs[k]), float(ground.xs[end])))
             k = end
         k += 1
-    return found
+    return holes
 
 
 def scales_text(picture: Picture) -> str:
@@ -208,12 +208,12 @@ def _range(one: Input) -> str:
 def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
     levels = levels_of(ground.values)
     lines = contours(ground.xs, ground.ys, ground.values, levels)
-    found: list[Mark] = []
+    marks: list[Mark] = []
     labels: list[Mark] = []
     placed: list[tuple[float, float]] = []
     boxes = _empty_boxes(ground)
     if boxes:
-        found.append({"kind": "boxes", "boxes": boxes, "class": "gl-nowhere"})
+        marks.append({"kind": "boxes", "boxes": boxes, "class": "gl-nowhere"})
     for level in reversed(levels):
         mine = [((line.xs - a.low) / a.width, (line.ys - b.low) / b.width) for line in lines if line.level == level]
         if not mine:
@@ -236,8 +236,8 @@ def _contour_marks(ground: Grid, a: Input, b: Input, wide: bool) -> list[Mark]:
             mine = [_without(line, spot, size) for line in mine]
         gap = np.array([np.nan])
         xs, ys = (np.concatenate([part for line in mine for part in (line[way], gap)]) for way in (0, 1))
-        found.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "class": "gl-contour"})
-    return found + labels
+        marks.append({"kind": "line", "xs": a.low + xs * a.width, "ys": b.low + ys * b.width, "class": "gl-contour"})
+    return marks + labels
 
 
 def _without(
@@ -274,7 +274,7 @@ def _empty_boxes(ground: Grid) -> list[list[float]]:
         return []
     xs, ys = ground.xs, ground.ys
     dx, dy = xs[1] - xs[0], ys[1] - ys[0]
-    found: list[list[float]] = []
+    boxes: list[list[float]] = []
     open_: dict[tuple[int, int], list[float]] = {}  # boxes that reach the row before, by their columns
     for row, flags in enumerate(bad):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]]))).tolist()
@@ -285,8 +285,8 @@ def _empty_boxes(ground: Grid) -> list[list[float]]:
             if box is None:
                 left, right = float(max(xs[begin] - dx / 2, xs[0])), float(min(xs[end - 1] + dx / 2, xs[-1]))
                 box = [left, float(max(ys[row] - dy / 2, ys[0])), right - left, 0.0]
-                found.append(box)
+                boxes.append(box)
             box[3] = top - box[1]
             reaching[begin, end] = box
         open_ = reaching
-    return found
+    return boxes

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradlab.explore.drawing import GRADIENT
-from gradlab.explore.words import number
+from gradlab.explore.markup import number
 
 DECADES = 6  # at most: what is smaller has no bar
 BLOCKS = "▁▂▃▄▅▆▇█"

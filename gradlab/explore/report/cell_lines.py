@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gradlab.explore.markup import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import TABULAR, tabular
 from gradlab.explore.trace.data import Cut, Line, Trace
-from gradlab.explore.words import MONO, Sentence, Span, escape_html, number, say, style, to_html, to_latex
 
 MOST = 16  # lines that are shown
 BAR = 64  # pixels
@@ -49,12 +49,12 @@ def cell_lines(trace: Trace) -> tuple[CellLine, ...]:
         place = _in_cell(node.cell, node.place)
         if place is not None and node.gradient is not None and node.kind == "operation":
             norms.setdefault(place.line, []).append(node.gradient.norm)
-    made = dict(_assigned(trace.source))
+    lines_of = dict(_assigned(trace.source))
     for leaf in trace.leaves:
-        if leaf.name in made and (leaf.arrived or leaf.gradient) is not None:
+        if leaf.name in lines_of and (leaf.arrived or leaf.gradient) is not None:
             arrived = leaf.arrived or leaf.gradient
             assert arrived is not None
-            norms.setdefault(made[leaf.name], []).append(arrived.norm)
+            norms.setdefault(lines_of[leaf.name], []).append(arrived.norm)
     cuts: dict[int, str] = {}
     for cut in _operands(trace):  # of the others, as `print(loss.item())`, nothing follows for the gradient
         if cut.place is not None and cut.place.in_cell:
@@ -89,7 +89,7 @@ def _assigned(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
         statements = ast.parse("\n".join(lines)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    found: dict[str, list[int]] = {}
+    lines_of: dict[str, list[int]] = {}
     for statement in statements:
         targets: list[Any] = statement.targets if isinstance(statement, ast.Assign) else []
         if isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
@@ -97,8 +97,8 @@ def _assigned(source: tuple[str, ...]) -> Iterator[tuple[str, int]]:
         for target in targets:
             for node in ast.walk(target):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                    found.setdefault(node.id, []).append(statement.lineno)
-    for name, at in found.items():
+                    lines_of.setdefault(node.id, []).append(statement.lineno)
+    for name, at in lines_of.items():
         if len(at) == 1:
             yield name, at[0]
 

@@ -15,10 +15,10 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import bounded
 from gradlab.explore.graph.painting import EdgeMark, paint
+from gradlab.explore.markup import count, number
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Trace, inputs_of, renumbered
 from gradlab.explore.trace.reading import deepest_first
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, number
 
 MOST = 3_000  # nodes of a graph that is compared
 GLANCE = 25  # nodes of the picture
@@ -84,16 +84,16 @@ def merged(before: Trace, after: Trace) -> Union:
         states.append("new" if was is None else "gone" if now is None else "changed" if said else "same")
     of_first = {one: n for n, (one, _) in enumerate(order) if one is not None}
     of_second = {one: n for n, (_, one) in enumerate(order) if one is not None}
-    found: dict[tuple[int, int, int], GraphEdge] = {}
+    by_ends: dict[tuple[int, int, int], GraphEdge] = {}
     seen: dict[tuple[int, int, int], str] = {}
     for e in before.edges:
         key = of_first[e.source], of_first[e.target], e.argument
-        found[key], seen[key] = GraphEdge(*key, e.shape), "gone"
+        by_ends[key], seen[key] = GraphEdge(*key, e.shape), "gone"
     for e in after.edges:
         key = of_second[e.source], of_second[e.target], e.argument
-        seen[key] = "same" if key in found else "new"
-        found[key] = GraphEdge(*key, e.shape, e.gradient, e.share)
-    edges = [found[key] for key in found]
+        seen[key] = "same" if key in by_ends else "new"
+        by_ends[key] = GraphEdge(*key, e.shape, e.gradient, e.share)
+    edges = [by_ends[key] for key in by_ends]
     inputs = inputs_of(nodes, edges)
     used = {edge.source for edge in edges}
     tops = [i for i in range(len(nodes)) if i not in used]
@@ -113,15 +113,15 @@ def merged(before: Trace, after: Trace) -> Union:
 def _matched(first: Sequence[GraphNode], second: Sequence[GraphNode]) -> list[tuple[int, int]]:
     """The nodes that are the same, by their numbers."""
     leaves = {node.label: k for k, node in enumerate(second) if node.kind == "leaf"}
-    found = [(i, leaves[node.label]) for i, node in enumerate(first) if node.kind == "leaf" and node.label in leaves]
+    pairs = [(i, leaves[node.label]) for i, node in enumerate(first) if node.kind == "leaf" and node.label in leaves]
     numbers = [[i for i, node in enumerate(nodes) if node.kind != "leaf"] for nodes in (first, second)]
     keys = [
         [(nodes[i].kind, nodes[i].label if nodes[i].kind != "output" else "", nodes[i].operation, nodes[i].name) for i in those]
         for nodes, those in zip((first, second), numbers, strict=True)
     ]
     for block in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
-        found += [(numbers[0][block.a + n], numbers[1][block.b + n]) for n in range(block.size)]
-    return found
+        pairs += [(numbers[0][block.a + n], numbers[1][block.b + n]) for n in range(block.size)]
+    return pairs
 
 
 def _change(a: GraphNode, b: GraphNode) -> str:

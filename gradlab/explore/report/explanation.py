@@ -16,9 +16,9 @@ from gradlab.explore.drawing import Drawing
 from gradlab.explore.graph.folding import fold
 from gradlab.explore.graph.listing import listing
 from gradlab.explore.graph.painting import EdgeMark, paint
+from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.table import Column, Table, card
 from gradlab.explore.trace.data import GraphEdge, GraphNode, Line, Trace, renumbered
-from gradlab.explore.words import Sentence, Span, code, marked, number, say, to_text
 
 SMALL = 12  # nodes of the picture
 MOST_NEAR = 3
@@ -194,15 +194,15 @@ def where(line: Line) -> str:
 
 def versions(library: str) -> list[str]:
     """ "gradlab 0.1.0", "torch 2.13.0", …: of what is imported."""
-    found = []
+    texts = []
     for package in PACKAGES:
         module = sys.modules.get(package)
         if module is not None and (package != "torch" or library == "torch"):
             try:
-                found.append(f"{package} {getattr(module, '__version__', None) or version(package)}")
+                texts.append(f"{package} {getattr(module, '__version__', None) or version(package)}")
             except PackageNotFoundError:
                 continue
-    return [*found, f"Python {platform.python_version()}", platform.system()]
+    return [*texts, f"Python {platform.python_version()}", platform.system()]
 
 
 def quoted(text: str) -> str:

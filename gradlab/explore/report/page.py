@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from gradlab.explore.drawing import NOTEBOOKS, PRINTED
+from gradlab.explore.markup import NO_MATH, Sentence, to_html, to_text
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import NO_MATH, Sentence, to_html, to_text
 
 
 def page(title: Sentence, body: str, contains: Sentence) -> str:
@@ -26,8 +26,8 @@ def _with_classes(body: str) -> tuple[str, str]:
     an attribute is one.)"""
     names: dict[str, str] = {}
 
-    def named(found: re.Match[str]) -> str:
-        classes = filter(None, (found[2], names.setdefault(found[3], f"s{len(names)}") if found[3] else ""))
+    def named(match: re.Match[str]) -> str:
+        classes = filter(None, (match[2], names.setdefault(match[3], f"s{len(names)}") if match[3] else ""))
         return f' class="{" ".join(classes)}"'
 
     body = re.sub(r'( class="([^"]*)")? style="([^"]*)"', named, body)

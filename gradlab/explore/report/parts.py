@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.drawing import GRADIENT, Drawing, clean
+from gradlab.explore.markup import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
 from gradlab.explore.report.table import CARD
-from gradlab.explore.words import MONO, NO_MATH, Sentence, breakable, escape_html, marked, say, to_html, to_latex, to_text
 
 
 @dataclass(frozen=True)

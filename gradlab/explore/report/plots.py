@@ -9,8 +9,8 @@ import numpy as np
 
 from gradlab.explore.drawing import GRADIENT, clean
 from gradlab.explore.heat import plot as plot_heat
-from gradlab.explore.picture import Map
 from gradlab.explore.report.table import Row
+from gradlab.explore.report_picture import Map
 
 KINDS = ("heat", "hist", "norms")
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import code, number, say
 from gradlab.explore.report.table import Note, Row
 from gradlab.explore.sources import Source
 from gradlab.explore.statistics import Statistics
 from gradlab.explore.trace.data import Leaf
 from gradlab.explore.trace.lines import Lines
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import code, number, say
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ def rows_of(
     known = _read([source for source in sources if seen[source.name] is None], [s for s in sources if s.gradient is not None])
     for source in sources:
         leaf = seen[source.name]
-        found = known.get((source.name, "gradient"))
+        gradient = known.get((source.name, "gradient"))
         if leaf is not None:
             facts = _known(leaf) if leaf.name else replace(_known(leaf), name=source.name)
-            if found is not None:  # by a sweep of our own, which added to nothing
-                facts = replace(facts, gradient=found, before=None)
+            if gradient is not None:  # by a sweep of our own, which added to nothing
+                facts = replace(facts, gradient=gradient, before=None)
         else:
-            facts = _now(source, known[source.name, "value"], found)
+            facts = _now(source, known[source.name, "value"], gradient)
         rows.append(row_of(facts, _why(source, facts, jacobian_only), (*extra.get(source.name, ()), *_made_at(source))))
     for at, leaf in enumerate([] if sources else [*named.values(), *unnamed], start=1):
         facts = _known(leaf)
@@ -67,18 +67,18 @@ def row_of(facts: Facts, why: str, extra: Sequence[Note]) -> Row:
     """The row of a tensor. `why` says why it has no gradient, if it has none."""
     notes = list(extra)
     value = described(facts.value)
-    found = described(facts.gradient)
+    gradient = described(facts.gradient)
     if value is not None and (value.nans or value.infs):
         notes.append(Note(say("the value has ", _odd(value)), serious=True))
     if why:
         notes.append(Note(say(why), serious=True))
-    if found is not None:
-        if found.nans or found.infs:
-            notes.append(Note(say("the gradient has ", _odd(found)), serious=True))
-        if found.all_zero:
+    if gradient is not None:
+        if gradient.nans or gradient.infs:
+            notes.append(Note(say("the gradient has ", _odd(gradient)), serious=True))
+        if gradient.all_zero:
             notes.append(
                 Note(
-                    say("the gradient is exactly 0" if found.size == 1 else "every element of the gradient is exactly 0"),
+                    say("the gradient is exactly 0" if gradient.size == 1 else "every element of the gradient is exactly 0"),
                     serious=True,
                 )
             )
@@ -91,7 +91,7 @@ def row_of(facts: Facts, why: str, extra: Sequence[Note]) -> Row:
         facts.dtype,
         facts.device,
         value,
-        found,
+        gradient,
         tuple(notes),
         facts.is_leaf,
         None if facts.value is None else facts.value.numbers,
@@ -140,10 +140,10 @@ def _why(source: Source, facts: Facts, jacobian_only: bool) -> str:
     return "" if jacobian_only else "the gradient is None: the sweep did not reach it"
 
 
-def _odd(found: Statistics) -> str:
+def _odd(statistics: Statistics) -> str:
     return " and ".join(
         f"{n:,} {what}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-        for n, what in ((found.nans, "NaN"), (found.infs, "infinite"))
+        for n, what in ((statistics.nans, "NaN"), (statistics.infs, "infinite"))
         if n
     )
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradlab.explore.drawing import GRADIENT, VALUE, Drawing, escape, text_width
-from gradlab.explore.statistics import BINS, Statistics
-from gradlab.explore.words import (
+from gradlab.explore.markup import (
     NO_MATH,
     PLAIN_CODE,
     Sentence,
@@ -29,6 +28,7 @@ from gradlab.explore.words import (
     to_latex,
     to_text,
 )
+from gradlab.explore.statistics import BINS, Statistics
 
 RULE = "1px solid rgba(128,128,128,.32)"
 FONT = (

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gradlab.explore.markup import Sentence, code, listed, say
 from gradlab.explore.report.table import Row
 from gradlab.explore.trace.data import ModuleCall
-from gradlab.explore.words import Sentence, code, listed, say
 
 ALIKE = 3  # blocks that are alike stand together from so many on
 MANY = 6  # parameters of modules that stand alone, beyond which these are models
@@ -83,13 +83,13 @@ class Part:
     @property
     def marks(self) -> list[str]:
         """What a reader looks for when a gradient is wrong, counted: "2 of 16 gradients are None"."""
-        rows, found = self.rows, []
+        rows, marks = self.rows, []
         odd = sum(row.gradient is not None and bool(row.gradient.nans or row.gradient.infs) for row in rows)
         zero = sum(row.gradient is not None and row.gradient.all_zero for row in rows)
         for n, what in ((odd, "have NaN or ∞"), (zero, "are exactly 0"), (len(self.without), "are None")):
             if n and self.row is None and not (what == "are None" and n == len(rows)):
-                found.append(f"{n} of {len(rows)} gradients {what}")
-        return found
+                marks.append(f"{n} of {len(rows)} gradients {what}")
+        return marks
 
     @property
     def reason(self) -> str:
@@ -142,7 +142,7 @@ def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part]
             owners.setdefault(path[0], set()).add(tuple(path[:-1]))
         elif len(path) == 2 and row.is_leaf and path[0] in called:
             single[path[0]] = single.get(path[0], 0) + 1
-    models = {name for name, found in owners.items() if len(found) > 1}
+    models = {name for name, held in owners.items() if len(held) > 1}
     if models or sum(single.values()) > MANY:
         models |= set(single)
     kinds: dict[str, str] = {}
@@ -161,11 +161,11 @@ def forest(rows: Sequence[Row], calls: Sequence[ModuleCall]) -> tuple[list[Part]
             continue
         part = roots.setdefault(path[0], Part(path[0], kinds.get(path[0], "")))
         for i, step in enumerate(path[1:-1], start=2):
-            found = next((inner for inner in part.parts if inner.row is None and inner.name == step), None)
-            if found is None:
-                found = Part(step, kinds.get(".".join(path[:i]), ""))
-                part.parts.append(found)
-            part = found
+            held = next((inner for inner in part.parts if inner.row is None and inner.name == step), None)
+            if held is None:
+                held = Part(step, kinds.get(".".join(path[:i]), ""))
+                part.parts.append(held)
+            part = held
         part.parts.append(Part(path[-1], row=row))
     trees = [_joined(_ordered(root, root.name, order)) for root in roots.values()]
     return [_gathered(tree) for tree in trees], rest
@@ -197,7 +197,7 @@ def _gathered(part: Part) -> Part:
     """Blocks alike, one after another, stand together."""
     parts = [_gathered(child) for child in part.parts]
     signatures = [_signature(child) if child.row is None else None for child in part.parts]
-    found: list[Part] = []
+    gathered: list[Part] = []
     at = 0
     while at < len(parts):
         end = at + 1
@@ -210,10 +210,10 @@ def _gathered(part: Part) -> Part:
                 if all(child.name.isdigit() for child in run)
                 else f"{run[0].name} … {run[-1].name}"
             )
-            found.append(Part(names, run[0].kind, None, run, alike=True))
+            gathered.append(Part(names, run[0].kind, None, run, alike=True))
         else:
-            found += run
+            gathered += run
         at = end
-    if len(found) == 1 and found[0].alike:  # a list of blocks is the row of its blocks
-        return Part(part.name, found[0].kind, None, found[0].parts, alike=True)
-    return Part(part.name, part.kind, part.row, found, part.alike)
+    if len(gathered) == 1 and gathered[0].alike:  # a list of blocks is the row of its blocks
+        return Part(part.name, gathered[0].kind, None, gathered[0].parts, alike=True)
+    return Part(part.name, part.kind, part.row, gathered, part.alike)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gradlab.explore.markup import Sentence, Span, count, escape_html, number, say, shape_text, style, to_html, to_latex, to_text
 from gradlab.explore.report.bars import Scale
 from gradlab.explore.report.table import RULE, TABULAR, Figure, figure, remark_of, tabular
 from gradlab.explore.report.tree import Part
-from gradlab.explore.words import Sentence, Span, count, escape_html, number, say, shape_text, style, to_html, to_latex, to_text
 
 MOST_ROWS = 220  # in HTML, folded ones too
 MOST_LINES = 60  # as text and in print

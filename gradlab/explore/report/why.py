@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from gradlab.explore.graph.contributions import arriving, ways
+from gradlab.explore.graph.contributions import arriving, leaf_paths
 from gradlab.explore.graph.cuts import cut_words
 from gradlab.explore.graph.listing import named
 from gradlab.explore.graph.painting import share_text
 from gradlab.explore.graph.paths import Paths
-from gradlab.explore.report.asking import paths_of
+from gradlab.explore.markup import Sentence, Span, code, marked, number, say, to_text
 from gradlab.explore.report.explanation import Explanation, quoted, where
+from gradlab.explore.report.path_queries import paths_of
 from gradlab.explore.report.table import Row
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Line, Trace
-from gradlab.explore.words import Sentence, Span, code, marked, number, say, to_text
 
 FAR = 1e4  # times the median of the other leaves' root mean squares: tiny, or large
 LINES = 6
@@ -40,9 +40,9 @@ def why(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], asked: str, 
     name, at = _resolved(trace, rows, asked)
     row = next((row for row in rows if row.name == name), None)
     kind = _kind(trace, rows, at, row)
-    found = _finding(trace, findings, name, kind, at)
-    if found is not None:
-        return _of_finding(trace, name, kind, at, found)
+    finding = _finding(trace, findings, name, kind, at)
+    if finding is not None:
+        return _of_finding(trace, name, kind, at, finding)
     answer = _Answer(trace, name, kind, at, row)
     if kind == "none":
         return answer.none()
@@ -67,7 +67,7 @@ def _resolved(trace: Trace, rows: Sequence[Row], asked: str) -> tuple[str, int |
                 by_name[one] = i
     if asked in by_name:
         return asked, by_name[asked]
-    data = {given.text for node in trace.nodes for given in node.operands if given.kind == "input" and given.text}
+    data = {operand.text for node in trace.nodes for operand in node.operands if operand.kind == "input" and operand.text}
     if asked in data:
         return asked, None
     ends = [one for one in by_name if f".{_plain(one)}".endswith(f".{_plain(asked)}")]
@@ -116,29 +116,29 @@ def _kind(trace: Trace, rows: Sequence[Row], at: int | None, row: Row | None) ->
 
 def _finding(trace: Trace, findings: Sequence[Any], name: str, kind: str, at: int | None) -> Any:
     """What the doctor found that concerns the leaf: it names it, or lies on its way and explains what is asked."""
-    for found in findings:
-        if name in re.findall(r"`([^`]*)`", str(found.message)):
-            return found
+    for finding in findings:
+        if name in re.findall(r"`([^`]*)`", str(finding.message)):
+            return finding
     if at is None or kind not in KINDS:
         return None
-    on = {trace.edges[i].target for i in ways(trace, at).edges} | {at}
-    for found in findings:
-        if found.node in on and str(found.kind).startswith(KINDS[kind]):
-            return found
+    on = {trace.edges[i].target for i in leaf_paths(trace, at).edges} | {at}
+    for finding in findings:
+        if finding.node in on and str(finding.kind).startswith(KINDS[kind]):
+            return finding
     return None
 
 
-def _of_finding(trace: Trace, name: str, kind: str, at: int | None, found: Any) -> Explanation:
-    lines = [i for i in (found.line, *getattr(found, "lines", ())) if i is not None]
+def _of_finding(trace: Trace, name: str, kind: str, at: int | None, finding: Any) -> Explanation:
+    lines = [i for i in (finding.line, *getattr(finding, "lines", ())) if i is not None]
     places = [_cell_line(trace, i) for i in dict.fromkeys(lines)]
     nodes: tuple[int, ...] = ()
     if at is not None:
-        nodes = _way(trace, at, found.node) if found.node is not None and found.node != at else ()
-        nodes = nodes or (at, *([found.node] if found.node not in (None, at) else []))
-    bare = say("the doctor found ", code(str(found.kind)), " there.")
-    said = say(code(name), ": ", marked(str(found.message)))
+        nodes = _way(trace, at, finding.node) if finding.node is not None and finding.node != at else ()
+        nodes = nodes or (at, *([finding.node] if finding.node not in (None, at) else []))
+    bare = say("the doctor found ", code(str(finding.kind)), " there.")
+    said = say(code(name), ": ", marked(str(finding.message)))
     return Explanation(
-        name, kind, said, say(code(name), ": ", bare), tuple(places)[:LINES], str(found.fix or ""), found, trace, nodes
+        name, kind, said, say(code(name), ": ", bare), tuple(places)[:LINES], str(finding.fix or ""), finding, trace, nodes
     )
 
 
@@ -158,7 +158,7 @@ class _Answer:
 
     def __init__(self, trace: Trace, name: str, kind: str, at: int | None, row: Row | None) -> None:
         self.trace, self.name, self.kind, self.at, self.row = trace, name, kind, at, row
-        self.found = ways(trace, at) if at is not None else None
+        self.found = leaf_paths(trace, at) if at is not None else None
 
     def made(
         self, said: Sentence, bare: Sentence, nodes: Sequence[int], fix: str = "", lines: Sequence[Line] = ()
@@ -217,8 +217,8 @@ class _Answer:
 
     def _cut(self) -> Cut | None:
         """The cut behind which the leaf lies."""
-        given = [operand.cut for node in self.trace.nodes for operand in node.operands if operand.cut is not None]
-        for cut in (*given, *self.trace.cuts):
+        cuts = [operand.cut for node in self.trace.nodes for operand in node.operands if operand.cut is not None]
+        for cut in (*cuts, *self.trace.cuts):
             if self.name in cut.leaves or (self.at is not None and self.at in cut.behind):
                 return cut
         return None
@@ -245,9 +245,11 @@ class _Answer:
         node = nodes[there]
         way = _way(self.trace, self.at, there)
         arrived = node.gradient
-        given = [nodes[edge.source] for edge in self.trace.edges if edge.target == there]
-        odd = next((one for one in given if one.value is not None and one.value.odd), None)
-        small = next((one for one in given if one.value is not None and (one.value.all_zero if zero else one.value.zeros)), None)
+        sources = [nodes[edge.source] for edge in self.trace.edges if edge.target == there]
+        odd = next((one for one in sources if one.value is not None and one.value.odd), None)
+        small = next(
+            (one for one in sources if one.value is not None and (one.value.all_zero if zero else one.value.zeros)), None
+        )
         end = "" if arrived is None else f" of the {number(arrived.norm)} that arrives there"
         does = "hands on nothing" if zero else "makes it so"
         because: Sentence = ()
@@ -264,12 +266,12 @@ class _Answer:
         assert self.at is not None
         nodes = self.trace.nodes
         for i, node in enumerate(nodes):  # each after what it is computed from
-            given = [nodes[edge.source].value for edge in self.trace.edges if edge.target == i]
+            sources = [nodes[edge.source].value for edge in self.trace.edges if edge.target == i]
             if (
                 self.kind == "nan"
                 and node.value is not None
                 and node.value.odd
-                and not any(v is not None and v.odd for v in given)
+                and not any(v is not None and v.odd for v in sources)
             ):
                 said = say(
                     "The gradient of ", code(self.name), f" is {state}: ", code(_called(node)), *_at(node), " is so already."
@@ -383,7 +385,7 @@ class _Answer:
 
 def _along(paths: Paths) -> tuple[int, ...]:
     """The way on which at each tensor the largest contribution is followed."""
-    by_source = arriving(paths.trace, ways(paths.trace, paths.leaf))
+    by_source = arriving(paths.trace, leaf_paths(paths.trace, paths.leaf))
     way, node = [paths.leaf], paths.leaf
     while by_source.get(node):
         known = paths.amounts if all(i in paths.amounts for i in by_source[node]) else {}

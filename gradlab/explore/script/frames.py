@@ -25,14 +25,14 @@ def trimmed(error: BaseException) -> BaseException:
 
 
 def _kept(traceback: TracebackType | None) -> list[TracebackType]:
-    found: list[TracebackType] = []
+    frames: list[TracebackType] = []
     for one in _frames(traceback):
         code = one.tb_frame.f_code
         if not code.co_filename.startswith(OURS):
-            found.append(one)
-        elif code.co_name == "__torch_function__" and found and _name(found[-1]) == "handle_torch_function":
-            del found[-2:]  # the function that asked whether anybody wants the call: it is called again below us
-    return found
+            frames.append(one)
+        elif code.co_name == "__torch_function__" and frames and _name(frames[-1]) == "handle_torch_function":
+            del frames[-2:]  # the function that asked whether anybody wants the call: it is called again below us
+    return frames
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[TracebackType]:

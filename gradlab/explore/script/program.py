@@ -22,7 +22,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gradlab.core.extent import extent
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 
 
 class NotAScriptError(ValueError):

@@ -20,16 +20,16 @@ from gradlab.explore.doctor.case import listed
 from gradlab.explore.doctor.clinic import Clinic
 from gradlab.explore.doctor.findings import Diagnosis, Finding
 from gradlab.explore.libraries.registry import awaited, library_of
+from gradlab.explore.markup import code, count, say
 from gradlab.explore.names import names_in, owners_in
 from gradlab.explore.report import Report, report_of
-from gradlab.explore.script.arriving import arrivals
 from gradlab.explore.script.eager import COMPILER, eagerly
 from gradlab.explore.script.frames import trimmed
+from gradlab.explore.script.import_hooks import arrivals
 from gradlab.explore.script.program import Program, running
 from gradlab.explore.trace.data import Line, Trace
 from gradlab.explore.trace.notes import locals_of
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.words import code, count, say
 
 INTERRUPTED = 130
 
@@ -202,23 +202,23 @@ def _where(error: BaseException, filename: str) -> dict[str, Any]:
 
 
 def _unseen(program: Program, recorder: Recorder, trace: Trace | None) -> list[str]:
-    found = []
+    sentences = []
     if not recorder.sweeps and not recorder.refused:
-        found.append(
+        sentences.append(
             "No backward() was called in the script's own process and thread, so there are no gradients to look at. What other "
             "processes and threads do is not seen."
         )
     elif trace is not None and recorder.journal.skipped:
         looked = recorder.sweeps - recorder.journal.skipped
-        found.append(
+        sentences.append(
             f"{looked} of {count(recorder.sweeps, 'backward call')} were looked at, so as not to slow the script; the last of "
             f"these was number {trace.sweep}."
         )
     if COMPILER in sys.modules and (
         "compile(" in program.source or any(call.kind == "OptimizedModule" for call in recorder.calls)
     ):
-        found.append(
+        sentences.append(
             "torch.compile was set aside: what it compiles ran as it is written, so that its lines could be seen. What compiling "
             "itself does to a number was not."
         )
-    return found
+    return sentences

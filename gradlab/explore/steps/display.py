@@ -6,9 +6,9 @@ from typing import Any
 
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import local_text, short, sum_text, terms_of
-from gradlab.explore.words import NO_MATH, Sentence, Span, code, count, escape_html, say, style, to_html
+from gradlab.explore.steps.step_text import local_text, short, sum_text, terms_of
 
 ROWS = 40  # steps in the table
 CELL = "text-align:right;padding:3px 7px;white-space:nowrap;font-variant-numeric:tabular-nums;background:none"
@@ -70,7 +70,7 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
         f'<td style="{LEFT}">{to_html(title)}</td>',
         _cell(short(step.upstream), "gradient"),
     ]
-    made = []
+    rows = []
     for share, (place, term) in zip(step.shares, step.meets, strict=True):
         there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
         cells = [
@@ -79,9 +79,9 @@ def _rows(step: Step, sums: list[list[Any]]) -> str:
             _cell(short(share["downstream"]), "gradient"),
             _cell(there, "gradient strong"),
         ]
-        made.append("".join([*first, *cells]))
+        rows.append("".join([*first, *cells]))
         first = [_cell("")] * 4
-    return "".join(f"<tr>{row}</tr>" for row in made or ["".join([*first, *[_cell("")] * 4])])
+    return "".join(f"<tr>{row}</tr>" for row in rows or ["".join([*first, *[_cell("")] * 4])])
 
 
 def _cell(text: str, kind: str = "plain") -> str:

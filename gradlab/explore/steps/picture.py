@@ -31,7 +31,7 @@ from gradlab.explore.graph.layout import Layout, Point, layered
 from gradlab.explore.graph.ports import said
 from gradlab.explore.labels import shortened
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import product_text, short, sum_text, terms_of
+from gradlab.explore.steps.step_text import product_text, short, sum_text, terms_of
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import Value
 
@@ -159,14 +159,14 @@ class Stage:
         elif text is not None and kind == "operation":
             stroke = GRADIENT
         box = f'x="{tidy(x - width / 2)}" y="{tidy(y)}" width="{tidy(width)}" height="{tidy(HEIGHT)}" rx="{tidy(radius)}"'
-        made = f'<rect {box} fill="{fill}" stroke="{stroke}"{thick}/>'
-        made += (
+        svg = f'<rect {box} fill="{fill}" stroke="{stroke}"{thick}/>'
+        svg += (
             f'<text x="{tidy(x)}" y="{tidy(y + 16.5)}" font-size="{LABEL}" fill="{ink}"{weight}>{escape(self.labels[i])}</text>'
         )
         if text:
             where = f'x="{tidy(x + width / 2 + 5)}" y="{tidy(y + 16.5)}" text-anchor="start"'
-            made += f'<text {where} font-size="{NUMBER}" font-weight="600" fill="{GRADIENT}">{escape(text)}</text>'
-        return made
+            svg += f'<text {where} font-size="{NUMBER}" font-weight="600" fill="{GRADIENT}">{escape(text)}</text>'
+        return svg
 
 
 def _path(route: Sequence[Point]) -> str:

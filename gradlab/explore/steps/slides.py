@@ -12,9 +12,9 @@ from typing import Any
 
 from gradlab.explore.drawing import DIM, GRADIENT_INK, INK, LINE, MONO, SANS, escape, rasterise, text_width, tidy
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, State
-from gradlab.explore.steps.telling import short
-from gradlab.explore.words import count
+from gradlab.explore.steps.step_text import short
 
 WIDE, TALL = 1280.0, 720.0
 GRAPH = 40.0, 128.0, 740.0, 552.0  # x, y, width and height of the graph's place

@@ -18,10 +18,11 @@ import numpy as np
 from gradlab.explore import views
 from gradlab.explore.drawing import Drawing
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import code, count, say, to_text
 from gradlab.explore.names import caller_names
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.sources import weights_for, weights_needed, why_not
-from gradlab.explore.steps import display, slides, telling
+from gradlab.explore.steps import display, slides, step_text
 from gradlab.explore.steps.data import Share, Step, plain
 from gradlab.explore.steps.picture import Film
 from gradlab.explore.steps.strip import ROOM, strip
@@ -30,8 +31,7 @@ from gradlab.explore.steps.view import view
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.reading import spine_first
 from gradlab.explore.trace.recorder import Recorder
-from gradlab.explore.trace.retained import grads_kept
-from gradlab.explore.words import code, count, say, to_text
+from gradlab.explore.trace.retained_grads import grads_kept
 
 MOST_ROWS = 60  # of a table
 FREED = "second time"  # what both libraries say of a graph whose saved tensors are gone
@@ -117,8 +117,8 @@ def _swept(library: Library, out: Any, weights: Any, called: str, names: Mapping
         recorder.sweeping(library, [(root, start)], [out], None, (), private=True, retains=True),
         library.watching(nodes, watched.see),
     ):
-        found = library.grad([out], [end for _, end in leaves], [start]) if leaves else []
-    for (node, _), gradient in zip(leaves, found, strict=True):
+        gradients = library.grad([out], [end for _, end in leaves], [start]) if leaves else []
+    for (node, _), gradient in zip(leaves, gradients, strict=True):
         if gradient is not None:
             if (tensor := library.variable(node)) is not None:
                 recorder.found(tensor, gradient)
@@ -177,11 +177,11 @@ def names_of(names: Mapping[str, Any], tensor: Any) -> str:
 
 def _names_by_key(library: Library, names: Mapping[str, Any]) -> dict[Key, str]:
     """The user's names by where the gradient of the tensor arrives: of a node with several outputs each has its own."""
-    found: dict[Key, str] = {}
+    by_key: dict[Key, str] = {}
     for name, tensor in names.items():
         if library.is_tensor(tensor) and tensor.requires_grad:
-            found.setdefault((library.node(tensor), _output_number(library, tensor)), name)
-    return found
+            by_key.setdefault((library.node(tensor), _output_number(library, tensor)), name)
+    return by_key
 
 
 def _steps(
@@ -272,7 +272,7 @@ class StepThrough:
     # ------------------------------------------------------------------------------------------------------------ as text
     def text(self, most: int = MOST_ROWS) -> str:
         """The steps as a table for a terminal; of more than `most` the first and the last."""
-        return telling.table(self, most)
+        return step_text.table(self, most)
 
     def __repr__(self) -> str:
         return self.text()

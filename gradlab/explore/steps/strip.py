@@ -7,8 +7,8 @@ from typing import Any
 
 from gradlab.explore.drawing import DIM, GRADIENT, LINE, THEMED, Drawing, escape, text_width, tidy
 from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count
 from gradlab.explore.steps.picture import Film, State, caption
-from gradlab.explore.words import count
 
 ACROSS = 990.0  # pixels in a row
 MOST = 40  # pictures
@@ -67,11 +67,11 @@ def _cell(state: State, lines: Sequence[str], wide: float, tall: float) -> str:
     head = f'<tspan font-weight="700">{number}</tspan>' + (f'<tspan dx="6">{escape(label)}</tspan>' if label else "")
     if step is not None and step.line is not None:
         head += f'<tspan dx="6" fill="{DIM}">line {step.line}</tspan>'
-    made = f'<rect x="1" y="1" width="{tidy(wide)}" height="{tidy(tall)}" fill="none" stroke="{LINE}" stroke-width="1"/>'
-    made += f'<text x="9" y="18" font-size="{LETTERS}" fill="{DIM}">{head}</text>'
+    svg = f'<rect x="1" y="1" width="{tidy(wide)}" height="{tidy(tall)}" fill="none" stroke="{LINE}" stroke-width="1"/>'
+    svg += f'<text x="9" y="18" font-size="{LETTERS}" fill="{DIM}">{head}</text>'
     for i, line in enumerate(lines):
-        made += f'<text x="9" y="{tidy(33 + 13 * i)}" font-size="{SMALL}" fill="{GRADIENT}">{escape(line)}</text>'
-    return made
+        svg += f'<text x="9" y="{tidy(33 + 13 * i)}" font-size="{SMALL}" fill="{GRADIENT}">{escape(line)}</text>'
+    return svg
 
 
 def _wrapped(text: str, room: float) -> list[str]:

@@ -101,13 +101,13 @@ class Watched:
         """What has arrived somewhere in all, and whether it is something else than the sum of what was handed there."""
         total, changed = self._totals.get(key), False
         if isinstance(total, np.ndarray):
-            found = self.library.numbers(cotangent)
-            if found.dtype == total.dtype and np.array_equal(found, total, equal_nan=found.dtype.kind in "fc"):
+            numbers = self.library.numbers(cotangent)
+            if numbers.dtype == total.dtype and np.array_equal(numbers, total, equal_nan=numbers.dtype.kind in "fc"):
                 return total, False
-            tolerance = CLOSE_HALF if found.dtype.itemsize < 4 or self._is_half(cotangent) else CLOSE
-            changed = found.shape != total.shape or not np.allclose(found, total, tolerance, 1e-7, equal_nan=True)
-            self.held += found.nbytes
-            total = _frozen(found)
+            tolerance = CLOSE_HALF if numbers.dtype.itemsize < 4 or self._is_half(cotangent) else CLOSE
+            changed = numbers.shape != total.shape or not np.allclose(numbers, total, tolerance, 1e-7, equal_nan=True)
+            self.held += numbers.nbytes
+            total = _frozen(numbers)
         else:
             total = self._hold(cotangent)
         self._totals[key] = total
@@ -129,8 +129,8 @@ class Watched:
         self._totals[key] = total
         place = self._count.get(key, 0)
         self._count[key] = place + 1
-        self._last[key] = made = Handed(key, held, total, place)
-        return made
+        self._last[key] = handed = Handed(key, held, total, place)
+        return handed
 
     def _hold(self, cotangent: Any) -> Any:
         """A cotangent's numbers where there is room, else how they are distributed."""
@@ -174,15 +174,15 @@ class Watched:
 
     def _diagonal(self, visit: Visit) -> None:
         output = visit.upstream[0]
-        found = self._run(visit, [np.ones_like(output)])
+        cotangents = self._run(visit, [np.ones_like(output)])
         for at, handed in visit.handed.items():
-            c = found[at]
+            c = cotangents[at]
             if isinstance(handed.downstream, np.ndarray) and handed.downstream.shape == output.shape and c is not None:
                 handed.local = _frozen(c.reshape(-1))
                 self.held += c.nbytes
 
     def _dense(self, visit: Visit, rows: int) -> None:
-        found: dict[int, list[np.ndarray]] = {}
+        by_place: dict[int, list[np.ndarray]] = {}
         for k, output in enumerate(visit.upstream):
             for i in range(output.size):
                 units = [np.zeros(part.shape, part.dtype) for part in visit.upstream]
@@ -191,10 +191,10 @@ class Watched:
                     if c is not None and at in visit.handed and (shape := visit.handed[at].shape) is not None:
                         c = summed_to(c, shape)
                         if c.size <= DENSE:
-                            found.setdefault(at, []).append(c.reshape(-1))
-        for at, made in found.items():
-            if len(made) == rows:
-                matrix = np.array(made)
+                            by_place.setdefault(at, []).append(c.reshape(-1))
+        for at, row in by_place.items():
+            if len(row) == rows:
+                matrix = np.array(row)
                 scalar = matrix.size == 1 and not visit.upstream[0].ndim and not visit.handed[at].downstream.ndim
                 visit.handed[at].local = matrix.item() if scalar else _frozen(matrix)
                 self.held += matrix.nbytes

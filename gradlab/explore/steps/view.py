@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from gradlab.core.table import PRIMITIVES
-from gradlab.explore.by_hand import ByHand, is_code
+from gradlab.explore.equivalent_code import EquivalentCode, is_code
 from gradlab.explore.graph.painting import figure
 from gradlab.explore.libraries import GRADLAB
 from gradlab.explore.rule_math import rule_of
 from gradlab.explore.source_lines import sources
 from gradlab.explore.steps.data import Step
-from gradlab.explore.steps.telling import local_text
+from gradlab.explore.steps.step_text import local_text
 from gradlab.explore.trace.data import Trace
 from gradlab.explore.trace.values import FEW, Value
 
@@ -151,12 +151,12 @@ def _step(step: Step, trace: Trace, span: Any, values: bool) -> dict[str, Any]:
 def _local(local: Any) -> dict[str, Any] | None:
     if local is None:
         return None
-    found: dict[str, Any] = {"text": local_text(local)}
+    data: dict[str, Any] = {"text": local_text(local)}
     if not isinstance(local, np.ndarray):
-        found["number"] = _safe(float(local)) if isinstance(local, (int, float)) else None
+        data["number"] = _safe(float(local)) if isinstance(local, (int, float)) else None
     elif local.ndim == 2 and max(local.shape) <= SIDE and local.size > 1 and local.dtype.kind == "f":
-        found["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
-    return found
+        data["matrix"] = [[_safe(x) for x in row] for row in local.tolist()]
+    return data
 
 
 def _sums(steps: Sequence[Step], values: bool) -> list[list[Any]]:
@@ -175,11 +175,11 @@ def _rules(trace: Trace, steps: Sequence[Step]) -> dict[str, Any]:
     if trace.library != "gradlab":
         return {}
     known = {op.node_name: op for op in reversed(list(PRIMITIVES.values()))}
-    found = {}
+    rules = {}
     for name in dict.fromkeys(step.operation for step in steps):
         if name in known and (rule := rule_of(GRADLAB, known[name])) is not None:
-            found[name] = rule
-    return found
+            rules[name] = rule
+    return rules
 
 
 def _code(trace: Trace, called: str) -> str:
@@ -187,5 +187,5 @@ def _code(trace: Trace, called: str) -> str:
     library = GRADLAB if trace.library == "gradlab" else None
     alias = library.alias if library is not None else "torch"
     leaves = [leaf.name for leaf in trace.leaves if leaf.name and is_code(leaf.name)]
-    hand = ByHand(alias, trace.library, called if is_code(called) else "out", "\N{LOZENGE}")
+    hand = EquivalentCode(alias, trace.library, called if is_code(called) else "out", "\N{LOZENGE}")
     return hand.gradients(leaves).text() if leaves else ""

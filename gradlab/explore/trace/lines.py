@@ -1,7 +1,7 @@
 """From a site (a code object and the offset of an instruction) to the line that a reader sees, and what stands in it.
 
-`diagnose.places` says which characters an instruction was compiled from. Here every file is parsed once, and every site looked up
-once: the ten thousand operations of a loop come from a handful of sites.
+`diagnose.source_locations` says which characters an instruction was compiled from. Here every file is parsed once, and every site
+looked up once: the ten thousand operations of a loop come from a handful of sites.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from gradlab.diagnose.places import SIMPLE, Place, cells, place_of, source_of
+from gradlab.diagnose.source_locations import SIMPLE, SourceLocation, cells, location_of, source_of
 from gradlab.explore.trace.data import Line
 
 LARGEST = 2_000_000  # characters of a file that is parsed
@@ -30,10 +30,10 @@ class Source:
                 tree = ast.parse(text)
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 return
-            found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-            self.statements = sorted(found, key=lambda node: (node.lineno, node.col_offset))
+            statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+            self.statements = sorted(statements, key=lambda node: (node.lineno, node.col_offset))
 
-    def statement(self, place: Place) -> Any:
+    def statement(self, place: SourceLocation) -> Any:
         """The innermost statement around a place that is simple, or whose head the place is in; None if there is none."""
         start = (place.line, max(place.start_column, 0))
         at = bisect_right(self.statements, start, key=lambda node: (node.lineno, node.col_offset)) - 1
@@ -67,10 +67,10 @@ class Lines:
         if site is None:
             return None
         key = site[0], site[1]
-        found = self._lines.get(key)
-        if found is None:
-            found = self._lines[key] = self._looked_up(key)
-        return found
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._looked_up(key)
+        return line
 
     def expression(self, site: Any) -> Any:
         """The very sub-expression of a site, parsed; of an update `x += y` the statement; None if it is not known."""
@@ -79,7 +79,7 @@ class Lines:
         return self._nodes.get((site[0], site[1]))
 
     def _looked_up(self, key: tuple[Any, int]) -> Line:
-        place = place_of(key)
+        place = location_of(key)
         assert place is not None
         source = self._source(place.filename)
         statement = source.statement(place)
@@ -104,10 +104,10 @@ class Lines:
 
     def _source(self, filename: str) -> Source:
         lines = linecache.getlines(filename)
-        found = self._sources.get(filename)
-        if found is None:
-            found = self._sources[filename] = Source(lines)
-        return found
+        source = self._sources.get(filename)
+        if source is None:
+            source = self._sources[filename] = Source(lines)
+        return source
 
 
 def _characters(line: str, column: int) -> int:
@@ -115,7 +115,7 @@ def _characters(line: str, column: int) -> int:
     return len(line.encode()[:column].decode(errors="replace"))
 
 
-def _expression(statement: Any, place: Place) -> Any:
+def _expression(statement: Any, place: SourceLocation) -> Any:
     span = (place.line, place.start_column, place.end, place.end_column)
     for node in ast.walk(statement) if statement is not None else ():
         if isinstance(node, ast.expr) and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == span:

@@ -12,8 +12,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import own_site
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.trace.values import FEW
 
 NOTE = "gradlab"  # where a library's nodes have a dictionary, as torch's metadata: the note's key in it
@@ -143,7 +143,7 @@ def locals_of(frame: Any) -> dict[str, Any]:
     """The names of a running function, or of a cell. Before Python 3.13 a function's frame keeps what it was last asked for, and
     would keep the user's tensors alive: it is emptied again, unless somebody traces the program and may write it back."""
     space = frame.f_locals
-    found = dict(space)
+    names = dict(space)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.gettrace() is None:
         space.clear()
-    return found
+    return names

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradlab.core.extent import extent
-from gradlab.diagnose.places import source_of
+from gradlab.diagnose.source_locations import source_of
 from gradlab.explore.labels import index_written, sign, written
 from gradlab.explore.libraries import Library, library_of
+from gradlab.explore.markup import count, number, shape_text
 from gradlab.explore.trace.data import Cut, GraphEdge, GraphNode, Operand, Shape, Trace
 from gradlab.explore.trace.lines import Lines, index_of, literal, operands_of
 from gradlab.explore.trace.notes import Given, Kept, Note, Severed
 from gradlab.explore.trace.values import Value
-from gradlab.explore.words import count, number, shape_text
 
 SETTINGS = ("dim", "dims", "dim0", "dim1", "axis", "axes", "exponent")  # what a label may tell; see `labels.written`
 NAMES_SHOWN = 3  # of one node
@@ -52,15 +52,15 @@ class Names:
     @classmethod
     def of(cls, library: Library, names: Mapping[str, Any]) -> Names:
         """Those of {name: tensor}; of two names for one tensor the first."""
-        found = cls()
+        collected = cls()
         for name, tensor in names.items():
-            if id(tensor) in found.by_id or library_of(tensor) is not library:
+            if id(tensor) in collected.by_id or library_of(tensor) is not library:
                 continue
-            found.by_id[id(tensor)] = name
+            collected.by_id[id(tensor)] = name
             node = library.whole(library.node(tensor))
             if node is not None:
-                found.by_node.setdefault(node, []).append(name)
-        return found
+                collected.by_node.setdefault(node, []).append(name)
+        return collected
 
 
 @dataclass
@@ -113,7 +113,7 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
     tops = [library.whole(root.node) for root in roots]
     nodes, inputs = spine_first(library, tops, most)
     reader.index = index = {node: i for i, node in enumerate(nodes)}
-    found: list[GraphNode] = []
+    read_nodes: list[GraphNode] = []
     edges: list[GraphEdge] = []
     uses: Counter[int] = Counter()
     leaves = 0
@@ -124,13 +124,13 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         dtype = library.dtype_of(node) or (value.dtype if value is not None else "")
         if operation == "AccumulateGrad" or (not inputs[i] and library.variable(node) is not None):
             leaves += not name
-            found.append(
+            read_nodes.append(
                 GraphNode("leaf", name or f"leaf {leaves}", name, operation, shape, dtype=dtype, value=value, gradient=gradient)
             )
             continue
         note = library.note(node)
         recorded |= note is not None
-        found.append(
+        read_nodes.append(
             reader.operation(node, note, operation, name, shape, dtype, value, gradient, [s for s in inputs[i] if s is not None])
         )
         for argument, source in enumerate(inputs[i]):
@@ -140,16 +140,16 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
                 edges.append(GraphEdge(index[source], i, argument, reader.shape(source), handed, share))
                 uses[index[source]] += 1
     for edge in edges:  # of what one line made in several operations the last has the name
-        if edge.source in reader.assigned and found[edge.target].place == found[edge.source].place:
-            found[edge.source] = replace(found[edge.source], name="")
+        if edge.source in reader.assigned and read_nodes[edge.target].place == read_nodes[edge.source].place:
+            read_nodes[edge.source] = replace(read_nodes[edge.source], name="")
     for position, (root, top) in enumerate(zip(roots, tops, strict=True), start=1):
         label = root.name or ("output" if len(roots) == 1 else f"output {position}")
         at = index[top]
-        made_by = found[at]
+        made_by = read_nodes[at]
         if made_by.kind == "operation" and made_by.name == root.name and not uses[at]:
-            found[at] = replace(made_by, name="")  # it is said next door
-        edges.append(GraphEdge(at, len(found), 0, root.shape, root.gradient))
-        found.append(
+            read_nodes[at] = replace(made_by, name="")  # it is said next door
+        edges.append(GraphEdge(at, len(read_nodes), 0, root.shape, root.gradient))
+        read_nodes.append(
             GraphNode(
                 "output",
                 label,
@@ -163,10 +163,10 @@ def _read(reader: Reader, roots: Sequence[Root], most: int | None) -> Trace:
         )
     return Trace(
         library.name,
-        tuple(found),
+        tuple(read_nodes),
         tuple(edges),
         recorded=recorded,
-        cut_off=most is not None and len(found) - len(roots) > most,
+        cut_off=most is not None and len(read_nodes) - len(roots) > most,
     )
 
 
@@ -201,13 +201,13 @@ class Reader:
     def kept(self, kept: Kept | None) -> Value | None:
         """What was kept of a tensor."""
         if kept in self.seen.given:
-            found: Value | None = self.seen.given[kept]
-            return found
+            value: Value | None = self.seen.given[kept]
+            return value
         return None if kept is None else self._settled(self.library.kept_value(kept))
 
     def _settled(self, value: Any) -> Value | None:
-        found: Value | None = self.library.settled([value])[0]
-        return found
+        settled: Value | None = self.library.settled([value])[0]
+        return settled
 
     def operation(
         self,
@@ -236,8 +236,8 @@ class Reader:
             module = self.path(note.call)
             if not note.inner:
                 operands = self.operands(note, expression)
-                for given in note.given:
-                    self.reached([loss.severed for loss in given.losses if loss.severed is not None], self.index.get(node, -1))
+                for one in note.given:
+                    self.reached([loss.severed for loss in one.losses if loss.severed is not None], self.index.get(node, -1))
                 if label == "[…]" and operation.partition("Backward")[0] in INDEXING:
                     label = index_of(expression) or label
                 called = note.call is not None and note.call.site == note.site  # then the line is of a call of a module
@@ -248,7 +248,7 @@ class Reader:
             label = index_written(library.setting(node, "index"), settings.get("dim")) or label
         if exponent is not None and not any(operand.kind == "constant" for operand in operands):
             written_by_user = note is None or not note.inner
-            text = next((source_of(given) for given in operands_of(expression)[1:2] if written_by_user), "")
+            text = next((source_of(one) for one in operands_of(expression)[1:2] if written_by_user), "")
             operands = (*operands, Operand("constant", 1, text, Value((), "", (exponent,))))
         return GraphNode(
             "operation",
@@ -273,47 +273,47 @@ class Reader:
         module = call.module()
         if module is None:
             return str(call.kind)
-        found = self._paths.get(id(module))
-        if found is None:
-            found = self.names.models.get(id(module), "")
-            if not found and call.outer is not None:
+        path = self._paths.get(id(module))
+        if path is None:
+            path = self.names.models.get(id(module), "")
+            if not path and call.outer is not None:
                 outer, inside = call.outer.module(), self.path(call.outer)
                 step = next((step for step, child in library_children(outer) if child is module), "")
-                found = f"{inside}.{step}" if step else f"{inside}.{call.kind}"
-            self._paths[id(module)] = found = found or str(call.kind)
-        return found
+                path = f"{inside}.{step}" if step else f"{inside}.{call.kind}"
+            self._paths[id(module)] = path = path or str(call.kind)
+        return path
 
     def operands(self, note: Note, expression: Any) -> tuple[Operand, ...]:
         """What an operation was given that no gradient goes to, with the user's words for it."""
         module = note.call is not None and note.call.site == note.site  # then the words are of the call of a module
         free = [] if module else list(self._operands_of(expression))
-        made = []
-        for given in note.given:
-            value = self.kept(given.kept)
-            tensor = given.tensor() if given.tensor is not None else None
+        operands = []
+        for operand in note.given:
+            value = self.kept(operand.kept)
+            tensor = operand.tensor() if operand.tensor is not None else None
             name = self.names.by_id.get(id(tensor), "") if tensor is not None else ""
-            cut = self.cut(given, value)
-            kind = "cut" if cut is not None else "constant" if given.number is not None else "input"
-            made.append(Operand(kind, given.argument, name or self._words(given, free), value, cut))
-        return tuple(made)
+            cut = self.cut(operand, value)
+            kind = "cut" if cut is not None else "constant" if operand.number is not None else "input"
+            operands.append(Operand(kind, operand.argument, name or self._words(operand, free), value, cut))
+        return tuple(operands)
 
     def _operands_of(self, expression: Any) -> Sequence[tuple[Any, Any]]:
         """What a parsed operation is given, as it stands, and the numbers that are written there."""
-        found = self._written.get(id(expression))
-        if found is None:
-            found = self._written[id(expression)] = [(node, literal(node)) for node in operands_of(expression)]
-        return found
+        operands = self._written.get(id(expression))
+        if operands is None:
+            operands = self._written[id(expression)] = [(node, literal(node)) for node in operands_of(expression)]
+        return operands
 
-    def _words(self, given: Given, free: list[tuple[Any, Any]]) -> str:
+    def _words(self, operand: Given, free: list[tuple[Any, Any]]) -> str:
         """The operand of the source that an argument is: the literal of its value, or the one that is left."""
-        if given.number is not None:
+        if operand.number is not None:
             for one in free:
-                if one[1] == given.number:
+                if one[1] == operand.number:
                     free.remove(one)
                     return source_of(one[0])
         left = [one for one in free if one[1] is None and not self._mentions_tensors(one[0])]
-        if given.number is None and given.argument < len(free) and free[given.argument] in left:
-            left = [free[given.argument]]
+        if operand.number is None and operand.argument < len(free) and free[operand.argument] in left:
+            left = [free[operand.argument]]
         if len(left) == 1:
             free.remove(left[0])
             return source_of(left[0][0])
@@ -334,9 +334,9 @@ class Reader:
                 self.reaching.append(cut)
             self._reached.setdefault(id(cut), []).append(node)
 
-    def cut(self, given: Given, value: Value | None) -> Cut | None:
+    def cut(self, operand: Given, value: Value | None) -> Cut | None:
         """Where an argument lost its history, if it had one."""
-        severed = next((loss.severed for loss in given.losses if loss.severed is not None and loss.severed.how != "born"), None)
+        severed = next((loss.severed for loss in operand.losses if loss.severed is not None and loss.severed.how != "born"), None)
         return None if severed is None else self.severed(severed, value)
 
     def severed(self, cut: Severed, value: Value | None = None) -> Cut:
@@ -408,13 +408,13 @@ def deepest_first(roots: Sequence[Any], sources: Callable[[Any], list[Any]]) -> 
 
 def _nearest(library: Library, roots: Sequence[Any], most: int) -> set[Any] | None:
     """The nodes that take the fewest steps from the roots, one more than `most` of them; None if there are no more."""
-    found: dict[Any, None] = dict.fromkeys(roots)
-    order = list(found)
+    nearest: dict[Any, None] = dict.fromkeys(roots)
+    order = list(nearest)
     for node in order:  # grows while it is read
         for source in library.inputs(node):
             source = library.whole(source)
-            if source is not None and source not in found:
-                found[source] = None
+            if source is not None and source not in nearest:
+                nearest[source] = None
                 order.append(source)
                 if len(order) > most:
                     return set(order)
@@ -439,13 +439,13 @@ def _after_their_sources(roots: Sequence[Any], sources: Callable[[Any], list[Any
 
 def _settings(library: Library, node: Any) -> dict[str, Any]:
     """The axes and the exponent that a node keeps."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in library.settings(node, SETTINGS).items():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            found[key] = value
+            settings[key] = value
         elif isinstance(value, (tuple, list)) and value and all(isinstance(axis, int) for axis in value):
-            found[key] = tuple(value)
-    return found
+            settings[key] = tuple(value)
+    return settings
 
 
 def _said(root: Root) -> str:

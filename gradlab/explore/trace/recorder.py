@@ -28,17 +28,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gradlab.core.extent import extent
-from gradlab.diagnose.places import cells
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.libraries import Library, adapters
 from gradlab.explore.libraries.protocol import Recording
 from gradlab.explore.names import held_by_self, items_of, names_in, owners_in
-from gradlab.explore.reduced import reduced
+from gradlab.explore.pooled_matrix import reduced
 from gradlab.explore.trace.data import Event, ModuleCall, Trace
 from gradlab.explore.trace.journal import Entry, Journal, Swept
 from gradlab.explore.trace.notes import Called, Happening, Severed, cell_site
 from gradlab.explore.trace.reading import Names, Reader, Root, Seen, read
 from gradlab.explore.trace.slopes import slopes_of
-from gradlab.explore.trace.sweep import LeafSeen, Sweep, leaves_of, uses_of
+from gradlab.explore.trace.sweep import LeafSeen, RecordedSweep, leaves_of, uses_of
 
 SHARE, FREE = 0.5, 0.15  # of the program's own time, and seconds besides
 LONG, LATER = 10.0, 0.05  # seconds of its own time after which the share is smaller
@@ -80,8 +80,8 @@ class Recorder:
         self.sweeps = 0
         self.asked = 0  # calls of torch.autograd.grad
         self.on = True
-        self.last: Sweep | None = None
-        self.spoilt: Sweep | None = None
+        self.last: RecordedSweep | None = None
+        self.spoilt: RecordedSweep | None = None
         self.unhurried = False  # whether every sweep is looked at, however long that takes
         self.call: Called | None = None
         self.calls: deque[Called] = deque(maxlen=CALLS)
@@ -91,7 +91,7 @@ class Recorder:
         self.journal = Journal()
         self.reborn: WeakKeyDictionary[Any, Sequence[Severed]] = WeakKeyDictionary()  # leaves that are made of what was cut off
         self.refused: list[tuple[Library, Any, str, tuple[Severed, ...], Any]] = []
-        self._running: list[Sweep | None] = []
+        self._running: list[RecordedSweep | None] = []
         self._held: deque[tuple[int, Any]] = deque()
         self._bytes = 0
         self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -230,7 +230,7 @@ class Recorder:
         late: bool = False,
         retains: bool = False,
         private: bool = False,
-    ) -> Sweep | None:
+    ) -> RecordedSweep | None:
         """A sweep starts, from (node, cotangent) pairs. Returns it if it is to be looked at: one that writes `.grad`, or one of
         our own (`private`).
 
@@ -248,7 +248,7 @@ class Recorder:
             names = self._names(library, frames)
             first = library.values([*outputs, *(g for _, g in roots)])
             own, cotangents = first[: len(outputs)], first[len(outputs) :]
-            sweep = Sweep(
+            sweep = RecordedSweep(
                 library, self.sweeps, [], [library.weakly(out) for out in outputs], names, site, late, private, retains=retains
             )
             for i, (node, _) in enumerate(roots):
@@ -291,7 +291,7 @@ class Recorder:
                 for node in sweep.nodes:
                     self.leaf(sweep, node)
 
-    def leaf(self, sweep: Sweep, node: Any) -> None:
+    def leaf(self, sweep: RecordedSweep, node: Any) -> None:
         """A leaf that the sweep will reach, before its `.grad` is written."""
         if node in sweep.leaves:
             return
@@ -302,7 +302,7 @@ class Recorder:
                 node, tensor, str(tensor.device), before, losses=self.losses_of(sweep.library, tensor), key=id(tensor)
             )
 
-    def visited(self, sweep: Sweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    def visited(self, sweep: RecordedSweep, node: Any, g: Any, sources: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """`node` turned the cotangent `g` into one for each of its sources. Of a leaf: `g` arrived there."""
         started = perf_counter()
         library, seen = sweep.library, sweep.seen
@@ -339,14 +339,14 @@ class Recorder:
     def _given(self, library: Library, seen: Seen, node: Any) -> None:
         """What an operation was given besides, while it is there."""
         note = library.note(node)
-        for given in note.given if note is not None and not note.inner else ():
-            kept = given.kept
+        for operand in note.given if note is not None and not note.inner else ():
+            kept = operand.kept
             if kept is not None and kept.numbers is None and kept not in seen.given:
                 value = library.kept_value(kept)
                 if value is not None:
                     seen.given[kept] = value
 
-    def _share(self, sweep: Sweep, parts: list[tuple[Any, int, Any]], g: Any) -> None:
+    def _share(self, sweep: RecordedSweep, parts: list[tuple[Any, int, Any]], g: Any) -> None:
         """What part each of several cotangents has in their sum."""
         library, seen = sweep.library, sweep.seen
         for node, at, cotangent in parts:
@@ -384,15 +384,15 @@ class Recorder:
             self.last.late = False
             self._finish(self.last)
 
-    def _finish(self, sweep: Sweep) -> None:
+    def _finish(self, sweep: RecordedSweep) -> None:
         """Reduce what the sweep left in the leaves, while it is there."""
         library = sweep.library
         leaves = [leaf for leaf in sweep.leaves.values() if leaf.tensor is not None]
         wanted = [leaf.tensor for leaf in leaves]
         held = [leaf.tensor.grad for leaf in leaves]
-        found = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
+        settled = iter(library.values([*wanted, *(g for g in held if g is not None)], histograms=True))
         for leaf in leaves:
-            leaf.value = next(found)
+            leaf.value = next(settled)
         if not sweep.private:
             with suppress(Exception):  # a tensor of a kind that tells less is not in the journal
                 self._enter(sweep, leaves, held)
@@ -400,14 +400,14 @@ class Recorder:
             leaf.tensor = None
             if g is None:
                 continue
-            leaf.gradient = next(found)
+            leaf.gradient = next(settled)
             if len(g.shape) == 2 and g.numel() > 1 and len(sweep.maps) < self.maps:
                 sweep.maps.append((leaf.node, reduced(library.own_array(g), CELLS)))
         sweep.reduce()
         if not sweep.private:
             self._judge(sweep)
 
-    def _judge(self, sweep: Sweep) -> None:
+    def _judge(self, sweep: RecordedSweep) -> None:
         """Whether a sweep is the first that went wrong, or tells that the program has come back from one."""
         if self.spoilt is not None and self.spoilt.odd & (sweep.reached - sweep.odd):
             self.spoilt = None
@@ -418,7 +418,7 @@ class Recorder:
         ):
             self.spoilt = sweep
 
-    def _enter(self, sweep: Sweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
+    def _enter(self, sweep: RecordedSweep, leaves: Sequence[LeafSeen], held: Sequence[Any]) -> None:
         """Enter the sweep into the journal."""
         library, root = sweep.library, sweep.roots[0]
         numbers = root.value.numbers if root.value is not None and root.value.size == 1 else None
@@ -475,11 +475,11 @@ class Recorder:
         return [module for _, module in _modules("", value)]
 
     @property
-    def shown(self) -> Sweep | None:
+    def shown(self) -> RecordedSweep | None:
         """The sweep that is told of where none is named."""
         return self.last if self.spoilt is None or self.last is None or self.last.private else self.spoilt
 
-    def trace(self, sweep: Sweep | None = None) -> Trace:
+    def trace(self, sweep: RecordedSweep | None = None) -> Trace:
         """The trace of the last sweep that was looked at, or of the one that was spoilt.
 
         Raises
@@ -567,12 +567,12 @@ class Recorder:
         )
 
     def _calls(self, reader: Reader, trace: Trace) -> tuple[ModuleCall, ...]:
-        made: Counter[str] = Counter()
+        operations: Counter[str] = Counter()
         for node in trace.nodes:
             steps = node.module.split(".")
-            made.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
+            operations.update(".".join(steps[: i + 1]) for i in range(len(steps)) if node.module)
         return tuple(
-            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), made[path])
+            ModuleCall(path, call.kind, call.depth, call.graded, reader.lines.line(call.site), operations[path])
             for call in self.calls
             for path in (reader.path(call),)
         )

@@ -53,10 +53,10 @@ def slopes_of(library: Any, node: Any, g: Any, sources: Sequence[Any], cotangent
         if rows is None or not len(rows.shape):
             return None
         axis = axis[0] if isinstance(axis, tuple) else axis
-        given = library.made(sources[0]) if sources and sources[0] is not None else None
-        if given is not None and tuple(given.shape) != tuple(rows.shape):
-            given = None
-        return library.sharp(rows, given, -1 if axis is None else axis)
+        operand = library.made(sources[0]) if sources and sources[0] is not None else None
+        if operand is not None and tuple(operand.shape) != tuple(rows.shape):
+            operand = None
+        return library.sharp(rows, operand, -1 if axis is None else axis)
     steepest = STEEPEST.get(name)
     handed = cotangents[0] if cotangents else None
     if steepest is None or g is None or handed is None:
@@ -83,14 +83,14 @@ def slopes(g: Any, handed: Any, flat: float, axis: int) -> Any:
     return finished(places)([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished(places))
 
 
-def sharp(rows: Any, given: Any, axis: int) -> Any:
-    """The same of the rows of a softmax along an axis, of those with two entries or more that are not masked in `given`."""
+def sharp(rows: Any, inputs: Any, axis: int) -> Any:
+    """The same of the rows of a softmax along an axis, of those with two entries or more that are not masked in `inputs`."""
     xp = np if isinstance(rows, np.ndarray) else namespace_of[type(rows)]
     counts = rows.max(axis) > SHARP
-    if given is None:
+    if inputs is None:
         several = xp.full(counts.shape, rows.shape[axis] > 1)
     else:
-        several = (given > (MASKED if given.dtype.itemsize >= 4 else MASKED_HALF)).sum(axis) > 1
+        several = (inputs > (MASKED if inputs.dtype.itemsize >= 4 else MASKED_HALF)).sum(axis) > 1
     counted = [several.sum(), (several & counts).sum()]
     return finished()([np.asarray(x) for x in counted]) if xp is np else Pending(counted, finished())
 

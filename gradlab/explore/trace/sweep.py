@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from gradlab.explore.libraries import Library
-from gradlab.explore.reduced import Reduced
+from gradlab.explore.pooled_matrix import PooledMatrix
 from gradlab.explore.trace.data import Leaf, Trace
 from gradlab.explore.trace.notes import Severed
 from gradlab.explore.trace.reading import Names, Root, Seen
@@ -32,7 +32,7 @@ class LeafSeen:
 
 
 @dataclass
-class Sweep:
+class RecordedSweep:
     """A reverse sweep, as it was seen. Holds nodes: the graph lives until the next one, or until the recorder forgets."""
 
     library: Library
@@ -47,7 +47,7 @@ class Sweep:
     leaves: dict[Any, LeafSeen] = field(default_factory=dict)
     error: BaseException | None = None
     events: int = 0  # how many events had happened
-    maps: list[tuple[Any, Reduced]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
+    maps: list[tuple[Any, PooledMatrix]] = field(default_factory=list)  # of matrix-shaped gradients, by leaf
     retains: bool = False
     nodes: set[Any] = field(default_factory=set)  # all behind the roots
     uses: Counter[Any] = field(default_factory=Counter)  # how many edges lead to a node
@@ -73,8 +73,8 @@ class Sweep:
         """Read what lies on a device, in one transfer."""
         seen = self.seen
         tables = (seen.values, seen.gradients, seen.given, seen.slopes)
-        found = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
-        settled = iter(self.library.settled(found))
+        values = [*(x for table in tables for x in table.values()), *(one for pair in seen.handed.values() for one in pair)]
+        settled = iter(self.library.settled(values))
         for table in tables:
             for node in table:
                 table[node] = next(settled)
@@ -96,18 +96,18 @@ def uses_of(library: Library, roots: Sequence[Any]) -> tuple[set[Any], Counter[A
     return seen, uses
 
 
-def leaves_of(sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
+def leaves_of(sweep: RecordedSweep, trace: Trace) -> tuple[Leaf, ...]:
     """The leaves that a sweep reached, in the order of their names, as the trace tells of them."""
     numbers = {node.name.partition(", ")[0]: i for i, node in enumerate(trace.nodes) if node.kind == "leaf" and node.name}
     order = {node: i for i, node in enumerate(sweep.names.by_node)}
-    found = []
+    leaves = []
     for node, leaf in sorted(sweep.leaves.items(), key=lambda item: order.get(item[0], len(order))):
         name = next(iter(sweep.names.by_node.get(node, ())), "")
         if leaf.value is not None:
             value, arrived = leaf.value, sweep.seen.gradients.get(node)
             if sweep.private:
                 leaf.gradient, leaf.before = arrived, None
-            found.append(
+            leaves.append(
                 Leaf(
                     name,
                     numbers.get(name),
@@ -121,4 +121,4 @@ def leaves_of(sweep: Sweep, trace: Trace) -> tuple[Leaf, ...]:
                     leaf.key,
                 )
             )
-    return tuple(found)
+    return tuple(leaves)

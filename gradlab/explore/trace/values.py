@@ -61,8 +61,8 @@ class Value:
         """The Euclidean norm; NaN if an element is, else ∞ if one is."""
         if self.numbers is not None:
             return _norm(self.numbers)
-        found = self.statistics
-        return math.nan if found.nans else math.inf if found.infs else found.norm
+        statistics = self.statistics
+        return math.nan if statistics.nans else math.inf if statistics.infs else statistics.norm
 
     @property
     def largest(self) -> float:
@@ -70,8 +70,14 @@ class Value:
         if self.numbers is not None:
             moduli = [abs(x) for x in self.numbers]
             return math.nan if any(x != x for x in moduli) else float(max(moduli, default=0.0))
-        found = self.statistics
-        return math.nan if found.nans else math.inf if found.infs else max(abs(found.minimum), abs(found.maximum))
+        statistics = self.statistics
+        return (
+            math.nan
+            if statistics.nans
+            else math.inf
+            if statistics.infs
+            else max(abs(statistics.minimum), abs(statistics.maximum))
+        )
 
     @property
     def nans(self) -> int:
@@ -152,8 +158,8 @@ def brief(array: np.ndarray, dtype: str = "", *, histogram: bool = False) -> Val
     dtype = dtype or dtype_name(array.dtype)
     if array.size <= FEW:
         return Value(array.shape, dtype, tuple(array.reshape(-1).tolist()))
-    found = finite_statistics(array, histogram=histogram)
-    return Value(array.shape, dtype, summary=statistics(array) if found is None else found)
+    finite = finite_statistics(array, histogram=histogram)
+    return Value(array.shape, dtype, summary=statistics(array) if finite is None else finite)
 
 
 def pending(array: Any) -> Pending:
@@ -178,18 +184,18 @@ def pending(array: Any) -> Pending:
 
 def of_arrays(arrays: Sequence[Any], *, histograms: bool = False) -> list[Value]:
     """What is remembered of arrays, wherever they lie; with histograms of those of more than a few elements, if asked for."""
-    found: list[Any] = [None] * len(arrays)
+    values: list[Any] = [None] * len(arrays)
     full = []
     for i, array in enumerate(arrays):
         if isinstance(array, np.ndarray):
-            found[i] = brief(array, histogram=histograms)
+            values[i] = brief(array, histogram=histograms)
         elif array.size <= FEW or not histograms:
-            found[i] = pending(array)
+            values[i] = pending(array)
         else:
             full.append(i)
     for i, summary in zip(full, statistics_of([arrays[i] for i in full]), strict=True):
-        found[i] = Value(tuple(arrays[i].shape), dtype_name(arrays[i].dtype), summary=summary)
-    return settled(found, read_together)
+        values[i] = Value(tuple(arrays[i].shape), dtype_name(arrays[i].dtype), summary=summary)
+    return settled(values, read_together)
 
 
 def share(part: Any, whole: Any) -> Any:

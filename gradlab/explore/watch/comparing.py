@@ -8,10 +8,10 @@ from typing import Any
 
 from gradlab.explore.axes import ticks
 from gradlab.explore.drawing import DIM, MAX_BYTES, VALUE, Drawing, tidy
+from gradlab.explore.markup import NO_MATH, Span, number, say, to_html, to_text
 from gradlab.explore.report.table import CARD, RULE, TABULAR, head_html
 from gradlab.explore.watch.snapshot import number_of, snapshot
 from gradlab.explore.watch.twin import LEFT, RIGHT, WIDE, Columns, grid, last_of, line, written
-from gradlab.explore.words import NO_MATH, Span, number, say, to_html, to_text
 
 TALL = 170.0
 HEADS = ("layer", "‖gradient‖", "of the other", "÷ ‖weights‖ a step", "of the other")

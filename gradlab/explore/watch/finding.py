@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gradlab.diagnose.places import cells
 from gradlab.diagnose.sites import is_ours
+from gradlab.diagnose.source_locations import cells
 from gradlab.explore.doctor.case import is_optimizer
 from gradlab.explore.libraries import library_of
-from gradlab.explore.libraries.sweeps import Sweeps
+from gradlab.explore.libraries.backward_calls import BackwardCalls, Keeper
 from gradlab.explore.names import held_by_self, names_in, with_held
 from gradlab.explore.trace.notes import is_outermost, locals_of
 from gradlab.explore.watch.layers import leaves_of, watched
@@ -34,7 +34,8 @@ class Found:
 
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], every: int = 1, *, quiet: bool = False) -> None:
         self._namespace, self._every, self._quiet = namespace, every, quiet
-        self._sweeps = Sweeps(self._swept)
+        self._first = _First()
+        self._sweeps = BackwardCalls(self._swept, self._first)
         self.watch: Watch | None = None
         self.trouble = ""
 
@@ -64,7 +65,9 @@ class Found:
                 return
             self.watch.quiet = self._quiet
             self.watch.__enter__()
+            self._first.of = self.watch.keeping
         else:
+            self._first.of = None
             self.watch.end_step()
         if loss.numel() == 1:
             self.watch.begins(loss)
@@ -84,6 +87,38 @@ class Found:
             of = watched(known or {"x": loss}, space)
         called = next((name for name, value in space.items() if value is loss and name[:1] != "_"), "loss")
         return Watch(of, optimizer, every=self._every, loss=called)
+
+
+class _First(Keeper):
+    """Looks at the sweep at which a watch began: that one looks at those that begin after it."""
+
+    def __init__(self) -> None:
+        self.of: Keeper | None = None
+
+    def wants(self, library: str) -> bool:
+        return self.of is not None and self.of.wants(library)
+
+    def holds(self) -> bool:
+        return self.of is None or self.of.holds()
+
+    def over(self, loss: Any, seed: Any) -> None:
+        if self.of is not None:
+            self.of.over(loss, seed)
+
+    def born(self, node: Any, cotangents: Any) -> None:
+        if self.of is not None:
+            self.of.born(node, cotangents)
+
+    def settle(self) -> None:
+        if self.of is not None:
+            self.of.settle()
+
+    def arm(self, loss: Any) -> list[Any]:
+        return [] if self.of is None else self.of.arm(loss)
+
+    def disarmed(self) -> None:
+        if self.of is not None:
+            self.of.disarmed()
 
 
 def _best(space: Mapping[str, Any], leaves: set[int], kind: Callable[[Any], bool], parts: Callable[[Any], Any]) -> Any:

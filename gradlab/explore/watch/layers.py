@@ -15,6 +15,7 @@ import numpy as np
 from gradlab.explore.libraries import Library, library_of
 from gradlab.explore.libraries.gauging import DEAD, Gauge, flat_beyond
 from gradlab.explore.names import attribute, names_in
+from gradlab.explore.sources import reachable
 
 ACTIVATIONS = 200  # modules whose outputs are looked at
 MOST = 50_000  # nodes of a graph that are looked through
@@ -71,11 +72,29 @@ class Watched:
         stops = [*self.starts[1:], len(self.params)]
         return self.params[self.starts[layer] : stops[layer]]
 
+    def trains(self, loss: Any) -> bool:
+        """Whether a tensor is computed from what is watched: there may be other models."""
+        return not leaves_of(self.library, loss).isdisjoint(map(id, self.params))
+
+    def saved_bytes(self, loss: Any) -> int:
+        """What the nodes behind a tensor have saved, but for the parameters, in bytes."""
+        own = {id(p) for p in self.params}
+        nodes = reachable(self.library, [self.library.node(loss)])
+        saved = {id(item): int(item.nbytes) for node in nodes for _, item in self.library.saved(node)}
+        return sum(size for key, size in saved.items() if key not in own)
+
     def largest(self) -> list[int]:
         """Of each layer the parameter with the most elements: the weights, whose histogram is shown."""
+        return self._of_each(max)
+
+    def smallest(self) -> list[int]:
+        """Of each layer the parameter with the fewest: the bias, if it has one."""
+        return self._of_each(min)
+
+    def _of_each(self, choose: Any) -> list[int]:
         stops = [*self.starts[1:], len(self.params)]
         sizes = [int(np.prod(tuple(p.shape), dtype=np.int64)) for p in self.params]
-        return [max(range(a, b), key=sizes.__getitem__) for a, b in zip(self.starts, stops, strict=True)]
+        return [choose(range(a, b), key=sizes.__getitem__) for a, b in zip(self.starts, stops, strict=True)]
 
 
 def watched(given: Any, space: Mapping[str, Any], first: Iterable[str] = ()) -> Watched:

@@ -25,11 +25,12 @@ from gradlab.explore.watch.histograms import Histograms
 from gradlab.explore.watch.layers import Watched
 from gradlab.explore.watch.pace import SEEN, Pace
 
-# Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 µs) and with what a look leaves
-# undone elsewhere (the processor's caches hold other things after it: about as much again) they stay below 5 % of 2 ms.
-GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.005, 0.0025, 0.0015, 0.0005
+# Shares of the program's own time. Together with what every step costs (hooks and the loss: 30 to 50 µs) and with what a look
+# leaves undone elsewhere (the processor's caches hold other things after it: about as much again) they stay below 5 % of 2 ms.
+GRADIENTS, UPDATES, UNITS, HISTOGRAMS = 0.004, 0.002, 0.001, 0.0004
+SOUND = 0.002  # for whether a sweep of gradlab's went well
 FRAME = 0.1  # seconds between two frames at least
-FRAMES = 0.0025  # share of the time for reading them
+FRAMES = 0.0015  # share of the time for reading them
 ROWS = 256  # that wait for a frame at most
 CELLS = 200_000  # columns × series at most: 8 MB
 
@@ -101,12 +102,15 @@ class Measuring:
         self._next_frame = 0.0
         self._own: deque[float] = deque(maxlen=SEEN)  # seconds that steps took by themselves
         self._ended = (self.began, 0.0)  # when the last step was over, and what was spent by then
+        self.own = 0.0  # what a step takes by itself, in the median of the last few
+        self.suspect = False  # whether a sweep of this step was seen to go wrong: its gradients are looked at in any case
+        self._least, self._all = watched.smallest(), Pace(SOUND, every=1)
 
     # ----------------------------------------------------------------------------------------------------------- a step
     def before_step(self) -> None:
         """An optimizer is about to step: the gradients are whole, the weights as they were."""
         began, step = perf_counter(), self.row.step
-        if self.gradients.due(step):
+        if self.suspect or self.gradients.due(step):
             gradients = [p.grad for p in self.watched.params]
             which = [i for i, g in enumerate(gradients) if g is not None]
             if which:
@@ -142,6 +146,10 @@ class Measuring:
                 self.histograms.note(i, gradient)
         self.spent += perf_counter() - began
 
+    def odd_by_hand(self) -> list[int]:
+        """The parameters at which something not finite arrived in this step, where no optimizer says when it steps."""
+        return [i for i in sorted(self._arrived) if not math.isfinite(float(self._arrived[i].sum()))]
+
     def moved_by_hand(self) -> None:
         """A step without an optimizer is over."""
         began, step = perf_counter(), self.row.step
@@ -162,11 +170,12 @@ class Measuring:
     def noted(self, loss: Any) -> None:
         """The loss of the step that was just over, or is about to be."""
         began = perf_counter()
-        library = library_of(loss)
+        own = self.watched.library
+        library = own if own.is_tensor(loss) else library_of(loss)
         if library is not None:
-            if math.prod(loss.shape) != 1:
+            if loss.numel() != 1:
                 raise ValueError(f"log(loss) takes one number, and got a tensor of shape {tuple(loss.shape)}. Log its mean().")
-            gauge = self.gauge if library is self.watched.library else library.gauge([loss])
+            gauge = self.gauge if library is own else library.gauge([loss])
             loss = gauge.number(loss) if gauge.waits else gauge.value(loss)
         else:
             try:
@@ -197,6 +206,18 @@ class Measuring:
             began = perf_counter()
             self.row.stale = 0.0 if gradient is None else self.gauge.norms([gradient])
             self.spent += perf_counter() - began
+
+    def is_sound(self) -> bool:
+        """Whether gradients are finite after a sweep: of each layer the smallest, and all of them as often as there is time."""
+        began, params = perf_counter(), self.watched.params
+        step = self.row.step
+        every = self._all.due(step)
+        found = self.gauge.are_finite([p.grad for p in (params if every else [params[i] for i in self._least])])
+        took = perf_counter() - began
+        if every:
+            self._all.looked(step, took)
+        self.spent += took
+        return found
 
     # ----------------------------------------------------------------------------------------------------------- pieces
     def begin(self) -> None:
@@ -238,7 +259,7 @@ class Measuring:
         if self.last is not None:
             self._waiting.append(self.last)
         self.steps += 1
-        self.last, self.row = row, Row(self.steps)
+        self.last, self.row, self.suspect = row, Row(self.steps), False
         now = perf_counter()
         then, spent = self._ended
         self._own.append(max(now - then - (self.spent - spent), 0.0))
@@ -264,9 +285,9 @@ class Measuring:
             self.columns.add(steps, numbers)
             self.seen(steps, numbers, stale)
         if self._own:
-            own = median(self._own)
-            for pace in (self.gradients, self.updates, self.units, self.spread):
-                pace.settle(own)
+            self.own = median(self._own)
+            for pace in (self.gradients, self.updates, self.units, self.spread, self._all):
+                pace.settle(self.own)
         now = perf_counter()
         self._next_frame = now + max(FRAME, (now - began) / FRAMES)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradlab.explore.markup import escape_html
 from gradlab.explore.saved_page import saved_page
-from gradlab.explore.words import escape_html
 
 START = (
     'const run = JSON.parse(document.getElementById("run").textContent);\n'

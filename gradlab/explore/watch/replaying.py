@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,14 +17,14 @@ from gradlab.explore.doctor.case import Case
 from gradlab.explore.doctor.examine import examine
 from gradlab.explore.doctor.findings import Finding
 from gradlab.explore.libraries import library_of
+from gradlab.explore.markup import say
 from gradlab.explore.names import names_in
-from gradlab.explore.report import Bounds, Subject, differentiate, explain, make_report
+from gradlab.explore.report import Bounds, Subject, differentiate, differentiate_from, explain, make_report
 from gradlab.explore.sources import sources_of
 from gradlab.explore.trace.recorder import Recorder
 from gradlab.explore.trace.saved_values import SavedReader
 from gradlab.explore.trace.values import Value
 from gradlab.explore.watch.layers import Watched
-from gradlab.explore.words import say
 
 BIRTHS = ("nan-born", "inf-born", "nan-input")  # the doctor's kinds
 
@@ -49,7 +49,8 @@ class Kept:
         What is remembered of each parameter's gradient in that step: its norm, how many elements are NaN or infinite. It has the
         step's gradients where they were seen before the next sweep.
     sweep : Report or None
-        Where the loss was not finite before its `backward`: what each operation computed and handed on, in numbers.
+        What each operation computed and handed on, in numbers: where the loss was not finite before its `backward`, and where
+        a gradient was not (of PyTorch's sweeps, if an operation with a pole made it, and from that one on).
     """
 
     step: int
@@ -65,6 +66,21 @@ class Kept:
     unseen: str = ""  # why it could not be looked at
 
 
+@dataclass
+class Look:
+    """What was seen of a sweep, in numbers: the step, counted from 1, and what arrived at each leaf."""
+
+    step: int
+    report: Any
+    causes: tuple[Finding, ...]
+    gradients: Mapping[str, Value]
+
+    @property
+    def spoilt(self) -> tuple[str, ...]:
+        """The leaves at which something arrived that is not finite."""
+        return tuple(name for name, value in self.gradients.items() if value.odd)
+
+
 class Replay:
     """Keeps the batch of the step that runs, and of the first bad one all that it takes to run it again."""
 
@@ -73,6 +89,11 @@ class Replay:
         self.kept: Kept | None = None
         self._batch: tuple[Any, ...] | None = None
         self._state: Any = None
+
+    @property
+    def computes(self) -> bool:
+        """Whether it was said how a loss is computed."""
+        return self._compute is not None
 
     def compute(self, batch: tuple[Any, ...]) -> Any:
         """The loss of a batch, which is remembered until the next."""
@@ -105,25 +126,49 @@ class Replay:
             except Exception as error:  # noqa: BLE001  (the user's own function, a second time: the training must go on)
                 self.kept.unseen = f"{type(error).__name__}: {error}"
 
+    def complete(self, odd: Sequence[int]) -> None:
+        """All the parameters with gradients that are not finite, once they have arrived."""
+        assert self.kept is not None
+        spoilt = [name for i, name in enumerate(self.of.names) if i in odd or name in self.kept.spoilt]
+        self.kept.spoilt = tuple(spoilt)
+        self.kept.gradients = {name: value for name, value in self.kept.gradients.items() if value.odd or name not in spoilt}
+
     def keep_loss(self, step: int, loss: Any) -> None:
         """A loss is not finite, and its `backward` is yet to come: keep what a sweep through its graph finds."""
-        library, params = self.of.library, self.of.params
-        intact = not any(value.odd for value in library.values(list(params)))
+        intact = not any(value.odd for value in self.of.library.values(list(self.of.params)))
         self.kept = Kept(step + 1, "loss", (), intact)
-        names = dict(zip(self.of.names, params, strict=True))
-        subject = Subject(library, library.node(loss), tuple(loss.shape), "", loss)
-        sources = sources_of(library, [subject.root], names)
-        trace = differentiate(subject, sources, None, names, SavedReader(dict, called=names))
+        look = self.look(step, loss)
+        if look is not None:
+            self.kept.gradients, self.kept.causes, self.kept.sweep = look.gradients, look.causes, look.report
+            self.kept.spoilt = look.spoilt
+
+    def look(self, step: int, loss: Any, seed: Any = None) -> Look | None:
+        """What a sweep through the graph of a loss finds; none is written to `.grad`. None if the graph has no leaf.
+
+        `seed`: the tensor that it begins with, if that is not 1."""
+        subject = Subject(self.of.library, self.of.library.node(loss), tuple(loss.shape), "", loss)
+        return self._look(step, subject, "before it moved the weights", seed, None)
+
+    def look_from(self, step: int, node: Any, cotangents: Sequence[Any]) -> Look | None:
+        """What a sweep from a node on finds, which has got these cotangents of its outputs."""
+        subject = Subject(self.of.library, node, tuple(next(g for g in cotangents if g is not None).shape), "")
+        deed = "from where the first number was not finite; the operations between there and the loss were freed by then"
+        return self._look(step, subject, deed, None, cotangents)
+
+    def _look(self, step: int, subject: Subject, when: str, seed: Any, cotangents: Sequence[Any] | None) -> Look | None:
+        names = dict(zip(self.of.names, self.of.params, strict=True))
+        sources, reader = sources_of(subject.library, [subject.root], names), SavedReader(dict, called=names)
+        if cotangents is None:
+            trace = differentiate(subject, sources, seed, names, reader)
+        else:
+            trace = differentiate_from(subject, sources, cotangents, reader)
         if trace is None:
-            return
+            return None
         found = examine(Case(trace, {}))
-        self.kept.gradients = {leaf.name: leaf.arrived for leaf in trace.leaves if leaf.arrived is not None}
-        self.kept.spoilt = tuple(name for name, value in self.kept.gradients.items() if value.odd)
-        self.kept.causes = tuple(one for one in found.findings if one.kind in BIRTHS)
-        self.kept.sweep = make_report(
+        report = make_report(
             subject,
             sources,
-            say(f"Step {step + 1} of the run, before it moved the weights."),
+            say(f"Step {step + 1} of the run, {when}."),
             trace=trace,
             names=names,
             by_hand="",
@@ -131,6 +176,8 @@ class Replay:
             findings=found.findings,
             remarks=found.remarks,
         )
+        gradients = {leaf.name: leaf.arrived for leaf in trace.leaves if leaf.arrived is not None}
+        return Look(step + 1, report, tuple(one for one in found.findings if one.kind in BIRTHS), gradients)
 
     def let_go(self) -> None:
         """Of the batch of the step that runs."""

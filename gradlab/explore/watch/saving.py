@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradlab.explore.drawing import GRADIENT, VALUE, clean
+from gradlab.explore.markup import escape_html
 from gradlab.explore.views import opened
 from gradlab.explore.watch.page import page
 from gradlab.explore.watch.snapshot import USUAL, snapshot
 from gradlab.explore.watch.twin import drawing, words
-from gradlab.explore.words import escape_html
 
 KINDS = (".html", ".svg", ".png", ".json")
 

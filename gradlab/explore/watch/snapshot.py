@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradlab.explore.words import count, number
+from gradlab.explore.markup import count, number
 
 USUAL = (1e-4, 1e-2)  # ‖update‖ / ‖weights‖ of a step: a rule of thumb
 

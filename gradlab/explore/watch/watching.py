@@ -14,19 +14,19 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import sleep
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
 
 from gradlab.core.extent import extent
 from gradlab.explore.doctor.findings import Diagnosis
-from gradlab.explore.libraries import library_of
-from gradlab.explore.libraries.sweeps import Sweeps
+from gradlab.explore.libraries.backward_calls import BackwardCalls
 from gradlab.explore.views import VIEWS, opened
 from gradlab.explore.watch.comparing import Comparison
 from gradlab.explore.watch.judging import Judge
-from gradlab.explore.watch.layers import Watched, leaves_of, watched
+from gradlab.explore.watch.keeping import Keeping
+from gradlab.explore.watch.layers import Watched, watched
 from gradlab.explore.watch.measuring import Measuring
 from gradlab.explore.watch.replaying import Kept, Replay
 from gradlab.explore.watch.saving import plot, save
@@ -62,9 +62,12 @@ class Watch:
         self.measuring = Measuring(of, every)
         self._judge = Judge(self.measuring, of, loss, self.optimizer_name)
         self.measuring.seen = self._judge.see
-        self.measuring.alarm = self._alarm
+        self.measuring.alarm = self.alarm
         self._replay = Replay(of, replay)
         self._handles: list[Any] = []
+        self._units: list[Any] = []  # hooks on activations
+        self._probes: list[Any] = []  # and on the smallest parameter, which tells what is in `.grad` when the next gradient comes
+        self._probe = min(range(len(of.params)), key=lambda i: int(np.prod(tuple(of.params[i].shape))))
         self._extent: Any = None
         self._computed: Any = None  # a weak reference to the loss that `loss` computed
         self.ended = False
@@ -73,7 +76,8 @@ class Watch:
         self.listeners: list[Callable[[Watch], None]] = []  # told of each frame
         self.quiet = False  # whether a notebook shows nothing of it while it runs
         self._pause, self._once = False, False
-        self._sweeps = Sweeps(_weakly(self.begins))
+        self.keeping = Keeping(self, self._replay)
+        self._sweeps = BackwardCalls(_weakly(self.begins), self.keeping)
 
     # ------------------------------------------------------------------------------------------------------- the block
     def __enter__(self) -> Watch:
@@ -96,28 +100,40 @@ class Watch:
             for i, p in enumerate(self.of.params):
                 self._handles.append(p.register_post_accumulate_grad_hook(_weakly(self._arrived, i)))
             self.measuring.begin()
-        for i, one in enumerate(self.of.activations):
-            self._handles.append(one.module.register_forward_hook(_weakly(self._output, i)))
-        probe = min(range(len(self.of.params)), key=lambda i: int(np.prod(tuple(self.of.params[i].shape))))
-        self._handles.append(self.of.params[probe].register_hook(_weakly(self._comes, probe)))
+        self._lend()
         if not self.measuring.gauge.waits:
             self._sweeps.open()
         show = VIEWS.get("a run")
         if show is not None and not self.quiet:
-            with self._safely():
+            with self.safely():
                 show(self)
 
+    def _lend(self) -> None:
+        """Hook what is looked at in the step that comes, and that alone: a module or a leaf with hooks is slower."""
+        measuring, step = self.measuring, self.measuring.row.step
+        if measuring.units.due(step):
+            if not self._units:
+                for i, one in enumerate(self.of.activations):
+                    self._units.append(one.module.register_forward_hook(_weakly(self._output, i)))
+        else:
+            _remove(self._units)
+        if measuring.gradients.due(step):
+            if not self._probes:
+                self._probes.append(self.of.params[self._probe].register_hook(_weakly(self._comes, self._probe)))
+        else:
+            _remove(self._probes)
+
     def _close(self) -> None:
-        while self._handles:
-            self._handles[-1].remove()
-            self._handles.pop()
+        for handles in (self._handles, self._units, self._probes):
+            _remove(handles)
         self._sweeps.close()
         if not self.ended:
             self.ended = True
             self._pause = False
-            with self._safely():
+            with self.safely():
                 self.measuring.frame(whole=True)
             self._replay.let_go()
+            self.keeping.let_go()
             self._optimizer = None
             self._tell()
 
@@ -126,8 +142,8 @@ class Watch:
         if not _has_closure(args, kwargs):
             try:
                 self.measuring.before_step()
-            except Exception as error:  # noqa: BLE001  (as in `_safely`, which costs more, as all hooks do it)
-                self._failed(error)
+            except Exception as error:  # noqa: BLE001  (as in `safely`, which costs more, as all hooks do it)
+                self.failed(error)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
@@ -135,50 +151,55 @@ class Watch:
                 self.measuring.before_step()
             self.measuring.after_step(_rate(optimizer))
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self.failed(error)
         self._stepped()
 
     def _arrived(self, i: int, _: Any) -> None:
         try:
             self.measuring.arrived(i)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self.failed(error)
 
     def _output(self, i: int, module: Any, given: Any, made: Any) -> None:
         if module.training:
             try:
                 self.measuring.output(i, made)
             except Exception as error:  # noqa: BLE001
-                self._failed(error)
+                self.failed(error)
 
     def _comes(self, i: int, _: Any) -> None:
         try:
             self.measuring.stale(self.of.params[i].grad)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self.failed(error)
 
     def begins(self, loss: Any) -> None:
         """`backward` is called on a tensor: if that is not finite, its graph tells where it ceased to be, now or never."""
-        if self._replay.kept is None and math.prod(loss.shape) == 1:
-            with self._safely():
-                if not math.isfinite(self.measuring.gauge.value(loss)) and self._is_trained_by(loss):
-                    self._replay.keep_loss(self.measuring.row.step, loss)
-                    self._judge.kept = self._replay.kept
-
-    def _is_trained_by(self, loss: Any) -> bool:
-        """Whether a tensor is computed from what is watched: there may be other models."""
-        library = library_of(loss)
-        return library is self.of.library and not leaves_of(library, loss).isdisjoint(map(id, self.of.params))
+        if self._replay.kept is not None:
+            return
+        began = perf_counter()
+        try:
+            if (
+                self.of.library.is_tensor(loss)
+                and loss.numel() == 1
+                and not math.isfinite(self.measuring.gauge.value(loss))
+                and self.of.trains(loss)
+            ):
+                self._replay.keep_loss(self.measuring.row.step, loss)
+                self._judge.kept = self._replay.kept
+        except Exception as error:  # noqa: BLE001
+            self.failed(error)
+        self.measuring.spent += perf_counter() - began
 
     @contextmanager
-    def _safely(self) -> Iterator[None]:
+    def safely(self) -> Iterator[None]:
         """A training does not fail by being watched."""
         try:
             yield
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self.failed(error)
 
-    def _failed(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> None:
         self.trouble = self.trouble or f"Something could not be watched: {type(error).__name__}: {error}."
 
     # ------------------------------------------------------------------------------------------------------- the user's
@@ -206,13 +227,16 @@ class Watch:
     def end_step(self) -> None:
         """A step by hand is over; of one that an optimizer makes, its hook tells."""
         if self._optimizer is None and not self.ended:
-            with self._safely():
+            with self.safely():
+                kept, step = self.kept, self.measuring.row.step + 1
+                if kept is not None and kept.step == step and kept.what == "gradient" and kept.sweep is None:
+                    self._replay.complete(self.measuring.odd_by_hand())  # it was kept when the first of them arrived
                 self.measuring.moved_by_hand()
             self._stepped()
 
     def note(self, loss: Any) -> None:
         """The loss of the step that runs."""
-        with self._safely():
+        with self.safely():
             self.measuring.noted(loss)
 
     def loss(self, *batch: Any) -> Any:
@@ -392,23 +416,27 @@ class Watch:
         return self._pause
 
     # ------------------------------------------------------------------------------------------------------------ pieces
-    def _alarm(self, what: str) -> None:
+    def alarm(self, what: str) -> None:
         """A gradient on the host is not finite, or a loss."""
         if self._replay.kept is None:
-            with self._safely():
+            with self.safely():
                 self._replay.keep(self.measuring.row.step if what == "gradient" else self._step_of_loss(), what)
                 self._judge.kept = self._replay.kept
+                self.keeping.attach()
 
     def _step_of_loss(self) -> int:
         last = self.measuring.last
         return last.step if last is not None and self.measuring.row.loss is None else self.measuring.row.step
 
     def _stepped(self) -> None:
+        if not self.ended:
+            with self.safely():
+                self._lend()
         if self._once:
             self._once, self._pause = False, True
         waited = 0.0
         if self._pause:
-            with self._safely():
+            with self.safely():
                 self.measuring.frame()
             self._tell()
         while self._pause:
@@ -421,7 +449,7 @@ class Watch:
 
     def _tell(self) -> None:
         for listener in self.listeners:
-            with self._safely():
+            with self.safely():
                 listener(self)
 
     def spent(self, seconds: float) -> None:
@@ -443,7 +471,7 @@ class Watch:
 
     def _fresh(self) -> None:
         """Have everything that was measured in the columns."""
-        with self._safely():
+        with self.safely():
             self.measuring.frame(whole=self.ended)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -453,14 +481,20 @@ class Watch:
         return text(self)
 
 
+def _remove(handles: list[Any]) -> None:
+    while handles:
+        handles[-1].remove()
+        handles.pop()
+
+
 def _weakly(method: Any, *more: Any) -> Callable[..., None]:
     """A hook that does not keep the watch whose method it calls, with `more` before what it is given."""
-    weak = weakref.WeakMethod(method)
+    weak, function = weakref.ref(method.__self__), method.__func__
 
     def hook(*given: Any) -> None:
-        bound = weak()
-        if bound is not None:
-            bound(*more, *given)
+        owner = weak()
+        if owner is not None:
+            function(owner, *more, *given)
 
     return hook
 
@@ -503,7 +537,10 @@ def watch(
         ``w.loss(*batch)`` then, which calls it. When a gradient or the loss is not finite for the first time, the batch, the
         random state and the weights of that step are kept, and `w.replay()` reports on it. (What `replay` changes besides, as a
         batch norm its running mean, is not put back.) Without it, a loss that is not finite when its backward is called is looked
-        at there and then, operation by operation, and `w.kept.sweep` is the report.
+        at there and then, operation by operation, and so is a sweep that makes gradients of a finite loss which are not;
+        `w.kept.sweep` is the report. (A sweep of PyTorch's, or of gradlab's where it has saved more than 1 MB, is looked at
+        where an operation has a pole, as `sqrt`, `log` and `/` have, and from there on: what an overflow made of a product is not
+        seen there. On a device neither is seen before the step.)
 
     Returns
     -------

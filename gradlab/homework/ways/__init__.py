@@ -31,12 +31,12 @@ def shown(way: str, args: tuple[Any, ...]) -> tuple[Any, ...] | dict[str, Any]:
     make = getattr(_module(way), "shown", None)
     if make is None:
         return args
-    made = make(*args)
-    return dict(made) if isinstance(made, dict) else tuple(made)
+    arguments = make(*args)
+    return dict(arguments) if isinstance(arguments, dict) else tuple(arguments)
 
 
 def _module(way: str) -> Any:
-    there = sorted(found.name for found in iter_modules(__path__))
+    there = sorted(module.name for module in iter_modules(__path__))
     if way not in there:
         raise ValueError(f"way={way!r}: there are {', '.join(there) or 'none'}.")
     return import_module(f"{__name__}.{way}")

@@ -32,9 +32,9 @@ class Node:
         return f"<{self.name} of {' and '.join(p.name for p in self.parents)}>" if self.parents else f"<{self.name}>"
 
 
-def use(made: Any, task: str, *args: Any) -> Any:
+def use(function: Any, task: str, *args: Any) -> Any:
     """Do it."""
-    return TASKS[task](made, *args)
+    return TASKS[task](function, *args)
 
 
 def shown(task: str, *args: Any) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def shown(task: str, *args: Any) -> dict[str, Any]:
     if task == "long":
         return {"f": (lambda a: _doubled(a, args[1])) if args[0] == "doublings" else (lambda a: _added(a, args[1]))}
     inputs = {name: np.array(array) for name, array in args[1].items()}
-    given = {"g": np.array(args[2])} if task == "rule" and args[2] is not None else {}
-    return {"f": Program(args[0])} | inputs | given
+    cotangent = {"g": np.array(args[2])} if task == "rule" and args[2] is not None else {}
+    return {"f": Program(args[0])} | inputs | cotangent
 
 
 # ---------------------------------------------------------------------------------------------------------------- the parts
@@ -70,14 +70,14 @@ def _rule(Value: Any, text: str, inputs: Mapping[str, Any], g: Any, write: bool)
     if write:
         for leaf in leaves.values():
             leaf.data += 1
-    given = np.array(g, float)
+    cotangent = np.array(g, float)
     try:
-        shares = out.rule(given)
+        shares = out.rule(cotangent)
     except NotImplementedError:
         return {"unwritten": True}
     except Exception as error:  # noqa: BLE001
         return told | _error(error)
-    if not np.array_equal(given, g):
+    if not np.array_equal(cotangent, g):
         told["wrote"] = True
     if not isinstance(shares, (tuple, list)) or len(shares) != len(parents):
         many = f"{len(parents)} parent{'s' * (len(parents) != 1)}"
@@ -97,33 +97,33 @@ def _error(error: Exception) -> dict[str, Any]:
     return {"words": f"raised {type(error).__name__}: {str(error)[:200]}{line}"}
 
 
-def _unbroadcast(made: Callable[..., Any], g: Any, shape: Iterable[int]) -> dict[str, Any]:
-    given = np.array(g)
-    value = made(given, tuple(shape))
-    return {"value": value, "wrote": not np.array_equal(given, g)}
+def _unbroadcast(function: Callable[..., Any], g: Any, shape: Iterable[int]) -> dict[str, Any]:
+    cotangent = np.array(g)
+    value = function(cotangent, tuple(shape))
+    return {"value": value, "wrote": not np.array_equal(cotangent, g)}
 
 
 def linked(Value: Any, parents: list[list[int]]) -> list[Any]:
     """Values that are made of earlier ones, those of the given numbers."""
-    made: list[Any] = []
+    nodes: list[Any] = []
     for k, numbers in enumerate(parents):
-        of = tuple(made[n] for n in numbers)
-        made.append(Value(0.0, of, (lambda g, of=of: (g,) * len(of)) if of else None))
-        if isinstance(made[-1], Node):
-            made[-1].name = chr(ord("a") + k) if len(parents) <= 26 else f"n{k}"
-    return made
+        of = tuple(nodes[n] for n in numbers)
+        nodes.append(Value(0.0, of, (lambda g, of=of: (g,) * len(of)) if of else None))
+        if isinstance(nodes[-1], Node):
+            nodes[-1].name = chr(ord("a") + k) if len(parents) <= 26 else f"n{k}"
+    return nodes
 
 
-def _order(made: Callable[..., Any], parents: list[list[int]]) -> dict[str, Any]:
+def _order(function: Callable[..., Any], parents: list[list[int]]) -> dict[str, Any]:
     """The numbers of the values, in the order that comes back; -1 is a stranger."""
-    Value = getattr(made, "__globals__", {}).get("Value", Node)
+    Value = getattr(function, "__globals__", {}).get("Value", Node)
     try:
         nodes = linked(Value, parents)
     except Exception:  # noqa: BLE001  (a slip in the class is paid elsewhere)
         nodes = linked(Node, parents)
     began = time.perf_counter()
     try:
-        came = made(nodes[-1])
+        came = function(nodes[-1])
     except RecursionError:
         return {"deep": True}
     if came is None or isinstance(came, (str, dict)):
@@ -141,8 +141,8 @@ def _run(Value: Any, text: str, inputs: Mapping[str, Any], calls: Calls) -> dict
     """A program run, and `backward` called: values, gradients, and what each rule did."""
     program = Program(text)
     leaves = {name: Value(np.array(array)) for name, array in inputs.items()}
-    made = program.run(leaves)
-    named = leaves | made
+    values = program.run(leaves)
+    named = leaves | values
     nodes = _reached(list(named.values()))
     for node in nodes:
         if odd := _odd(node):
@@ -152,9 +152,9 @@ def _run(Value: Any, text: str, inputs: Mapping[str, Any], calls: Calls) -> dict
     for at, (root, gradient) in enumerate(calls):
         watched.call = at
         if gradient is None:
-            made[root].backward()
+            values[root].backward()
         else:
-            made[root].backward(np.array(gradient))
+            values[root].backward(np.array(gradient))
     names = {id(value): name for name, value in named.items()}
     number = {id(node): k for k, node in enumerate(nodes)}
     return {
@@ -217,14 +217,14 @@ class _Watched:
 
     def _over(self, k: int, rule: Callable[[Any], Any], parents: list[int]) -> Callable[[Any], Any]:
         def asked(g: Any) -> Any:
-            given = np.array(g, copy=True)
+            cotangent = np.array(g, copy=True)
             self.runs[k] += 1
             shares = rule(g)
-            if not np.array_equal(np.asarray(g), given):
+            if not np.array_equal(np.asarray(g), cotangent):
                 self.wrote.append(k)
             if len(self.events) < MOST and isinstance(shares, (tuple, list)):
                 self.events.append(
-                    {"call": self.call, "node": k, "g": given, "to": parents, "shares": [np.array(one) for one in shares]}
+                    {"call": self.call, "node": k, "g": cotangent, "to": parents, "shares": [np.array(one) for one in shares]}
                 )
             return shares
 
@@ -233,9 +233,9 @@ class _Watched:
 
 def _refused(Value: Any, text: str, inputs: Mapping[str, Any], root: str) -> dict[str, Any]:
     """What is raised by a call of `backward` without an argument."""
-    made = Program(text).run({name: Value(np.array(array)) for name, array in inputs.items()})
+    values = Program(text).run({name: Value(np.array(array)) for name, array in inputs.items()})
     try:
-        made[root].backward()
+        values[root].backward()
     except Exception as error:  # noqa: BLE001  (that is what is asked for)
         return {"error": type(error).__name__, "words": str(error)[:500]}
     return {"error": ""}

@@ -17,11 +17,11 @@ Recipe = list[list[Any]]
 METHODS = frozenset(("add", "sub", "mul", "exp", "sin", "cos", "tanh", "detach", "sum"))
 
 
-def use(made: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
+def use(function: Callable[[Tensor], Any], recipe: Recipe, names: Mapping[str, int]) -> dict[str, Any]:
     """What the function says of the recipe's last tensor; {"deep": True} if it went deeper than Python's stack."""
     tensors = build(recipe)
     try:
-        value = made(tensors[-1])
+        value = function(tensors[-1])
         if isinstance(value, (Iterator, Set)):
             value = list(value)
     except RecursionError:
@@ -46,18 +46,18 @@ def build(recipe: Recipe) -> list[Tensor]:
     ValueError
         If a step is none.
     """
-    made: list[Tensor] = []
+    tensors: list[Tensor] = []
     for operation, *args in recipe:
         if operation == "leaf":
             tensor = constant(args[0])
-            made.append(tensor.requires_grad_() if args[1] else tensor)
+            tensors.append(tensor.requires_grad_() if args[1] else tensor)
         elif operation == "times":
-            tensor, number, often = made[args[0]], args[1], args[2]
+            tensor, number, often = tensors[args[0]], args[1], args[2]
             for _ in range(often):
                 tensor = tensor * number
-            made.append(tensor)
+            tensors.append(tensor)
         elif operation in METHODS:
-            made.append(getattr(made[args[0]], operation)(*(made[k] for k in args[1:])))
+            tensors.append(getattr(tensors[args[0]], operation)(*(tensors[k] for k in args[1:])))
         else:
             raise ValueError(f"{operation!r} is no step of a recipe.")
-    return made
+    return tensors

@@ -13,12 +13,12 @@ from typing import Any
 from gradlab.core.tensor import Tensor
 
 
-def use(made: Callable[..., Any], original: str, numbers: list[float]) -> dict[str, Any]:
+def use(function: Callable[..., Any], original: str, numbers: list[float]) -> dict[str, Any]:
     """What comes back, whether it is a leaf that asks for a gradient, and how many lines are not as they were (None: its text
     cannot be had)."""
-    value = made(list(numbers))
+    value = function(list(numbers))
     leaf = isinstance(value, Tensor) and value.is_leaf and value.requires_grad
-    return {"value": value, "leaf": leaf, "lines": edited(original, made)}
+    return {"value": value, "leaf": leaf, "lines": edited(original, function)}
 
 
 def shown(original: str, numbers: list[float]) -> dict[str, Any]:
@@ -26,10 +26,10 @@ def shown(original: str, numbers: list[float]) -> dict[str, Any]:
     return {"numbers": list(numbers)}
 
 
-def edited(original: str, made: Callable[..., Any]) -> int | None:
+def edited(original: str, function: Callable[..., Any]) -> int | None:
     """How many lines of a function are not as they were: changed, put in or taken out; comments and blank lines do not count."""
     try:
-        before, after = _lines(original), _lines(inspect.getsource(made))
+        before, after = _lines(original), _lines(inspect.getsource(function))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
     changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()

@@ -17,13 +17,13 @@ from gradlab.core.tensor import Tensor
 from gradlab.homework.verdicts import described
 
 
-def use(made: Any, what: str, more: list[Any], *tensors: Tensor) -> dict[str, Any]:
+def use(function: Any, what: str, more: list[Any], *tensors: Tensor) -> dict[str, Any]:
     """Do with the class what is asked; {"no rule": its kind} if it is none."""
-    if not (isinstance(made, type) and issubclass(made, Function)):
-        return {"no rule": described(made)}
+    if not (isinstance(function, type) and issubclass(function, Function)):
+        return {"no rule": described(function)}
 
     def apply(x: Tensor, times: float = 1) -> Any:
-        return made.apply(x, *(times * one for one in more))
+        return function.apply(x, *(times * one for one in more))
 
     with enable_grad():
         return WAYS[what](apply, *tensors)
@@ -83,11 +83,11 @@ def _in_flight(apply: Callable[..., Any], x: Tensor, v: Tensor, w: Tensor) -> di
 def _overwritten(apply: Callable[..., Any], x: Tensor, v: Tensor) -> dict[str, Any]:
     """The gradient at x where the tensor that came in is written to before the sweep; or that it was refused."""
     leaf = _leaf(x)
-    given = leaf * 1
-    y = apply(given)
+    operand = leaf * 1
+    y = apply(operand)
     if not _fits(y, v):
         return {"value": y}
-    given += 2
+    operand += 2
     try:
         y.backward(v)
     except RuntimeError as error:

@@ -20,15 +20,15 @@ import numpy as np
 from gradlab.core.tensor import Tensor
 
 
-def use(made: Callable[..., Any], original: str, kept: list[str], runs: list[list[int]]) -> dict[str, Any]:
+def use(function: Callable[..., Any], original: str, kept: list[str], runs: list[list[int]]) -> dict[str, Any]:
     """What each run (a seed, a number of steps) left, up to the first that raises; how many lines are not as they were, and
     which of those that are to stay are gone (both None: the text cannot be had)."""
     told: list[dict[str, Any]] = []
     for seed, steps in runs:
-        told.append(_run(made, seed, steps))
+        told.append(_run(function, seed, steps))
         if told[-1]["raised"]:
             break
-    lines, gone = edits(original, made, kept)
+    lines, gone = edits(original, function, kept)
     return {"runs": told, "lines": lines, "gone": gone}
 
 
@@ -38,11 +38,11 @@ def shown(original: str, kept: list[str], runs: list[list[int]]) -> dict[str, in
     return {"seed": seed, "steps": steps}
 
 
-def edits(original: str, made: Callable[..., Any], kept: list[str]) -> tuple[int | None, list[str] | None]:
+def edits(original: str, function: Callable[..., Any], kept: list[str]) -> tuple[int | None, list[str] | None]:
     """How many lines of a function are not as they were (changed, put in or taken out), and which of `kept` are gone.
     Indentation, comments, blank lines and the docstring do not count: a line that moves into a `with` is the same line."""
     try:
-        before, after = _lines(original), _lines(inspect.getsource(made))
+        before, after = _lines(original), _lines(inspect.getsource(function))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None, None
     changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
@@ -60,16 +60,16 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in ast.unparse(function).splitlines()]
 
 
-def _run(made: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
+def _run(function: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
     none: dict[str, Any] = {"raised": "", "line": "", "loss": None, "weights": [], "nodes": 0, "untold": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            returned = made(seed, steps)
+            returned = function(seed, steps)
         except NotImplementedError:
             raise
         except Exception as error:  # noqa: BLE001  (a student's code may raise anything; it is quoted)
-            left, line = _left(error.__traceback__, made)
+            left, line = _left(error.__traceback__, function)
             return none | {"raised": f"{type(error).__name__}: {error}"[:300], "line": line, "untold": _untold(left)}
     if not (isinstance(returned, (tuple, list)) and len(returned) == 2):
         return none
@@ -85,22 +85,22 @@ def _run(made: Callable[..., Any], seed: int, steps: int) -> dict[str, Any]:
     }
 
 
-def _left(trace: TracebackType | None, made: Callable[..., Any]) -> tuple[dict[str, Any], str]:
+def _left(trace: TracebackType | None, function: Callable[..., Any]) -> tuple[dict[str, Any], str]:
     """The variables of the function when it raised, and its line."""
-    code, left, line = getattr(made, "__code__", None), dict[str, Any](), ""
+    code, left, line = getattr(function, "__code__", None), dict[str, Any](), ""
     while trace is not None:
         if trace.tb_frame.f_code is code:
             left = dict(trace.tb_frame.f_locals)
-            source = _source(made)
+            source = _source(function)
             at = trace.tb_lineno - trace.tb_frame.f_code.co_firstlineno
             line = source[at].strip() if at < len(source) else ""
         trace = trace.tb_next
     return left, line
 
 
-def _source(made: Callable[..., Any]) -> list[str]:
+def _source(function: Callable[..., Any]) -> list[str]:
     try:
-        return inspect.getsource(made).splitlines()
+        return inspect.getsource(function).splitlines()
     except (OSError, TypeError):
         return []
 
@@ -113,10 +113,10 @@ def _untold(left: dict[str, Any]) -> bool:
 
 def nodes(loss: Tensor) -> int:
     """How many nodes a sweep from here walks."""
-    seen, found = set[Any](), [loss.grad_fn]
-    while found:
-        node = found.pop()
+    seen, waiting = set[Any](), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
         if node is not None and node not in seen:
             seen.add(node)
-            found += [parent for parent, _ in node.next_functions]
+            waiting += [parent for parent, _ in node.next_functions]
     return len(seen)

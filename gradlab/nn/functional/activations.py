@@ -1,35 +1,26 @@
-"""Activations, as `torch.nn.functional` spells them. `inplace=True` and the twins `relu_` … write into the argument."""
+"""Piecewise linear activations, as `torch.nn.functional` spells them, and what activations share.
+
+`inplace=True` and the twins `relu_` … write into the argument.
+"""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from gradlab.backend.namespaces import namespace_of
 from gradlab.backend.streams import stream
-from gradlab.core.errors import not_implemented
 from gradlab.core.inplace import in_place
+from gradlab.core.operator import composed
 from gradlab.core.tensor import Tensor, constant
-from gradlab.ops import abs, div, max, sigmoid, sub, tanh
-from gradlab.ops import log_softmax as log_softmax_along
+from gradlab.nn.functional.descriptions import described, twin_of
 from gradlab.ops import relu as relu_of
-from gradlab.ops import softmax as softmax_along
-from gradlab.ops.arguments import one_dim
-from gradlab.ops.shapes import in_single
 from gradlab.rules import activations as rules
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 
 __all__ = [
-    "celu",
-    "celu_",
-    "elu",
-    "elu_",
-    "gelu",
-    "glu",
-    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -37,34 +28,21 @@ __all__ = [
     "hardtanh_",
     "leaky_relu",
     "leaky_relu_",
-    "log_softmax",
-    "logsigmoid",
-    "mish",
     "prelu",
     "relu",
     "relu6",
     "relu_",
     "rrelu",
     "rrelu_",
-    "selu",
-    "selu_",
-    "sigmoid",
-    "silu",
-    "softmax",
-    "softmin",
-    "softplus",
     "softshrink",
-    "softsign",
-    "tanh",
-    "tanhshrink",
     "threshold",
     "threshold_",
 ]
 
-
-SELU, CELU = rules.elu.named("EluBackward0"), rules.elu.named("CeluBackward0")
+SELU = rules.elu.named("EluBackward0")
+CELU = rules.elu.named("CeluBackward0")
 RRELU = rules.leaky_relu.named("RreluWithNoiseBackward0")
-DRAWN, GATED = el.mul.named("RreluWithNoiseBackward0"), el.mul.named("GluBackward0")
+DRAWN = el.mul.named("RreluWithNoiseBackward0")
 IN_PLACE = {
     op: op.named(f"{op.node_name[:-1]}1")
     for op in (  # torch's nodes of the twins
@@ -102,30 +80,134 @@ def number(function: str, name: str, position: int, value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- rectified units
+@described
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0); its derivative at 0 is 0."""
+    r"""The elements where they are positive, 0 elsewhere (rectified linear unit).
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point or integers.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` holds bools, or if `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = \max(x, 0)
+
+    The derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-1.0, 0.0, 2.0])
+    >>> F.relu(x)
+    tensor([0., 0., 2.])
+    """
     return in_place(el.relu, input) if inplace else relu_of(input)
 
 
+@twin_of(relu)
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, written into its argument's memory."""
     return in_place(el.relu, input)
 
 
+@described
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6); its derivative at 0 and 6 is 0."""
+    r"""The elements held between 0 and 6.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point or integers.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` holds bools, or if `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = \min(\max(x, 0), 6)
+
+    The derivative at 0 and at 6 is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.relu6(gl.tensor([-1.0, 2.0, 8.0]))
+    tensor([0., 2., 6.])
+    """
     return clamped("relu6", input, 0.0, 6.0, inplace)
 
 
+@described
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x, but at least `min_val` and at most `max_val`; its derivative at the bounds is 0."""
+    r"""The elements held between two bounds.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point or integers.
+    min_val : float, default -1.0
+        The lower bound.
+    max_val : float, default 1.0
+        The upper bound.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    ValueError
+        If `min_val` is greater than `max_val`.
+    RuntimeError
+        If `input` holds bools, or if `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = \min(\max(x, \text{min\_val}), \text{max\_val})
+
+    The derivative at the bounds is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-3.0, 0.5, 3.0])
+    >>> F.hardtanh(x)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val. They are {min_val} and {max_val}.")
     return clamped("hardtanh", input, min_val, max_val, inplace)
 
 
+@twin_of(hardtanh)
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`hardtanh`, written into its argument's memory."""
     return hardtanh(input, min_val, max_val, True)
 
 
@@ -139,31 +221,137 @@ def clamped(name: str, input: Tensor, low: float, high: float, inplace: bool) ->
     return run(rules.hardtanh, input, inplace, low=low, high=high)
 
 
+@described
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where it is greater than the threshold, `value` elsewhere."""
+    r"""The elements that are greater than a threshold; another number for the others.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point or integers.
+    threshold : float
+        What an element has to exceed to stay.
+    value : float
+        What takes the place of the others.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or `threshold` or `value` no number.
+    NotImplementedError
+        If `input` holds bools.
+    RuntimeError
+        If `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = x \text{ if } x > \text{threshold}, \text{ value otherwise}
+
+    The derivative at the threshold is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-1.0, 0.5, 2.0])
+    >>> F.threshold(x, 1.0, 0.0)
+    tensor([0., 0., 2.])
+    """
     bound, value = number("threshold", "threshold", 2, threshold), number("threshold", "value", 3, value)
     if type(input) is Tensor and input.array.dtype.kind in "iu":
         bound, value = int(bound), int(value)
     return run(rules.threshold, input, inplace, threshold=bound, value=value)
 
 
+@twin_of(threshold)
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`threshold`, written into its argument's memory."""
     return globals()["threshold"](input, threshold, value, True)
 
 
+@described
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where it is positive, negative_slope · x elsewhere."""
+    r"""The elements where they are positive, a small multiple of them elsewhere.
+
+    Parameters
+    ----------
+    {floats}
+    negative_slope : float, default 0.01
+        The factor of elements that are not positive.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = \max(x, 0) + \text{negative\_slope} \cdot \min(x, 0)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-2.0, 3.0])
+    >>> F.leaky_relu(x, 0.1)
+    tensor([-0.2000,  3.0000])
+    """
     return run(rules.leaky_relu, input, inplace, slope=number("leaky_relu", "negative_slope", 2, negative_slope))
 
 
+@twin_of(leaky_relu)
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """`leaky_relu`, written into its argument's memory."""
     return leaky_relu(input, negative_slope, True)
 
 
+@composed()
+@described
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x where it is positive, weight · x elsewhere; `weight` is one number, or one for each channel (the second axis)."""
+    r"""The elements where they are positive, a learned multiple of them elsewhere.
+
+    Parameters
+    ----------
+    {floats}
+    weight : Tensor
+        The factor of elements that are not positive: one number, or (C), one for each channel, which is the second axis.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    TypeError
+        If one of them is no tensor.
+    RuntimeError
+        If the dtypes differ, if `weight` has more than one axis, or not as many elements as there are channels.
+    NotImplementedError
+        If they hold integers or bools.
+
+    Notes
+    -----
+    .. math:: y = \max(x, 0) + w \min(x, 0)
+
+    He et al. (2015). `weight` gets a gradient too: the sum of the cotangent times x over the elements that are not positive.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> w = gl.tensor([0.25], requires_grad=True)
+    >>> F.prelu(gl.tensor([-2.0, 3.0]), w).sum().backward()
+    >>> w.grad
+    tensor([-2.])
+    """
     for position, (name, x) in enumerate((("input", input), ("weight", weight)), start=1):
         if not isinstance(x, Tensor):
             raise TypeError(f"prelu(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}.")
@@ -192,8 +380,45 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return rules.prelu.record(input, weight)
 
 
+@described
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
-    """x where it is positive, a · x elsewhere: a is drawn for each element from (lower, upper) in training, else their mean."""
+    r"""The elements where they are positive, a random multiple of them elsewhere.
+
+    Parameters
+    ----------
+    {floats}
+    lower : float, default 1/8
+        The least factor of elements that are not positive.
+    upper : float, default 1/3
+        The greatest.
+    training : bool, default False
+        Whether a factor is drawn for each such element; if not, all are the mean of the bounds.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    RuntimeError
+        If `lower` is greater than `upper`, or if `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = x \text{ if } x > 0, \; a x \text{ otherwise}, \quad a \sim U(\text{lower}, \text{upper})
+
+    Outside training the factor is (lower + upper) / 2.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-2.0, 3.0])
+    >>> F.rrelu(x, 0.2, 0.3)
+    tensor([-0.5000,  3.0000])
+    """
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound. They are {lower} and {upper}.")
     if not training:
@@ -205,100 +430,108 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     return run(DRAWN, input, inplace, constant(noise))
 
 
+@twin_of(rrelu)
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
-    """`rrelu`, written into its argument's memory."""
     return rrelu(input, lower, upper, training, True)
 
 
-# ----------------------------------------------------------------------------------------------------------- smooth units
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where it is positive, α (eˣ - 1) elsewhere."""
-    return run(rules.elu, input, inplace, alpha=number("elu", "alpha", 2, alpha), scale=1, rate=1)
-
-
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`elu`, written into its argument's memory."""
-    return elu(input, alpha, True)
-
-
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934  # Klambauer et al. (2017), equation 14
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """1.0507 x where it is positive, 1.0507 · 1.6733 (eˣ - 1) elsewhere (Klambauer et al. 2017)."""
-    return run(SELU, input, inplace, alpha=SELU_ALPHA, scale=SELU_SCALE, rate=1)
-
-
-def selu_(input: Tensor) -> Tensor:
-    """`selu`, written into its argument's memory."""
-    return selu(input, True)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where it is positive, α (e^(x/α) - 1) elsewhere."""
-    if not number("celu", "alpha", 2, alpha):
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return run(CELU, input, inplace, alpha=alpha, scale=1, rate=1 / alpha)
-
-
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """`celu`, written into its argument's memory."""
-    return celu(input, alpha, True)
-
-
-def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
-    """x Φ(x), Φ the normal distribution function; approximate="tanh" is Hendrycks and Gimpel's (2016) formula for it."""
-    if approximate == "none":
-        return rules.gelu.record(input)
-    if approximate != "tanh":
-        raise RuntimeError(f"approximate argument must be either none or tanh. It is {approximate!r}.")
-    return rules.gelu_tanh.record(input)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x σ(x), also called swish."""
-    return run(rules.silu, input, inplace)
-
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x tanh(log(1 + eˣ))."""
-    return run(rules.mish, input, inplace)
-
-
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1 + e^(βx)) / β; x itself where βx exceeds the threshold."""
-    return rules.softplus.record(
-        input, beta=number("softplus", "beta", 2, beta), threshold=number("softplus", "threshold", 3, threshold)
-    )
-
-
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(σ(x)), computed without overflow."""
-    return rules.logsigmoid.record(input)
-
-
+@described
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x + 3, 0), 6) / 6."""
+    r"""A sigmoid of three straight lines.
+
+    Parameters
+    ----------
+    {floats}
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = \min(\max(x + 3, 0), 6) / 6
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.hardsigmoid(gl.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
     return run(rules.hardsigmoid, input, inplace)
 
 
+@described
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x min(max(x + 3, 0), 6) / 6."""
+    r"""x times `hardsigmoid` of x.
+
+    Parameters
+    ----------
+    {floats}
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = x \min(\max(x + 3, 0), 6) / 6
+
+    Howard et al. (2019).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.hardswish(gl.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
     return run(rules.hardswish, input, inplace)
 
 
-def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
-    return div(input, abs(input) + 1)
-
-
-def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)."""
-    return sub(input, tanh(input))
-
-
+@described
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by `lambd`, and 0 where that would pass it."""
+    r"""The elements moved towards 0 by a distance, and 0 where that would pass it.
+
+    Parameters
+    ----------
+    {floats}
+    lambd : float, default 0.5
+        The distance, at least 0.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    RuntimeError
+        If `lambd` is negative.
+
+    Notes
+    -----
+    .. math:: y = \operatorname{sign}(x) \max(|x| - \lambda, 0)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.softshrink(gl.tensor([-1.0, 0.2, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
     limit = number("softshrink", "lambd", 2, lambd)
     if not limit >= 0:
         largest = f"{np.finfo(input.array.dtype).max:g}" if input.array.dtype.kind == "f" else "inf"
@@ -309,73 +542,34 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return rules.softshrink.record(input, limit=limit)
 
 
+@composed()
+@described
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x where |x| > lambd, 0 elsewhere."""
+    r"""The elements of a magnitude greater than a limit, 0 in place of the others.
+
+    Parameters
+    ----------
+    {floats}
+    lambd : float, default 0.5
+        The limit.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+
+    Notes
+    -----
+    .. math:: y = x \text{ if } |x| > \lambda, \; 0 \text{ otherwise}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.hardshrink(gl.tensor([-1.0, 0.2, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
     return rules.hardshrink.record(input, limit=number("hardshrink", "lambd", 2, lambd))
-
-
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a σ(b), a and b being the halves of the input along `dim`."""
-    if not input.array.ndim:
-        raise RuntimeError("glu does not support scalars because halving size must be even. Give at least one axis.")
-    axis = one_dim(dim, input.array.ndim)
-    n = input.array.shape[axis]
-    if n % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {axis + input.array.ndim} is size {n}")
-    if input.array.dtype.kind != "f":
-        raise not_implemented("glu", input.dtype)
-    if input.array.dtype.char == "e":
-        return in_single(glu, input, axis)
-    behind = (slice(None),) * (-axis - 1)
-    a, b = (input[(..., half, *behind)] for half in (slice(0, n // 2), slice(n // 2, n)))
-    return GATED.record(a, sigmoid(b))
-
-
-# ---------------------------------------------------------------------------------------------------------------- softmax
-def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """The axis that torch chooses if none is given, with its warning."""
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        UserWarning,
-        stacklevel=stacklevel,
-    )
-    return 0 if ndim in (0, 1, 3) else 1
-
-
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """exp(x) / Σ exp(x) along `dim`."""
-    axis = implicit_dim("softmax", input.array.ndim, _stacklevel) if dim is None else dim
-    return softmax_along(input, axis, dtype=dtype)
-
-
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """softmax(-x) along `dim`."""
-    axis = implicit_dim("softmin", input.array.ndim, _stacklevel) if dim is None else dim
-    return softmax_along(-input, axis, dtype=dtype)
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """log(softmax(x)) along `dim`, computed without overflow."""
-    axis = implicit_dim("log_softmax", input.array.ndim, _stacklevel) if dim is None else dim
-    return log_softmax_along(input, axis, dtype=dtype)
-
-
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """Softmax of (logits + Gumbel noise) / tau along `dim` (Jang et al. 2016); with `hard`, one-hot with the gradient of that.
-
-    `eps` has no effect."""
-    if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=2)
-    if logits.array.dtype.kind != "f":
-        raise RuntimeError(
-            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but"
-            f" you specified {logits.dtype.word}. Call logits.float() first."
-        )
-    xp = namespace_of[type(logits.array)]
-    drawn = stream(xp).exponential(logits.array.shape).astype(logits.array.dtype)
-    soft = softmax_along((logits + constant(-xp.log(xp.asarray(drawn)))) / tau, dim)
-    if not hard:
-        return soft
-    chosen = max(soft.detach(), dim, keepdim=True)[1].array
-    classes = xp.arange(soft.array.shape[dim]).reshape((-1,) + (1,) * (-one_dim(dim, soft.array.ndim) - 1))
-    return constant((classes == chosen).astype(soft.array.dtype)) - soft.detach() + soft

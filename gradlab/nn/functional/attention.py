@@ -17,8 +17,8 @@ from gradlab.nn.functional.layers import linear
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.dropping import dropout
 from gradlab.ops.joins import cat
-from gradlab.ops.reductions import softmax
 from gradlab.ops.shapes import expand, in_single, permute, reshape, squeeze, transpose, unsqueeze
+from gradlab.ops.softmax import softmax
 from gradlab.rules import attention as rules
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
@@ -37,11 +37,55 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query · keyᵀ · scale + mask) · value: query (…, L, E), key (…, S, E), value (…, S, V), result (…, L, V).
+    r"""The mean of the values for each query, weighted by the softmax of its products with the keys.
 
-    `attn_mask` broadcasts to (…, L, S): True where a key may be seen, or floats to add. `is_causal` lets query i see keys 0 … i.
-    `scale` is 1/√E by default; `dropout_p` drops weights, always. With `enable_gqa` query may have a multiple of key's heads
-    (axis -3)."""
+    Parameters
+    ----------
+    query : Tensor
+        The queries, (…, L, E), floating point.
+    key : Tensor
+        The keys, (…, S, E).
+    value : Tensor
+        The values, (…, S, V).
+    attn_mask : Tensor, optional
+        Of a shape that broadcasts to (…, L, S): bools, True where a key may be seen, or floats, which are added to the scores.
+    dropout_p : float, default 0.0
+        The probability that a weight is dropped; there is no evaluation mode here.
+    is_causal : bool, default False
+        Whether query i sees keys 0 … i alone; then there is no `attn_mask`.
+    scale : float, optional
+        The factor of the scores, 1/√E if left out.
+    enable_gqa : bool, default False
+        Whether `query` may have a multiple of the heads (dimension -3) of `key` and `value`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…, L, V). A query that sees no key gets zeros.
+
+    Raises
+    ------
+    TypeError
+        If one of the three is no tensor.
+    RuntimeError
+        If the shapes or dtypes do not fit, they hold integers or bools, both masks are asked for, or `dropout_p` is not from 0
+        to 1.
+
+    Notes
+    -----
+    .. math:: Y = \operatorname{softmax}(s Q K^T + M) V
+
+    Vaswani et al. (2017), section 3.2.1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> q = gl.tensor([[0.0], [0.0]])
+    >>> F.scaled_dot_product_attention(q, q, gl.tensor([[2.0], [4.0]]), is_causal=True)
+    tensor([[2.],
+            [3.]])
+    """
     for at, (what, x) in enumerate((("query", query), ("key", key), ("value", value)), start=1):
         if not isinstance(x, Tensor):
             raise not_a_tensor("scaled_dot_product_attention", x, what, at)
@@ -151,12 +195,79 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads on projections of query (L, N, E), key (S, N, E) and value (S, N, E), or without N.
+    """Attention of several heads on projections of queries, keys and values.
 
-    Returns (L, N, E) and, if `need_weights`, the weights: (N, L, S) averaged over heads, or (N, heads, L, S). A head has
-    E / heads columns. `in_proj_weight` (3E, E) projects all three, or `q_proj_weight`, `k_proj_weight`, `v_proj_weight` one each.
-    In masks of bools True forbids: `attn_mask` (L, S) or (N·heads, L, S), `key_padding_mask` (N, S); floats are added to scores.
-    `bias_k`, `bias_v` (1, 1, E) and `add_zero_attn` put a further key and value at the end."""
+    Parameters
+    ----------
+    query : Tensor
+        The queries, (L, N, E), or without N.
+    key : Tensor
+        The keys, (S, N, E), or without N.
+    value : Tensor
+        The values, (S, N, E), or without N.
+    embed_dim_to_check : int
+        What E has to be.
+    num_heads : int
+        How many heads there are; a head has E / num_heads columns.
+    in_proj_weight : Tensor or None
+        The weights that project all three, (3E, E).
+    in_proj_bias : Tensor or None
+        What is added to the projections, (3E).
+    bias_k, bias_v : Tensor or None
+        A further key and value at the end, (1, 1, E); both or none.
+    add_zero_attn : bool
+        Whether a further key and value of zeros is put at the end.
+    dropout_p : float
+        The probability that a weight of the attention is dropped in training.
+    out_proj_weight : Tensor
+        The weights of the last projection, (E, E).
+    out_proj_bias : Tensor or None
+        What is added there, (E).
+    training : bool, default True
+        Whether weights are dropped.
+    key_padding_mask : Tensor, optional
+        (N, S): bools, True where a key is hidden, or floats, which are added to the scores.
+    need_weights : bool, default True
+        Whether the weights of the attention are returned too.
+    attn_mask : Tensor, optional
+        (L, S) or (N · num_heads, L, S): bools, True where a key is hidden, or floats, which are added to the scores.
+    use_separate_proj_weight : bool, default False
+        Whether the three are projected by weights of their own.
+    q_proj_weight, k_proj_weight, v_proj_weight : Tensor, optional
+        These.
+    static_k, static_v : Tensor, optional
+        Projected keys and values in place of those of `key` and `value`, (N · num_heads, S, E / num_heads).
+    average_attn_weights : bool, default True
+        Whether the returned weights are the mean over the heads.
+    is_causal : bool, default False
+        A hint that `attn_mask` is the causal one; without a mask it is refused.
+
+    Returns
+    -------
+    tuple of Tensor and Tensor or None
+        The result (L, N, E), and the weights (N, L, S), or (N, num_heads, L, S) if they are not averaged; None if they are not
+        needed.
+
+    Raises
+    ------
+    AssertionError
+        If the shapes do not fit, or what is to go together does not.
+    RuntimeError
+        If `is_causal` is given without a mask.
+
+    Notes
+    -----
+    `nn.MultiheadAttention` holds these weights. Vaswani et al. (2017), section 3.2.2.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x, w = gl.tensor([[[1.0]], [[3.0]]]), gl.ones(3, 1)
+    >>> y, weights = F.multi_head_attention_forward(x, x, x, 1, 1, w, None, None, None, False, 0.0, gl.ones(1, 1), None)
+    >>> y.shape, weights.sum(-1)
+    (gradlab.Size([2, 1, 1]), tensor([[1.0000, 1.0000]]))
+    """
     batched = check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     padding, mask = key_padding_mask, attn_mask
     if not batched:
@@ -205,8 +316,10 @@ def multi_head_attention_forward(
     heads, size = batch * num_heads, width // num_heads
     q = transpose(reshape(q, length, heads, size), 0, 1)
     k, v = (
-        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1) if given is None else checked_static(what, given, heads, size)
-        for what, x, given in (("static_k", k, static_k), ("static_v", v, static_v))
+        transpose(reshape(x, x.array.shape[0], heads, size), 0, 1)
+        if static is None
+        else checked_static(what, static, heads, size)
+        for what, x, static in (("static_k", k, static_k), ("static_v", v, static_v))
     )
     if add_zero_attn:
         k, v = (cat([x, constant(zeros_like(x, (heads, 1, size)))], 1) for x in (k, v))
@@ -295,14 +408,14 @@ def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: T
 
 def separately_projected(xs: tuple[Tensor, ...], weights: tuple[Tensor | None, ...], bias: Tensor | None) -> list[Tensor]:
     """Query, key and value each by a weight of its own."""
-    width, made = xs[0].array.shape[-1], []
+    width, projections = xs[0].array.shape[-1], []
     for at, (name, letter, x, weight) in enumerate(zip(("query", "key", "value"), "qkv", xs, weights, strict=True)):
         demand(weight is not None, f"use_separate_proj_weight is True but {letter}_proj_weight is None")
         assert weight is not None
         wanted = width, x.array.shape[-1]
         demand(weight.array.shape == wanted, f"expecting {name} weights shape of {wanted}, but got {weight.shape}")
-        made.append(linear(x, weight, None if bias is None else bias[at * width : (at + 1) * width]))
-    return made
+        projections.append(linear(x, weight, None if bias is None else bias[at * width : (at + 1) * width]))
+    return projections
 
 
 def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
@@ -314,10 +427,12 @@ def of_heads(mask: Tensor, wanted: tuple[int, int], heads: int) -> Tensor:
     return unsqueeze(mask, 0) if ndim == 2 else mask
 
 
-def checked_static(what: str, given: Tensor, heads: int, size: int) -> Tensor:
+def checked_static(what: str, static: Tensor, heads: int, size: int) -> Tensor:
     for axis, wanted in ((0, heads), (2, size)):
-        demand(given.array.shape[axis] == wanted, f"expecting {what}.size({axis}) of {wanted}, but got {given.array.shape[axis]}")
-    return given
+        demand(
+            static.array.shape[axis] == wanted, f"expecting {what}.size({axis}) of {wanted}, but got {static.array.shape[axis]}"
+        )
+    return static
 
 
 def zeros_like(x: Tensor, shape: tuple[int, ...]) -> Any:

@@ -10,6 +10,7 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.core.devices import different_devices
 from gradlab.core.tensor import Tensor, constant
+from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.losses import DIV_BY_COUNT, REDUCTIONS, divisor, fixed, settled
 from gradlab.ops import log_softmax, where
 from gradlab.rules import losses as rules
@@ -18,6 +19,7 @@ from gradlab.rules import shapes
 __all__ = ["cross_entropy", "nll_loss"]
 
 
+@described
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -27,10 +29,50 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-weight[y] · input[…, y]: the negative log likelihood of log-probabilities.
+    r"""The negative log-probabilities of the right classes.
 
-    input (N, C) or (C), or (N, C, d₁, …) with target (N, d₁, …); target int64. The mean is weighted by `weight`;
-    targets equal to `ignore_index` do not count.
+    Parameters
+    ----------
+    input : Tensor
+        The log-probabilities: (N, C), (C), or (N, C, d₁, …).
+    target : Tensor
+        The right classes, int64 or uint8: (N), (), or (N, d₁, …).
+    {class_weight}
+    {ignore_index}
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` one for each target.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no tensor.
+    ValueError
+        If the shapes do not fit, or `reduction` is none of the three.
+    RuntimeError
+        If `target` holds neither int64 nor uint8, its shape does not fit, or `weight` has not one element for each class.
+    IndexError
+        If a target is no class.
+    NotImplementedError
+        If `input` holds integers or bools.
+
+    Notes
+    -----
+    .. math:: \ell_n = -w_{y_n} x_{n, y_n}
+
+    The mean is the sum over Σ w: over the weights of the targets that count.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> log_p = gl.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
+    >>> F.nll_loss(log_p, gl.tensor([1, 0]), reduction="none")
+    tensor([0.2877, 0.6931])
     """
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
         reduction = settled(reduction, size_average, reduce)
@@ -141,6 +183,7 @@ def check_weight(weight: Tensor, input: Tensor, classes: int, function: str = ""
             )
 
 
+@described
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -151,8 +194,56 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative log likelihood of softmax(input): input (N, C) unnormalised scores, (C), or (N, C, d₁, …); target (N)
-    class indices (int64), () or (N, d₁, …), or class probabilities of the input's shape."""
+    r"""The negative log-probabilities that a softmax of scores gives to the right classes.
+
+    Parameters
+    ----------
+    input : Tensor
+        The scores, unnormalised: (N, C), (C), or (N, C, d₁, …).
+    target : Tensor
+        The right classes, int64 or uint8: (N), (), or (N, d₁, …); or a probability for each class, of the shape of `input`.
+    {class_weight}
+    {ignore_index}
+    {averaging}
+    {reduction}
+    label_smoothing : float, default 0.0
+        The share of each target, from 0 to 1, that is spread over all classes.
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` one for each target.
+
+    Raises
+    ------
+    TypeError
+        If `target` is no tensor.
+    ValueError
+        If the shapes do not fit, or `reduction` is none of the three.
+    RuntimeError
+        If `target` holds neither classes nor floating point probabilities, its shape does not fit, `weight` has not one element
+        for each class, `label_smoothing` is not from 0 to 1, or `ignore_index` is given with probabilities.
+    IndexError
+        If a target is no class.
+    NotImplementedError
+        If `input` holds integers or bools.
+
+    Notes
+    -----
+    .. math:: \ell_n = -w_{y_n} \log \operatorname{softmax}(x_n)_{y_n}
+
+    The derivative by the scores, without weights, is softmax(x) less 1 at the right class. A softmax before it is a mistake: it
+    is applied here.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([[0.0, 0.0]], requires_grad=True)
+    >>> F.cross_entropy(x, gl.tensor([1])).backward()
+    >>> x.grad
+    tensor([[ 0.5000, -0.5000]])
+    """
     if size_average is not None or reduce is not None or reduction not in REDUCTIONS:
         reduction = settled(reduction, size_average, reduce)
     if type(target) is Tensor and target.array.shape == input.array.shape:

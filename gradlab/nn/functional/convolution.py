@@ -7,6 +7,7 @@ from typing import Any
 
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.tensor import Tensor
+from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.padding import pad as padded
 from gradlab.ops.shapes import squeeze, unsqueeze
 from gradlab.rules import convolution as rules
@@ -17,6 +18,7 @@ POSITIONS = {"stride": 4, "padding": 5, "output_padding": 6, "dilation": 8}
 Sizes = int | tuple[int, ...] | list[int]
 
 
+@described
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -26,10 +28,48 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over one axis: input (N, C, L) and weight (O, C / groups, K) to (N, O, L'); bias (O)."""
+    r"""The cross-correlation of a tensor with kernels, over its last dimension.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, L), or without N.
+    weight : Tensor
+        The kernels, (O, C / groups, K).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride}
+    {padding}
+    {dilation}
+    {groups}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, L'), or without N.
+
+    Raises
+    ------
+    {convolution_raises}
+
+    Notes
+    -----
+    .. math:: y_o = b_o + \sum_c w_{oc} \star x_c
+
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([[1.0, 2.0, 4.0, 8.0]])
+    >>> F.conv1d(x, gl.tensor([[[-1.0, 1.0]]]))
+    tensor([[1., 2., 4.]])
+    """
     return convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@described
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -39,13 +79,50 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over two axes: input (N, C, H, W) and weight (O, C / groups, K, K) to (N, O, H', W'); bias (O).
+    r"""The cross-correlation of a tensor with kernels, over its last two dimensions.
 
-    H' = (H + 2 padding - dilation (K - 1) - 1) // stride + 1. padding="same" (stride 1 only) keeps H, "valid" is 0.
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, H, W), or without N.
+    weight : Tensor
+        The kernels, (O, C / groups, K₁, K₂).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride}
+    {padding}
+    {dilation}
+    {groups}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, H', W'), or without N.
+
+    Raises
+    ------
+    {convolution_raises}
+
+    Notes
+    -----
+    .. math:: y_o = b_o + \sum_c w_{oc} \star x_c
+
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.conv2d(gl.arange(9.0).reshape(1, 3, 3), gl.ones(1, 1, 2, 2))
+    tensor([[[ 8., 12.],
+             [20., 24.]]])
+    >>> F.conv2d(gl.ones(1, 4, 8, 8), gl.ones(6, 4, 3, 3), padding="same").shape
+    gradlab.Size([1, 6, 8, 8])
     """
     return convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@described
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -55,10 +132,47 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation over three axes: input (N, C, D, H, W) and weight (O, C / groups, K, K, K)."""
+    r"""The cross-correlation of a tensor with kernels, over its last three dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, D, H, W), or without N.
+    weight : Tensor
+        The kernels, (O, C / groups, K₁, K₂, K₃).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride}
+    {padding}
+    {dilation}
+    {groups}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, D', H', W'), or without N.
+
+    Raises
+    ------
+    {convolution_raises}
+
+    Notes
+    -----
+    .. math:: y_o = b_o + \sum_c w_{oc} \star x_c
+
+    Each length becomes (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.conv3d(gl.ones(2, 1, 4, 4, 4), gl.ones(3, 1, 2, 2, 2), stride=2).shape
+    gradlab.Size([2, 3, 2, 2, 2])
+    """
     return convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+@described
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -69,10 +183,48 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv1d`: input (N, C, L) and weight (C, O / groups, K) to (N, O, L'); bias (O)."""
+    """The adjoint of `conv1d`: each element spreads its multiple of a kernel.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, L), or without N.
+    weight : Tensor
+        The kernels, (C, O / groups, K).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride_of_transposed}
+    padding : int or tuple of ints, default 0
+        How many elements are cut off at both ends of the result.
+    {output_padding}
+    {groups}
+    {dilation}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, L'), or without N.
+
+    Raises
+    ------
+    {transposed_convolution_raises}
+
+    Notes
+    -----
+    Each length becomes (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1. It maps cotangents of `conv1d` with
+    the same arguments back to its input.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.conv_transpose1d(gl.tensor([[1.0, 10.0]]), gl.tensor([[[1.0, 2.0, 3.0]]]))
+    tensor([[ 1., 12., 23., 30.]])
+    """
     return transposed_convolution("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@described
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -83,13 +235,51 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv2d`: input (N, C, H, W) and weight (C, O / groups, K, K) to (N, O, H', W'); bias (O).
+    """The adjoint of `conv2d`: each element spreads its multiple of a kernel.
 
-    H' = (H - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1.
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, H, W), or without N.
+    weight : Tensor
+        The kernels, (C, O / groups, K₁, K₂).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride_of_transposed}
+    padding : int or tuple of ints, default 0
+        How many elements are cut off at both ends of the result.
+    {output_padding}
+    {groups}
+    {dilation}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, H', W'), or without N.
+
+    Raises
+    ------
+    {transposed_convolution_raises}
+
+    Notes
+    -----
+    Each length becomes (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1. It maps cotangents of `conv2d` with
+    the same arguments back to its input.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.conv_transpose2d(gl.ones(1, 1, 2, 2), gl.ones(1, 1, 2, 2), stride=2)
+    tensor([[[[1., 1., 1., 1.],
+              [1., 1., 1., 1.],
+              [1., 1., 1., 1.],
+              [1., 1., 1., 1.]]]])
     """
     return transposed_convolution("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@described
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
@@ -100,7 +290,44 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of `conv3d`: input (N, C, D, H, W) and weight (C, O / groups, K, K, K)."""
+    """The adjoint of `conv3d`: each element spreads its multiple of a kernel.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, D, H, W), or without N.
+    weight : Tensor
+        The kernels, (C, O / groups, K₁, K₂, K₃).
+    bias : Tensor, optional
+        What is added, (O).
+    {stride_of_transposed}
+    padding : int or tuple of ints, default 0
+        How many elements are cut off at both ends of the result.
+    {output_padding}
+    {groups}
+    {dilation}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, O, D', H', W'), or without N.
+
+    Raises
+    ------
+    {transposed_convolution_raises}
+
+    Notes
+    -----
+    Each length becomes (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1. It maps cotangents of `conv3d` with
+    the same arguments back to its input.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.conv_transpose3d(gl.ones(2, 3, 4, 4, 4), gl.ones(3, 1, 2, 2, 2), stride=2).shape
+    gradlab.Size([2, 1, 8, 8, 8])
+    """
     return transposed_convolution("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -294,10 +521,10 @@ def check_numbers(stride: tuple[int, ...], padding: tuple[int, ...], dilation: t
         raise RuntimeError("non-positive groups is not supported")
 
 
-def check_bias(given: str, bias: Tensor | None, channels: int) -> None:
+def check_bias(context: str, bias: Tensor | None, channels: int) -> None:
     if bias is not None and bias.array.shape != (channels,):
         raise RuntimeError(
-            f"{given}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
+            f"{context}, expected bias to be 1-dimensional with {channels} elements, but got bias of size "
             f"{list(bias.array.shape)} instead"
         )
 

@@ -11,6 +11,7 @@ from gradlab.backend.bounds import within
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
+from gradlab.nn.functional.descriptions import described
 from gradlab.nn.functional.distances import at_least, pairwise_distance
 from gradlab.nn.functional.losses import REDUCTIONS, fixed, reduced, settled
 from gradlab.ops import minimum, relu, where
@@ -33,7 +34,8 @@ def last_step(node: str) -> dict[str, Any]:
     return {"mean": reductions.mean_all.named(node), "sum": reductions.sum_all.named(node), "none": reductions.sum_.named(node)}
 
 
-MULTI_MARGIN, MULTILABEL_MARGIN = last_step("MultiMarginLossBackward0"), last_step("MultilabelMarginLossBackward0")
+MULTI_MARGIN = last_step("MultiMarginLossBackward0")
+MULTILABEL_MARGIN = last_step("MultilabelMarginLossBackward0")
 
 
 def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
@@ -43,6 +45,7 @@ def over_samples(ops: dict[str, Any], terms: Tensor, reduction: str) -> Tensor:
     return ops[reduction].record(terms.sum(-1), axis=(-1,), keepdims=False)
 
 
+@described
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -53,7 +56,45 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i ≠ y: input (N, C) or (C), target (N) or () class indices."""
+    r"""The hinge loss of the scores of several classes.
+
+    Parameters
+    ----------
+    input : Tensor
+        The scores, (N, C) or (C).
+    target : Tensor
+        The right classes, int64, (N) or ().
+    p : int, default 1
+        The power of a term, 1 or 2.
+    margin : float, default 1.0
+        By how much the right class has to exceed the others.
+    {class_weight}
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` one for each sample.
+
+    Raises
+    ------
+    ValueError
+        If `p` is neither 1 nor 2, `weight` has not one dimension, or `reduction` is none of the three.
+    RuntimeError
+        If the shapes do not fit, `target` holds no int64 or what is no class, or `weight` requires a gradient.
+
+    Notes
+    -----
+    .. math:: \ell = \frac{1}{C} \sum_{i \ne y} w_y \max(0, \text{margin} - x_y + x_i)^p
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.multi_margin_loss(gl.tensor([[0.5, 1.0, 3.0]]), gl.tensor([1]))
+    tensor(1.1667)
+    """
     reduction = settled(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported. p is {p}.")
@@ -93,10 +134,43 @@ def multi_margin_loss(
     return MULTI_MARGIN["sum"].record(terms, axis=(-2, -1), keepdims=False)
 
 
+@described
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Σ max(0, 1 - x[j] + x[i]) / C over the target classes j and the others i; a row of targets ends at its first -1."""
+    r"""The hinge loss of each right class against each wrong one.
+
+    Parameters
+    ----------
+    input : Tensor
+        The scores, (N, C) or (C).
+    target : Tensor
+        The right classes, int64, of the shape of `input`; a row ends at its first -1.
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` one for each sample.
+
+    Raises
+    ------
+    {not_a_reduction}
+    RuntimeError
+        If the shapes do not fit, or `target` holds no int64 or what is neither a class nor -1.
+
+    Notes
+    -----
+    .. math:: \ell = \frac{1}{C} \sum_{j \in y} \sum_{i \notin y} \max(0, 1 - x_j + x_i)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.multilabel_margin_loss(gl.tensor([0.5, 1.0, 3.0]), gl.tensor([2, 1, -1]))
+    tensor(0.1667)
+    """
     reduction = settled(reduction, size_average, reduce)
     shape = input.array.shape
     if len(shape) > 2 or 0 in shape[1:] or shape == (0,):
@@ -136,6 +210,7 @@ def of_long(target: Tensor) -> Any:
     return target.array
 
 
+@described
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -144,11 +219,45 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """x where y = 1, max(0, margin - x) where y = -1."""
+    r"""Distances where pairs belong together, and what is lacking to a margin where they do not.
+
+    Parameters
+    ----------
+    input : Tensor
+        The distances, of any shape.
+    target : Tensor
+        1 (together) or -1 for each, of a shape that broadcasts with that of `input`.
+    margin : float, default 1.0
+        The distance that pairs which do not belong together should have.
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    {loss}
+
+    Raises
+    ------
+    {not_a_reduction}
+    RuntimeError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    .. math:: \ell = x \text{ if } y = 1, \; \max(0, \text{margin} - x) \text{ if } y = -1
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.hinge_embedding_loss(gl.tensor([0.25, 0.25]), gl.tensor([1, -1]), reduction="none")
+    tensor([0.2500, 0.7500])
+    """
     reduction = settled(reduction, size_average, reduce)
     return reduced(where(target != 1, at_least(margin - input, 0.0), 0.0) + where(target != -1, input, 0.0), reduction)
 
 
+@described
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -158,7 +267,42 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -y (x₁ - x₂) + margin): y = 1 says that x₁ should be the larger, -1 that x₂ should."""
+    r"""What is lacking for one score to exceed another by a margin.
+
+    Parameters
+    ----------
+    input1 : Tensor
+        The first scores.
+    input2 : Tensor
+        The second, of a shape that broadcasts with that of `input1`.
+    target : Tensor
+        1 where the first should be larger, -1 where the second should.
+    margin : float, default 0
+        By how much.
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    {loss1}
+
+    Raises
+    ------
+    {not_a_reduction}
+    RuntimeError
+        If the three have not as many dimensions, or do not broadcast.
+
+    Notes
+    -----
+    .. math:: \ell = \max(0, -y (x_1 - x_2) + \text{margin})
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.margin_ranking_loss(gl.tensor([2.0, 2.0]), gl.tensor([1.0, 3.0]), gl.tensor([1.0, 1.0]), reduction="none")
+    tensor([0., 1.])
+    """
     reduction = settled(reduction, size_average, reduce)
     if not input1.array.ndim == input2.array.ndim == target.array.ndim:
         raise RuntimeError(
@@ -168,6 +312,7 @@ def margin_ranking_loss(
     return reduced(at_least(-target * (input1 - input2) + margin, 0.0), reduction)
 
 
+@described
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -177,7 +322,43 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) - margin) where y = -1; the vectors are rows, or the one row."""
+    r"""How far vectors are from pointing the same way, or from not doing so.
+
+    Parameters
+    ----------
+    input1 : Tensor
+        The first vectors, (N, d) or (d).
+    input2 : Tensor
+        The second.
+    target : Tensor
+        1 where they should point the same way, -1 where they should not, (N) or ().
+    margin : float, default 0
+        The cosine that vectors which should not may have.
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` of the shape of `target`.
+
+    Raises
+    ------
+    {not_a_reduction}
+    RuntimeError
+        If `target` has more than one dimension, or the inputs have not one more than it.
+
+    Notes
+    -----
+    .. math:: \ell = 1 - \cos(x_1, x_2) \text{ if } y = 1, \; \max(0, \cos(x_1, x_2) - \text{margin}) \text{ if } y = -1
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.cosine_embedding_loss(gl.tensor([1.0, 0.0]), gl.tensor([1.0, 1.0]), gl.tensor(1))
+    tensor(0.2929)
+    """
     reduction = settled(reduction, size_average, reduce)
     rank, sizes = target.array.ndim, f"{list(input1.array.shape)} and {list(input2.array.shape)}"
     if rank > 1:
@@ -191,6 +372,7 @@ def cosine_embedding_loss(
     return reduced(loss, reduction)
 
 
+@described
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -203,11 +385,54 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| in place of |a - n| where that is smaller."""
+    r"""How far anchors are from being nearer to positives than to negatives by a margin.
+
+    Parameters
+    ----------
+    anchor : Tensor
+        The anchors, (N, d) or (d).
+    positive : Tensor
+        What they should be near.
+    negative : Tensor
+        What they should be far from.
+    margin : float, default 1.0
+        By how much, greater than 0.
+    p : float, default 2
+        The order of the norm.
+    eps : float, default 1e-6
+        What is added to each difference; see `pairwise_distance`.
+    {swap}
+    {averaging}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` one for each anchor.
+
+    Raises
+    ------
+    ValueError
+        If `margin` is not greater than 0, or `reduction` is none of the three.
+    RuntimeError
+        If the three have not as many dimensions, or do not broadcast.
+
+    Notes
+    -----
+    .. math:: \ell = \max(0, \text{margin} + \|a - p\|_p - \|a - n\|_p)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.triplet_margin_loss(gl.tensor([0.0]), gl.tensor([1.0]), gl.tensor([1.5]))
+    tensor(0.5000)
+    """
     reduction = settled(reduction, size_average, reduce)
     return triplets(anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
 
 
+@described
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -218,7 +443,47 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """The same with a distance of one's own."""
+    r"""`triplet_margin_loss` with a distance of one's own.
+
+    Parameters
+    ----------
+    anchor : Tensor
+        The anchors.
+    positive : Tensor
+        What they should be near.
+    negative : Tensor
+        What they should be far from.
+    distance_function : callable, optional
+        The distance of two tensors; `pairwise_distance` if left out.
+    margin : float, default 1.0
+        By how much, greater than 0.
+    {swap}
+    {reduction}
+
+    Returns
+    -------
+    Tensor
+        A number; with `reduction="none"` of the shape that the distance gives.
+
+    Raises
+    ------
+    ValueError
+        If `margin` is not greater than 0, or `reduction` is none of the three.
+    RuntimeError
+        If the three have not as many dimensions.
+
+    Notes
+    -----
+    .. math:: \ell = \max(0, \text{margin} + d(a, p) - d(a, n))
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> a, p, n = gl.tensor([[0.0]]), gl.tensor([[1.0]]), gl.tensor([[1.5]])
+    >>> F.triplet_margin_with_distance_loss(a, p, n, distance_function=lambda x, y: (x - y).abs().sum(-1))
+    tensor(0.5000)
+    """
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction. It is 'mean', 'sum' or 'none'.")
     return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)

@@ -11,6 +11,7 @@ import numpy as np
 from gradlab.backend.namespaces import namespace_of
 from gradlab.core.errors import Size
 from gradlab.core.tensor import Tensor, constant
+from gradlab.nn.functional.descriptions import described
 from gradlab.ops.arguments import not_a_tensor
 from gradlab.ops.arithmetic import div
 from gradlab.ops.joins import cat
@@ -20,13 +21,15 @@ from gradlab.rules import normalization as rules
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
-BATCH, BATCH_PLAIN, LAYER, LAYER_PLAIN, GROUP, GROUP_PLAIN = (
-    op.named(f"Native{kind}NormBackward0")
-    for kind in ("Batch", "Layer", "Group")
-    for op in (rules.affine_normalized, rules.normalized)
-)
+BATCH = rules.affine_normalized.named("NativeBatchNormBackward0")
+BATCH_PLAIN = rules.normalized.named("NativeBatchNormBackward0")
+LAYER = rules.affine_normalized.named("NativeLayerNormBackward0")
+LAYER_PLAIN = rules.normalized.named("NativeLayerNormBackward0")
+GROUP = rules.affine_normalized.named("NativeGroupNormBackward0")
+GROUP_PLAIN = rules.normalized.named("NativeGroupNormBackward0")
 
 
+@described
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -37,10 +40,56 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Each channel less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others (C).
+    r"""Each channel less its mean over its deviation, over all samples.
 
-    In training mean and (biased) variance are those of the batch, and the running ones, if given, move towards them by
-    `momentum`, the variance with n - 1 in the denominator; else the running ones are used."""
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    running_mean : Tensor or None
+        The mean of each channel, (C), for evaluation; in training it moves towards that of the batch, in place.
+    running_var : Tensor or None
+        The variance of each channel, (C), likewise.
+    {channel_weight}
+    {channel_bias}
+    training : bool, default False
+        Whether mean and variance are those of the batch.
+    {momentum}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        In training: if there is one value per channel, `eps` is not greater than 0, or only one of the running numbers is given.
+    RuntimeError
+        If the others have not one element for each channel, another dtype, or a running number requires a gradient; out of
+        training, if one of these is missing.
+    IndexError, RuntimeError
+        If `input` has less than two dimensions.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    σ² divides by n, what `running_var` moves towards by n - 1 (Ioffe and Szegedy 2015).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([[1.0], [3.0]])
+    >>> mean, var = gl.zeros(1), gl.ones(1)
+    >>> F.batch_norm(x, mean, var, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    >>> mean, var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("batch_norm", input)
     shape = input.array.shape
@@ -71,14 +120,14 @@ def of_channels(
     channels = x.shape[1] if x.ndim > 1 else 0
     if training and (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    for what, given in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
-        if given is None:
+    for what, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if parameter is None:
             if not training and what.startswith("running"):
                 raise RuntimeError(f"{what} must be defined in evaluation mode. Give it, or training=True.")
             continue
-        if given.array.size * (instances or 1) != channels:
-            raise RuntimeError(f"{what} should contain {channels} elements not {given.array.size * (instances or 1)}")
-        if given.node is not None and what.startswith("running"):
+        if parameter.array.size * (instances or 1) != channels:
+            raise RuntimeError(f"{what} should contain {channels} elements not {parameter.array.size * (instances or 1)}")
+        if parameter.node is not None and what.startswith("running"):
             raise RuntimeError(
                 f"The function 'native_batch_norm' is not differentiable with respect to argument '{what}'. This "
                 "input cannot have requires_grad True."
@@ -107,7 +156,8 @@ def of_channels(
     return out
 
 
-EVALUATED, EVALUATED_PLAIN = el.add.named("NativeBatchNormBackward0"), el.mul.named("NativeBatchNormBackward0")
+EVALUATED = el.add.named("NativeBatchNormBackward0")
+EVALUATED_PLAIN = el.mul.named("NativeBatchNormBackward0")
 
 
 def evaluated(
@@ -146,18 +196,56 @@ def normalised(
     return affine_op.record(input, weight, bias, shape=shape, axis=axis, affine=affine, eps=eps, moments=moments)
 
 
-def move(running: Tensor, found: Any, momentum: float) -> None:
-    """Towards what was found, in place. (Torch counts no write here.)"""
+def move(running: Tensor, batch: Any, momentum: float) -> None:
+    """The running numbers towards those of the batch, in place. (Torch counts no write here.)"""
     held = running.array
     held *= 1 - momentum
-    held += (found * momentum).reshape(held.shape)
+    held += (batch * momentum).reshape(held.shape)
 
 
+@described
 def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    """The last axes, of the sizes `normalized_shape`, less their mean over their deviation, times `weight`, plus `bias` (both of
-    `normalized_shape`)."""
+    r"""Each sample's features less their mean over their deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The features, (…, *normalized_shape), floating point.
+    {normalized_shape}
+    weight : Tensor, optional
+        A factor for each feature, of shape `normalized_shape`.
+    bias : Tensor, optional
+        What is added to each, of shape `normalized_shape`.
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    TypeError
+        If `normalized_shape` is no tuple or list.
+    RuntimeError
+        If the shapes do not fit, or the dtypes differ.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    σ² divides by n (Ba et al. 2016).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.layer_norm(gl.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), (3,))
+    tensor([[-1.2247,  0.0000,  1.2247],
+            [-1.2247,  0.0000,  1.2247]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("layer_norm", input)
     features, shape = as_features("layer_norm", input, normalized_shape), input.array.shape
@@ -174,11 +262,50 @@ def layer_norm(
     return normalised(LAYER, LAYER_PLAIN, input, weight, bias, (rows, n), (-1,), (n,), eps, [])
 
 
+@described
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
-    """Groups of channels, each sample's own, less their mean over their deviation, times `weight`, plus `bias`: input (N, C, …),
-    weight and bias (C)."""
+    r"""Groups of channels of each sample less their mean over their deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    num_groups : int
+        How many groups there are; it divides C.
+    {channel_weight}
+    {channel_bias}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        If there is a single sample, with one value for each group.
+    RuntimeError
+        If `input` has less than two dimensions, `num_groups` is negative or does not divide C, the others have not one
+        element for each channel, or the dtypes differ.
+    ZeroDivisionError
+        If `num_groups` is 0.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    With one group this is the mean over all channels, with C groups `instance_norm` (Wu and He 2018).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.group_norm(gl.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("group_norm", input)
     shape = input.array.shape
@@ -197,12 +324,12 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(shape)} and num_groups={num_groups}"
         )
-    for what, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given.array.shape != (channels,):
+    for what, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.array.shape != (channels,):
             raise RuntimeError(
                 f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} "
-                f"of shape {list((given if weight is None else weight).array.shape)} and input of shape "
-                f"{list(shape)}. The {what} has shape {list(given.array.shape)}."
+                f"of shape {list((parameter if weight is None else weight).array.shape)} and input of shape "
+                f"{list(shape)}. The {what} has shape {list(parameter.array.shape)}."
             )
     check_dtypes("GroupNormKernelImpl", input, (weight, bias))
     width, length = channels // num_groups, prod(shape[2:])
@@ -213,6 +340,7 @@ def group_norm(
     )
 
 
+@described
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -223,8 +351,52 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Each channel of each sample less its mean over its deviation, times `weight`, plus `bias`: input (N, C, …), the others
-    (C). Without `use_input_stats` the running mean and variance are used; with it they move, as those of `batch_norm` do."""
+    r"""Each channel of each sample less its mean over its deviation.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …), floating point.
+    running_mean : Tensor, optional
+        The mean of each channel, (C), for `use_input_stats=False`; else it moves towards that of the batch, in place.
+    running_var : Tensor, optional
+        The variance of each channel, (C), likewise.
+    {channel_weight}
+    {channel_bias}
+    use_input_stats : bool, default True
+        Whether mean and variance are those of the sample.
+    {momentum}
+    {eps}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    ValueError
+        If there is one element per channel, or only one of the running numbers is given.
+    RuntimeError
+        If the others have not one element for each channel, or another dtype; without `use_input_stats`, if a running number is
+        missing.
+    IndexError, ValueError
+        If `input` has less than two dimensions.
+
+    Notes
+    -----
+    .. math:: y = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} w + b
+
+    Ulyanov et al. (2016).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.instance_norm(gl.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("instance_norm", input)
     shape = input.array.shape
@@ -241,9 +413,45 @@ def instance_norm(
     )
 
 
+@described
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """The last axes, of the sizes `normalized_shape`, over the root of their mean square (plus `eps`, by default the dtype's
-    own), times `weight`."""
+    r"""Each sample's features over the root of their mean square.
+
+    Parameters
+    ----------
+    input : Tensor
+        The features, (…, *normalized_shape), floating point.
+    {normalized_shape}
+    weight : Tensor, optional
+        A factor for each feature, of shape `normalized_shape`.
+    eps : float, optional
+        What is added to the mean square; the dtype's own `eps` if left out.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {norm_refused}
+    TypeError
+        If `normalized_shape` is no tuple or list.
+    RuntimeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    .. math:: y = \frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}} w
+
+    Zhang and Sennrich (2019).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.rms_norm(gl.tensor([1.0, 7.0]), (2,))
+    tensor([0.2000, 1.4000])
+    """
     if type(input) is not Tensor:
         raise not_a_tensor("rms_norm", input)
     features, x = as_features("rms_norm", input, normalized_shape), input.array
@@ -263,8 +471,48 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     return scaled if weight is None else scaled * weight
 
 
+@described
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input / (k + alpha · mean of the squares over `size` neighbouring channels) ** beta, with zeros beyond the ends."""
+    r"""Each element over a power of the mean square of neighbouring channels.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …) of at least three dimensions.
+    size : int
+        Over how many channels the mean is taken; beyond the ends there are zeros.
+    alpha : float, default 1e-4
+        The factor of the mean.
+    beta : float, default 0.75
+        The power.
+    k : float, default 1.0
+        What is added to the mean.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    ValueError
+        If `input` has less than three dimensions.
+    RuntimeError
+        If `size` is less than 1.
+
+    Notes
+    -----
+    .. math:: y = x \left(k + \alpha \operatorname{mean}(x^2)\right)^{-\beta}
+
+    Krizhevsky et al. (2012).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.local_response_norm(gl.tensor([[[1.0], [2.0]]]), 1, alpha=1.0, beta=1.0)
+    tensor([[[0.5000],
+             [0.4000]]])
+    """
     x = input.array
     if x.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {x.ndim} dimensions)")
@@ -312,11 +560,11 @@ def as_features(name: str, input: Tensor, normalized_shape: Any) -> tuple[int, .
 
 
 def check_features(weight: Tensor | None, bias: Tensor | None, features: tuple[int, ...]) -> None:
-    for what, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given.array.shape != features:
+    for what, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.array.shape != features:
             raise RuntimeError(
                 f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
-                f"{list(given.array.shape)} and normalized_shape = {list(features)}"
+                f"{list(parameter.array.shape)} and normalized_shape = {list(features)}"
             )
 
 

@@ -12,7 +12,8 @@ from gradlab.rules.resampling import padding_map, remap, resample
 
 __all__ = ["pad"]
 
-CONSTANT, CIRCULAR = resample.named("ConstantPadNdBackward0"), resample.named("CopySlices")
+CONSTANT = resample.named("ConstantPadNdBackward0")
+CIRCULAR = resample.named("CopySlices")
 ENDS = {
     (mode, n): remap.named(f"{node}Pad{n}DBackward0")
     for mode, node in (("reflect", "Reflection"), ("replicate", "Replication"))
@@ -21,11 +22,43 @@ ENDS = {
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """The input with `pad` = (before, after) elements more at the ends of the last axis, (…, before, after) of the last but one,
-    and so on; negative numbers cut off.
+    """Elements put around a tensor, or cut off it.
 
-    mode: "constant" (`value`, 0 if None), "reflect" (without the edge), "replicate" (the edge), "circular"; all but the
-    first for one to three last axes of an input with one or two axes more than these.
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any dtype.
+    pad : sequence of ints
+        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative ones cut off.
+    mode : {"constant", "reflect", "replicate", "circular"}, default "constant"
+        What is put there: `value`; a mirror image without the edge; the edge; the other end. All but the first are for the last
+        one to three dimensions of an input that has one or two more.
+    value : float, optional
+        The constant, 0 if left out.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype of `input`, each dimension as much longer as `pad` says.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or `pad` no tuple or list.
+    RuntimeError
+        If `pad` has an odd length or more than two numbers for a dimension, cuts off more than there is, or is longer than the
+        mode allows; if a `value` is given in another mode.
+    NotImplementedError
+        If the mode is unknown or not for so many dimensions; for bools in "reflect" and "replicate".
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.pad(gl.tensor([1.0, 2.0]), (1, 2))
+    tensor([0., 1., 2., 0., 0.])
+    >>> F.pad(gl.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+    tensor([[3., 2., 1., 2., 3., 2.]])
     """
     if not isinstance(input, Tensor):
         raise expected("pad", "input", 1, "Tensor", input)
@@ -62,7 +95,35 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """The input with `pad` elements more of `value` at the ends of its last axes; see `pad`."""
+    """A constant put around a tensor, or elements cut off it.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any dtype.
+    pad : sequence of ints
+        Two numbers, before and after, for the last dimension, then two for the last but one, and so on. Negative ones cut off.
+    value : float, default 0
+        The constant.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype of `input`, each dimension as much longer as `pad` says.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or `pad` no tuple or list.
+    RuntimeError
+        If `pad` has an odd length or more than two numbers for a dimension, or cuts off more than there is.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.constant_pad_nd(gl.tensor([1.0, 2.0]), (1, 1), 9.0)
+    tensor([9., 1., 2., 9.])
+    """
     return globals()["pad"](input, pad, "constant", value)
 
 

@@ -1,4 +1,4 @@
-"""Columns of windows, interpolation and shuffles of pixels, as `torch.nn.functional` spells them."""
+"""Images at another resolution, and their windows as columns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from math import floor, prod
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, check_tensor, refused
+from gradlab.nn.functional.average_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from gradlab.nn.functional.descriptions import described
+from gradlab.nn.functional.windows import check_tensor, refused
 from gradlab.ops.shapes import in_order
 from gradlab.rules.resampling import columns_map, interpolation_map, resample
 from gradlab.rules.shapes import permute, reshape
 
 __all__ = [
-    "channel_shuffle",
     "fold",
     "interpolate",
-    "pixel_shuffle",
-    "pixel_unshuffle",
     "unfold",
     "upsample",
     "upsample_bilinear",
@@ -25,6 +24,7 @@ __all__ = [
 ]
 
 Sizes = int | tuple[int, ...] | list[int]
+Scales = float | tuple[float, ...] | list[float]
 
 
 def rearranged(node: str) -> Any:
@@ -32,13 +32,54 @@ def rearranged(node: str) -> Any:
     return reshape.named(f"{node}Backward0", view=False)
 
 
-IM2COL, COL2IM = rearranged("Im2Col"), resample.named("Col2ImBackward0")
-SHUFFLED, UNSHUFFLED, CHANNELS = rearranged("PixelShuffle"), rearranged("PixelUnshuffle"), rearranged("ChannelShuffle")
+IM2COL = rearranged("Im2Col")
+COL2IM = resample.named("Col2ImBackward0")
 
 
 # ----------------------------------------------------------------------------------------------------- columns of windows
+@described
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """The windows of an image as columns: (N, C, H, W) to (N, C · K · K, number of windows); unbatched without N."""
+    """The windows of an image as columns.
+
+    Parameters
+    ----------
+    input : Tensor
+        The image, (N, C, H, W), or without N, floating point.
+    {unfold_kernel}
+    {dilation}
+    {zeros_around}
+    {stride}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C · K₁ · K₂, number of windows), or without N.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` has neither 3 nor 4 dimensions, a number is out of range, or the kernel does not fit.
+    IndexError
+        If `input` has two dimensions.
+    NotImplementedError
+        If `input` holds integers.
+
+    Notes
+    -----
+    A convolution is a product with these columns. `fold` is the adjoint.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.unfold(gl.arange(9.0).reshape(1, 3, 3), 2)
+    tensor([[0., 1., 3., 4.],
+            [1., 2., 4., 5.],
+            [3., 4., 6., 7.],
+            [4., 5., 7., 8.]])
+    """
     check_tensor("im2col", input)
     k, d, p, s = blocks(kernel_size, dilation, padding, stride)
     shape = input.array.shape
@@ -62,16 +103,57 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
             f"shape of the array of sliding blocks as {out}, but its components must be at least one."
         )
     maps = tuple([columns_map(*axis) for axis in zip(shape[-2:], out, k, s, p, d, strict=True)])
-    made = resample.record(input, maps=maps, over=None, first=False, fill=0)
-    apart = reshape.record(made, shape=(*shape[:-2], k[0], out[0], k[1], out[1]))
+    windows = resample.record(input, maps=maps, over=None, first=False, fill=0)
+    apart = reshape.record(windows, shape=(*shape[:-2], k[0], out[0], k[1], out[1]))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
     return in_order(IM2COL.record(apart, shape=(*shape[:-3], shape[-3] * prod(k), prod(out))))
 
 
+@described
 def fold(
     input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
-    """The adjoint of `unfold`: columns (N, C · K · K, number of windows) added up to images (N, C, *output_size)."""
+    """The adjoint of `unfold`: columns added up to an image.
+
+    Parameters
+    ----------
+    input : Tensor
+        The columns, (N, C · K₁ · K₂, number of windows), or without N, floating point.
+    output_size : int or tuple of ints
+        The image's height and width.
+    {unfold_kernel}
+    {dilation}
+    {zeros_around}
+    {stride}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, *output_size), or without N.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` has neither 2 nor 3 dimensions, or its lengths do not fit the windows.
+    NotImplementedError
+        If `input` holds integers.
+
+    Notes
+    -----
+    Elements of several windows are summed.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> columns = F.unfold(gl.ones(1, 3, 3), 2)
+    >>> F.fold(columns, 3, 2)
+    tensor([[[1., 2., 1.],
+             [2., 4., 2.],
+             [1., 2., 1.]]])
+    """
     check_tensor("col2im", input)
     k, d, p, s = blocks(kernel_size, dilation, padding, stride)
     size = pair("output_size", output_size)
@@ -97,9 +179,9 @@ def fold(
     front = (*shape[:-2], shape[-2] // prod(k))
     apart = reshape.record(input, shape=(*front, *k, *out))
     apart = permute.record(apart, axes=(*range(-len(apart.array.shape), -4), -4, -2, -3, -1))
-    made = reshape.record(apart, shape=(*front, k[0] * out[0], k[1] * out[1]))
+    windows = reshape.record(apart, shape=(*front, k[0] * out[0], k[1] * out[1]))
     maps = tuple([columns_map(*axis).transposed for axis in zip(size, out, k, s, p, d, strict=True)])
-    return in_order(COL2IM.record(made, maps=maps, over=None, first=False, fill=0))
+    return in_order(COL2IM.record(windows, maps=maps, over=None, first=False, fill=0))
 
 
 def pair(name: str, value: Any) -> tuple[int, int]:
@@ -114,8 +196,8 @@ def pair(name: str, value: Any) -> tuple[int, int]:
 
 def blocks(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
     """What `unfold` and `fold` share, checked."""
-    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
-    k, d, p, s = (pair(name, value) for name, value in given.items())
+    arguments = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    k, d, p, s = (pair(name, value) for name, value in arguments.items())
     for (name, (height, width)), least in zip(
         (("kernel size", k), ("dilation", d), ("padding", p), ("stride", s)), (1, 1, 0, 1), strict=True
     ):
@@ -159,20 +241,63 @@ AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 AXES = {1: "W", 2: "HW", 3: "DHW"}
 
 
+@described
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Sizes | None = None,
+    scale_factor: Scales | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The input (N, C, …) with one to three spatial axes at another `size`, or `scale_factor` times its size.
+    """A tensor at another resolution.
 
-    mode: "nearest", "nearest-exact", "linear" (one axis), "bilinear" and "bicubic" (two), "trilinear" (three), "area".
-    align_corners: whether the first and last elements keep their places, rather than the outer edges. antialias is not
-    supported.
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …) with one to three further dimensions, floating point.
+    {resized}
+    mode : str, default "nearest"
+        "nearest", "nearest-exact", "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear" (three), or "area",
+        which is `adaptive_avg_pool2d` and its like.
+    {align_corners}
+    recompute_scale_factor : bool, optional
+        Whether places are worked out of the rounded size rather than of `scale_factor`.
+    antialias : bool, default False
+        Not supported.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, …) with the lengths asked for.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or a size no integer.
+    ValueError
+        If not one of `size` and `scale_factor` is given, it has not one number for each dimension, or `align_corners` is given in
+        a mode that has no use for it.
+    RuntimeError
+        If a length is less than 1.
+    NotImplementedError
+        If the mode is not for so many dimensions, for integers or bools, or with `antialias`.
+
+    Notes
+    -----
+    Without `align_corners` element i lies at (i + ½) L / L' - ½ of the input, with it at i (L - 1) / (L' - 1); "nearest" reads
+    ⌊i L / L'⌋.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([[[0.0, 4.0]]])
+    >>> F.interpolate(x, scale_factor=2)
+    tensor([[[0., 0., 4., 4.]]])
+    >>> F.interpolate(x, size=5, mode="linear", align_corners=True)
+    tensor([[[0., 1., 2., 3., 4.]]])
     """
     check_tensor("interpolate", input)
     shape = input.array.shape
@@ -259,86 +384,114 @@ def target_size(
     return wanted, (None,) * len(shape) if recompute_scale_factor else tuple([float(s) for s in scales])
 
 
+@described
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Sizes | None = None,
+    scale_factor: Scales | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate` under its old name."""
+    """`interpolate` under its old name, with a warning.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …) with one to three further dimensions, floating point.
+    {resized}
+    mode : str, default "nearest"
+        As for `interpolate`.
+    {align_corners}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, …) with the lengths asked for.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError, NotImplementedError
+        As `interpolate` does.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     y = F.upsample(gl.ones(1, 1, 2), 4)
+    >>> len(caught), y.shape
+    (1, gradlab.Size([1, 1, 4]))
+    """
     return deprecated("upsample", input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate(mode="nearest")` under its old name."""
+@described
+def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
+    """`interpolate` in mode "nearest" under its old name, with a warning.
+
+    Parameters
+    ----------
+    input : Tensor
+        The channels, (N, C, …) with one to three further dimensions, floating point.
+    {resized}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, …) with the lengths asked for.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError, NotImplementedError
+        As `interpolate` does.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     y = F.upsample_nearest(gl.tensor([[[1.0, 2.0]]]), 4)
+    >>> y
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return deprecated("upsample_nearest", input, size, scale_factor, "nearest", None)
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate(mode="bilinear", align_corners=True)` under its old name."""
+@described
+def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: Scales | None = None) -> Tensor:
+    """`interpolate` in mode "bilinear" with `align_corners=True` under its old name, with a warning.
+
+    Parameters
+    ----------
+    input : Tensor
+        The images, (N, C, H, W), floating point.
+    {resized}
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, …) with the lengths asked for.
+
+    Raises
+    ------
+    TypeError, ValueError, RuntimeError, NotImplementedError
+        As `interpolate` does.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     y = F.upsample_bilinear(gl.tensor([[[[0.0, 2.0]]]]), (1, 3))
+    >>> y
+    tensor([[[[0., 1., 2.]]]])
+    """
     return deprecated("upsample_bilinear", input, size, scale_factor, "bilinear", True)
 
 
 def deprecated(name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None) -> Tensor:
     warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=3)
     return interpolate(input, size, scale_factor, mode, align_corners)
-
-
-# -------------------------------------------------------------------------------------------------------------- shuffles
-def moved(op: Any, input: Tensor, apart: tuple[int, ...], axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """The axes taken apart, exchanged and put together."""
-    x = permute.record(reshape.record(input, shape=apart), axes=(*range(-len(apart), -len(axes)), *axes))
-    return in_order(op.record(x, shape=shape))
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(…, C · r · r, H, W) to (…, C, H · r, W · r), r the upscale_factor."""
-    check_tensor("pixel_shuffle", input)
-    shape, r = input.array.shape, upscale_factor
-    if len(shape) < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    c, h, w = shape[-3:]
-    if c % (r * r):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
-        )
-    front = (*shape[:-3], c // (r * r))
-    return moved(SHUFFLED, input, (*front, r, r, h, w), (-2, -4, -1, -3), (*front, h * r, w * r))
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(…, C, H · r, W · r) to (…, C · r · r, H, W), r the downscale_factor."""
-    check_tensor("pixel_unshuffle", input)
-    shape, r = input.array.shape, downscale_factor
-    if len(shape) < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    c, h, w = shape[-3:]
-    for name, axis, length in (("height", -2, h), ("width", -1, w)):
-        if length % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                f"input.size({axis})={length} is not divisible by {r}"
-            )
-    front = shape[:-3]
-    return moved(UNSHUFFLED, input, (*front, c, h // r, r, w // r, r), (-3, -1, -4, -2), (*front, c * r * r, h // r, w // r))
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """(N, C, …) with the channels of `groups` groups taken in turn."""
-    check_tensor("channel_shuffle", input)
-    shape = input.array.shape
-    if len(shape) < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    if shape[1] % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {shape[1]} channels and {groups} groups.")
-    apart = (shape[0], groups, shape[1] // groups, *shape[2:])
-    axes = (-len(apart), 2 - len(apart), 1 - len(apart), *range(3 - len(apart), 0))
-    return moved(CHANNELS, input, apart, axes, shape)

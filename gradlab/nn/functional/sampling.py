@@ -22,7 +22,7 @@ from gradlab.ops.shapes import in_single, transpose, unsqueeze
 from gradlab.rules import elementwise as el
 from gradlab.rules import indexing, shapes
 from gradlab.rules.matrix import matmul
-from gradlab.rules.unmoved import unmoved
+from gradlab.rules.zero_derivative import zero_derivative
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -91,13 +91,13 @@ def neighbours(image: Tensor, at: Sequence[Any]) -> Tensor:
         inside = inside & (i >= 0) & (i < n)
         held.append(xp.clip(i, 0, n - 1))
     count = xp.arange(image.array.shape[0]).reshape(-1, *(1,) * (held[0].ndim - 1))
-    found = indexing.getitem.record(image, index=(count, FULL, *held), skip=0)
-    return el.where.record(constant(inside[..., None]), found, 0.0)
+    pixels = indexing.getitem.record(image, index=(count, FULL, *held), skip=0)
+    return el.where.record(constant(inside[..., None]), pixels, 0.0)
 
 
 def one(t: Tensor) -> list[Tensor]:
     """The weight of the nearest pixel: a function of the place, with the slope 0."""
-    return [unmoved.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
+    return [zero_derivative.record(constant(namespace_of[type(t.array)].ones_like(t.array)), t)]
 
 
 def two(t: Tensor) -> list[Tensor]:
@@ -124,10 +124,47 @@ WEIGHTS = {"nearest": one, "bilinear": two, "bicubic": cubic_weights}
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """An image (N, C, H, W), or a volume (N, C, D, H, W), read at the places of `grid` (N, …, 2 or 3): (N, C, …).
+    """Images, or volumes, read at places between their pixels.
 
-    The last axis of the grid counts x first: width, height, depth. mode: "bilinear" (in a volume trilinear), "nearest", "bicubic"
-    (images alone). padding_mode: outside lies 0 ("zeros"), the nearest pixel ("border"), or a mirror image ("reflection")."""
+    Parameters
+    ----------
+    input : Tensor
+        The images, (N, C, H, W), or volumes, (N, C, D, H, W), floating point.
+    grid : Tensor
+        The places, (N, H', W', 2) or (N, D', H', W', 3), from -1 to 1 inside the image; the last dimension counts x first: width,
+        height, depth.
+    mode : {"bilinear", "nearest", "bicubic"}, default "bilinear"
+        How pixels around a place are weighed; "bilinear" is trilinear in a volume, "bicubic" is for images alone.
+    padding_mode : {"zeros", "border", "reflection"}, default "zeros"
+        What lies outside: 0, the nearest pixel, or a mirror image.
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the outermost pixels rather than the image's edges; False if left out, with a
+        warning.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, C, H', W') or (N, C, D', H', W').
+
+    Raises
+    ------
+    ValueError
+        If `mode` or `padding_mode` is none of the three.
+    TypeError, ValueError, RuntimeError, NotImplementedError
+        If one of them is no tensor, the shapes or dtypes do not fit, or they hold integers or bools.
+
+    Notes
+    -----
+    Jaderberg et al. (2015). Image and grid get gradients.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> image = gl.tensor([[[[0.0, 10.0]]]])
+    >>> F.grid_sample(image, gl.tensor([[[[0.0, 0.0]]]]), align_corners=True)
+    tensor([[[[5.]]]])
+    """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -184,28 +221,29 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
     for at, (what, x) in enumerate((("input", input), ("grid", grid)), start=1):
         if not isinstance(x, Tensor):
             raise not_a_tensor("grid_sampler", x, what, at)
-    have, given = input.array.shape, grid.array.shape
-    both = f"but got input with sizes {list(have)} and grid with sizes {list(given)}"
-    if have[:1] != given[:1]:
+    shape, grid_shape = input.array.shape, grid.array.shape
+    both = f"but got input with sizes {list(shape)} and grid with sizes {list(grid_shape)}"
+    if shape[:1] != grid_shape[:1]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {both}")
-    if given[-1:] != (len(have) - 2,):
+    if grid_shape[-1:] != (len(shape) - 2,):
         raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {len(have) - 2} in last dimension, but got grid with sizes {list(given)}"
+            f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but got grid with sizes "
+            f"{list(grid_shape)}"
         )
-    if len(have) not in (4, 5) or len(given) != len(have):
-        wanted = f"{len(have)}D" if len(have) in (4, 5) else "4D or 5D"
+    if len(shape) not in (4, 5) or len(grid_shape) != len(shape):
+        wanted = f"{len(shape)}D" if len(shape) in (4, 5) else "4D or 5D"
         raise RuntimeError(f"grid_sampler(): expected {wanted} input and grid with same number of dimensions, {both}")
-    for axis, n in enumerate(have[2:], start=2):
+    for axis, n in enumerate(shape[2:], start=2):
         if not n:
             raise RuntimeError(
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                f"{list(have)} with dimension {axis} being empty"
+                f"{list(shape)} with dimension {axis} being empty"
             )
-    if mode == "bicubic" and len(have) == 5:
+    if mode == "bicubic" and len(shape) == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(
-            f"\"grid_sampler_{len(have) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() first."
+            f"\"grid_sampler_{len(shape) - 2}d_cpu_kernel_impl\" not implemented for '{input.dtype.word}'. Call .float() first."
         )
     if input.array.dtype != grid.array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.word} but found {grid.dtype.word}. Convert one of them.")
@@ -213,8 +251,46 @@ def check_samples(input: Tensor, grid: Tensor, mode: str) -> None:
 
 # -------------------------------------------------------------------------------------------------------------------- grids
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places that affine maps theta (N, 2, 3) take the pixels of an image of `size` (N, C, H, W) to, for `grid_sample`:
-    (N, H, W, 2); of maps (N, 3, 4) and volumes (N, C, D, H, W), (N, D, H, W, 3)."""
+    """The places that affine maps take pixels to, for `grid_sample`.
+
+    Parameters
+    ----------
+    theta : Tensor
+        The maps, (N, 2, 3), or of volumes (N, 3, 4), floating point.
+    size : sequence of ints
+        The shape of the images, (N, C, H, W) or (N, C, D, H, W).
+    align_corners : bool, optional
+        As for `grid_sample`.
+
+    Returns
+    -------
+    Tensor
+        Of shape (N, H, W, 2), or (N, D, H, W, 3).
+
+    Raises
+    ------
+    TypeError
+        If `theta` is no tensor.
+    ValueError
+        If it is not floating point or has another shape, or a size is less than 1.
+    NotImplementedError
+        If `size` has neither four nor five numbers.
+    RuntimeError
+        If there is not one map for each sample.
+
+    Notes
+    -----
+    A place (x, y) of the result is read at θ (x, y, 1)ᵀ.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> theta = gl.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> F.affine_grid(theta, (1, 1, 2, 2), align_corners=True)[0, 0]
+    tensor([[-1., -1.],
+            [ 1., -1.]])
+    """
     if align_corners is None:
         warnings.warn(CHANGED, UserWarning, stacklevel=2)
     if not isinstance(theta, Tensor):
@@ -248,5 +324,5 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         line = xp.linspace(-1, 1, n) if n > 1 else xp.zeros(1)
         line = line if align_corners else line * ((n - 1) / n)
         base[..., rank - 1 - k] = line.reshape(-1, *(1,) * (rank - 1 - k))
-    made = matmul.record(constant(base.reshape(prod(sizes), rank + 1)), transpose(theta, 1, 2))
-    return GRID.record(made, shape=(size[0], *sizes, rank))
+    grid = matmul.record(constant(base.reshape(prod(sizes), rank + 1)), transpose(theta, 1, 2))
+    return GRID.record(grid, shape=(size[0], *sizes, rank))

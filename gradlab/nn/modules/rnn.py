@@ -233,7 +233,7 @@ class RNN(RNNBase):
     {device}
     {dtype}
     proj_size : int, optional
-        Refused unless 0: for `LSTM`.
+        Refused if given: only `LSTM` has projections.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ class GRU(RNNBase):
     {device}
     {dtype}
     proj_size : int, optional
-        Refused unless 0: for `LSTM`.
+        Refused if given: only `LSTM` has projections.
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ WHOLE = (
     "gradlab.vmap",
     "gradlab.autograd.functional.jacobian",
     "gradlab.autograd.functional.hessian",
-    "gradlab.autograd.sweeps.rows",
-    "gradlab.autograd.sweeps.columns",
+    "gradlab.autograd.functional_helpers.rows",
+    "gradlab.autograd.functional_helpers.columns",
 )
 PRODUCTS = ("gradlab.func.vjp", "gradlab.autograd.functional")
 

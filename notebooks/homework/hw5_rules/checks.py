@@ -23,8 +23,8 @@ WHOLE = (
     "gradlab.func.jacfwd",
     "gradlab.func.hessian",
     "gradlab.autograd.functional",
-    "gradlab.autograd.sweeps.rows",
-    "gradlab.autograd.sweeps.columns",
+    "gradlab.autograd.functional_helpers.rows",
+    "gradlab.autograd.functional_helpers.columns",
 )
 EIGEN = ("gradlab.linalg.eigh", "gradlab.linalg.eigvalsh", "gradlab.linalg.eig", "gradlab.linalg.eigvals")
 

@@ -6,11 +6,11 @@ from rules.sample import case
 
 from gradlab.nn import functional as F  # noqa: N812
 from gradlab.rules.activations import elu_slope, gelu_slope, softplus_slope
-from gradlab.rules.unmoved import unmoved
+from gradlab.rules.zero_derivative import zero_derivative
 
 CASES = [
-    case("unmoved", lambda x: unmoved.record(x * 2, x.detach()), (3, 4)),
-    case("unmoved", lambda x: unmoved.record(x * 2, x.sum(0)), (3, 4)),
+    case("zero_derivative", lambda x: zero_derivative.record(x * 2, x.detach()), (3, 4)),
+    case("zero_derivative", lambda x: zero_derivative.record(x * 2, x.sum(0)), (3, 4)),
     case("leaky_relu", lambda x: F.leaky_relu(x - 1, 0.1), (3, 4)),
     case("leaky_relu", lambda x: F.leaky_relu(x - 1, -2), (3, 4)),
     case("prelu", lambda x, w: F.prelu(x - 1, w), (2, 3, 4), (3,), coincidence=True),

@@ -25,17 +25,17 @@ class Failure:
 
     def error(self) -> BaseException:
         """The error, with a note that says what was being computed and where, and the worker's traceback as its cause."""
-        made: BaseException | None = None
+        original: BaseException | None = None
         if self.pickled is not None:
             try:
-                made = pickle.loads(self.pickled)  # noqa: S301  (from our own worker)
+                original = pickle.loads(self.pickled)  # noqa: S301  (from our own worker)
             except Exception:  # noqa: BLE001  (a class that this process does not have, or that does not come back)
-                made = None
-        if not isinstance(made, Exception):
-            made = WorkerError(self.text)
-        made.add_note(self.note)
-        made.__cause__ = WorkerError(f"on the worker:\n{self.traceback}")
-        return made
+                original = None
+        if not isinstance(original, Exception):
+            original = WorkerError(self.text)
+        original.add_note(self.note)
+        original.__cause__ = WorkerError(f"on the worker:\n{self.traceback}")
+        return original
 
 
 def caught(error: BaseException, doing: str) -> Failure:

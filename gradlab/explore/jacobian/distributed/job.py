@@ -10,9 +10,9 @@ from functools import cached_property
 from types import MethodType
 from typing import Any
 
+from gradlab.explore.jacobian.checkpoint import close, summary
 from gradlab.explore.jacobian.graph import Graph
 from gradlab.explore.jacobian.plan import Plan
-from gradlab.explore.jacobian.record import close, summary
 from gradlab.explore.jacobian.targets.target import Target
 from gradlab.explore.jacobian.targets.zarr_store import KeyBeside
 from gradlab.explore.jacobian.tracing import Question, record
@@ -57,17 +57,17 @@ class Job:
 
     def graph(self) -> Graph:
         """The graph, recorded once in each thread: a sweep may unpack what a node has saved, and two would meet there."""
-        found: Graph | None = getattr(self.here, "graph", None)
-        if found is None:
-            found = record(self.question).graph
-            if found.shape != self.plan.shape or not close(summary(found.output()), self.output):
+        graph: Graph | None = getattr(self.here, "graph", None)
+        if graph is None:
+            graph = record(self.question).graph
+            if graph.shape != self.plan.shape or not close(summary(graph.output()), self.output):
                 raise OtherValuesError(
                     "the function gives other values on a worker than where the Jacobian was asked for: it depends on something "
                     "else, random numbers, a file or a global that only one of them has. Give it everything as arguments or in "
                     "its closure, and random numbers as a tensor that was drawn before"
                 )
-            self.here.graph = found
-        return found
+            self.here.graph = graph
+        return graph
 
     @cached_property
     def reaches(self) -> bool:
@@ -162,10 +162,10 @@ def _culprits(question: Question, cloudpickle: Any) -> str:
         held |= {f"a default of {name}": one for one in function.__defaults__ or ()}
     else:
         held |= {f"{name}.{word}": one for word, one in getattr(function, "__dict__", {}).items()}
-    found = []
+    names = []
     for said, value in held.items():
         try:
             cloudpickle.dumps(value)
         except Exception:  # noqa: BLE001  (as above)
-            found.append(f"{said}, of type {type(value).__name__},")
-    return " and ".join(found[:NAMED]) or f"the function {name}"
+            names.append(f"{said}, of type {type(value).__name__},")
+    return " and ".join(names[:NAMED]) or f"the function {name}"

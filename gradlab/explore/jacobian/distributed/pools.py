@@ -82,8 +82,8 @@ class ThreadPool(Pool):
         return self.executor.submit(what, self.job, tuple(numbers))
 
     def answer(self, future: Any) -> Answer | None:
-        found: Answer = future.result()
-        return found
+        answer: Answer = future.result()
+        return answer
 
 
 class ProcessPool(Pool):
@@ -105,11 +105,11 @@ class ProcessPool(Pool):
 
     def answer(self, future: Any) -> Answer | None:
         try:
-            found: Answer = future.result()
+            answer: Answer = future.result()
         except concurrent.futures.BrokenExecutor as error:
             error.add_note("A process of the executor died, which no executor outlives. Asking again with a new one goes on.")
             raise
-        return None if found.unknown else found
+        return None if answer.unknown else answer
 
 
 class DaskPool(Pool):
@@ -153,7 +153,7 @@ class DaskPool(Pool):
 
     def answer(self, future: Any) -> Answer | None:
         try:
-            found: Answer = future.result()
+            answer: Answer = future.result()
         except concurrent.futures.CancelledError:  # with the last worker that had the job, or with the scheduler
             self.lost += 1
             if self.lost > LOST or self.client.status != "running":
@@ -163,7 +163,7 @@ class DaskPool(Pool):
             return None
         finally:
             future.release()
-        return found
+        return answer
 
     def cancel(self, futures: Sequence[Any]) -> None:
         if futures and self.client.status == "running":

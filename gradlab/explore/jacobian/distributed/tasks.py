@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from gradlab.explore.jacobian.checkpoint import digest_of
+from gradlab.explore.jacobian.distributed.environment import environment
 from gradlab.explore.jacobian.distributed.failures import Failure, block_text, caught
 from gradlab.explore.jacobian.distributed.job import Job, Packed
-from gradlab.explore.jacobian.distributed.surroundings import surroundings
 from gradlab.explore.jacobian.methods import compute_block
-from gradlab.explore.jacobian.record import digest_of
 
 KEPT = 2  # jobs that a process of concurrent.futures remembers
 _kept: OrderedDict[str, Packed] = OrderedDict()
@@ -52,7 +52,7 @@ class Answer:
     seconds: float = 0.0
     began: float = 0.0
     failure: Failure | None = None
-    surroundings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     unknown: bool = False
 
 
@@ -67,7 +67,7 @@ def run(job: Job | Packed, numbers: Sequence[int]) -> Answer:
         if isinstance(job, Packed):
             job = job.job
         graph = job.graph()
-        answer.surroundings = surroundings(graph.inputs[0])
+        answer.environment = environment(graph.inputs[0])
         answer.began = time.perf_counter() - start
         start = time.perf_counter()
         target = job.target if job.reaches else None

@@ -94,14 +94,14 @@ def _of_zarr(zarr: Any, out: Any, resume: bool) -> Target | Unmade:
     if isinstance(out, str) and os.path.lexists(out) and not os.path.isdir(out):
         raise _taken(out)
     try:
-        found = zarr.open(store=out, mode="r+")
+        node = zarr.open(store=out, mode="r+")
     except FileNotFoundError:
         if isinstance(out, str) and os.path.isdir(out) and os.listdir(out):
             raise _taken(out) from None
         return Unmade(out)
-    target = ZarrArray(found) if isinstance(found, zarr.Array) else ZarrParts(found)
+    target = ZarrArray(node) if isinstance(node, zarr.Array) else ZarrParts(node)
     place = target.place()
-    ours = place is not None and (place.read() is not None or MARK.items() <= dict(found.attrs).items())
+    ours = place is not None and (place.read() is not None or MARK.items() <= dict(node.attrs).items())
     if not resume or not ours:
         raise _taken(out)
     return target

@@ -67,15 +67,15 @@ class ZarrArray(Target):
         return (held(plan, self, block),)
 
     def units(self, plan: Plan, blocks: Iterable[Block]) -> list[list[Block]]:
-        found: list[list[Block]] = []
+        units: list[list[Block]] = []
         last = -1
         for block in sorted(blocks, key=lambda block: block.start):
             start, stop, piece = self._reach(plan, block)
             if start // piece > last:
-                found.append([])
-            found[-1].append(block)
+                units.append([])
+            units[-1].append(block)
             last = max(last, (stop - 1) // piece)
-        return found
+        return units
 
     def aligned(self, plan: Plan, chunk: int) -> int:
         lines = plan.rows_a_sample if plan.kind == "samples" else 1

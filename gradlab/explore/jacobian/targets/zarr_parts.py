@@ -76,16 +76,16 @@ class ZarrParts(Target):
         """Parts as one scipy.sparse.csr_array: of stacked ones those rows, else of J's shape."""
         from scipy.sparse import coo_array, csr_array, vstack
 
-        made = []
+        parts = []
         for block in blocks:
             data, indices, indptr = self.held(plan, block)
             shape = (len(indptr) - 1, plan.shape[1])
-            made.append(csr_array((data.astype(np.float32) if data.itemsize < 4 else data, indices, indptr), shape=shape))
-        if not made:
+            parts.append(csr_array((data.astype(np.float32) if data.itemsize < 4 else data, indices, indptr), shape=shape))
+        if not parts:
             return csr_array(plan.shape, dtype=self.group.attrs["dtype"])
         if stacked(plan):
-            return vstack(made, format="csr")
-        several = [part.tocoo() for part in made]
+            return vstack(parts, format="csr")
+        several = [part.tocoo() for part in parts]
         data, rows, columns = (np.concatenate([getattr(part, name) for part in several]) for name in ("data", "row", "col"))
         whole = coo_array((data, (rows, columns)), shape=plan.shape).tocsr()
         whole.sort_indices()  # so its numbers are in the order of a pattern's entries

@@ -21,8 +21,8 @@ class KeyBeside:
         from zarr.core.buffer import default_buffer_prototype
         from zarr.core.sync import sync
 
-        found: Any = sync(self.store_path.get(default_buffer_prototype()))
-        return None if found is None else bytes(found.to_bytes())
+        buffer: Any = sync(self.store_path.get(default_buffer_prototype()))
+        return None if buffer is None else bytes(buffer.to_bytes())
 
     def write(self, text: str) -> None:
         from zarr.core.buffer import default_buffer_prototype

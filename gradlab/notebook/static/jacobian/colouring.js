@@ -11,7 +11,7 @@ import { membersText } from "./words.js";
 /** @import { By, Shown } from "./shown.js" */
 
 /**
- * The kernel's answer to "colours", with the array `groupCells` (explore/lab.Lab.colours).
+ * The kernel's answer to "colours", with the array `groupCells` (explore/jacobian/view_model.JacobianViewModel.colours).
  * @typedef {{ by: By, sweeps: number, entries: number, groups: { size: number, members: string[] }[] }} Groups
  */
 

@@ -16,7 +16,7 @@ import { indexOf, label } from "../kit/arrays.js";
 /** @typedef {"rows" | "columns"} By */
 
 /**
- * What never changes (explore/lab.Lab.about).
+ * What never changes (explore/jacobian/view_model.JacobianViewModel.about).
  * @typedef {object} About
  * @property {Part[]} outputs
  * @property {Part[]} inputs
@@ -33,7 +33,7 @@ import { indexOf, label } from "../kit/arrays.js";
  */
 
 /**
- * What is shown now (explore/lab.Lab.answer), with all cells: the kernel sends either these or the lines that changed.
+ * What is shown now (explore/jacobian/view_model.JacobianViewModel.answer), with all cells: the kernel sends either these or the lines that changed.
  * @typedef {object} Frame
  * @property {string} ask what was asked for
  * @property {By} by

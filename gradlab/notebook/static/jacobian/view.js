@@ -1,4 +1,4 @@
-// The live view of a Jacobian. Python computes (explore/lab.py behind notebook/jacobian_widget.py); this draws the frames that it
+// The live view of a Jacobian. Python computes (explore/jacobian/view_model.py behind notebook/jacobian_widget.py); this draws the frames that it
 // sends and reports what was clicked. Each part draws itself from what is shown and tells the kernel what is wished; here they
 // are put together, and told when there is something new.
 
@@ -11,7 +11,7 @@ import { axis } from "./axis.js";
 import { colouring } from "./colouring.js";
 import { controls } from "./controls.js";
 import { map } from "./map.js";
-import { mishaps } from "./mishaps.js";
+import { whatIf } from "./what_if.js";
 import { Shown } from "./shown.js";
 import { sliders } from "./sliders.js";
 import { vectors } from "./vectors.js";
@@ -91,7 +91,7 @@ function render({ model, el }) {
     colours = colouring(shown, ask, () => update()),
     vector = vectors(shown),
     weights = sliders(shown, wish),
-    forgotten = mishaps(shown, wish),
+    forgotten = whatIf(shown, wish),
     picture = about.graph ? graphBox(about.graph) : null;
   const matrix = map(shown, {
     ask,

@@ -8,7 +8,7 @@ import { binRange, rangeText } from "../kit/ranges.js";
 /** @import { Cell } from "../kit/grid.js" */
 /** @import { By, Shown } from "./shown.js" */
 
-const NUMBERS = 12; // of a result written out at most, as explore.lab has it
+const NUMBERS = 12; // of a result written out at most, as explore.jacobian.view_model has it
 const TERMS = 6; // of a mix written out
 const SPOKEN = 8; // numbers of a line read out
 const ENTERED = 4; // elements that v enters at, named above the graph

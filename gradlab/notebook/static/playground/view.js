@@ -1,4 +1,4 @@
-// The live view of a function. Python computes (explore/playground/lab.py behind notebook/playground_widget.py); this draws the
+// The live view of a function. Python computes (explore/playground/view_model.py behind notebook/playground_widget.py); this draws the
 // frames that it sends, and reports where the point was moved to and what was pressed.
 
 import { SUPPRESS, html } from "../kit/dom.js";

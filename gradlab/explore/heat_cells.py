@@ -1,0 +1,217 @@
+"""What is drawn of a matrix that may be too large to be drawn: for each cell the extremes of the entries that it stands for.
+
+A cell of `HeatCells` holds the least and the greatest finite entry, how many are known, and whether there is a NaN or an infinity
+among them; so nothing that matters vanishes by pooling, and the extremes of the cells are those of the matrix. Rows and
+columns can be put in one at a time, as they become known: a view of a Jacobian that is being filled costs one pass over what
+is new. What a store has already is put in at once: dense parts a band of rows at a time, each of which is read while it is
+in the cache, sparse ones from their entries, with zeros where the pattern has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from gradlab.explore.pooled_matrix import bins
+
+KNOWN, NAN, POSITIVE, NEGATIVE = 1, 2, 4, 8  # the bits of `flags`
+KINDS: tuple[tuple[int, Any], ...] = ((NAN, np.isnan), (POSITIVE, np.isposinf), (NEGATIVE, np.isneginf))
+BAND = 1 << 21  # bytes that are reduced at a time
+
+Window = tuple[int, int, int, int]  # first row, end of the rows, first column, end of the columns
+
+
+class KnownEntries(Protocol):
+    """What is known of a matrix, as `HeatCells` reads it. A Jacobian's `Store` is one, and says what each of these is."""
+
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+    @property
+    def known_rows(self) -> np.ndarray: ...
+    @property
+    def known_columns(self) -> np.ndarray: ...
+    def alone(self, start: int, stop: int) -> dict[int, np.ndarray]: ...
+    def band(self, start: int, stop: int, left: int, right: int) -> np.ndarray | None: ...
+    def entries(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None: ...
+
+
+class HeatCells:
+    """The cells of a window of a matrix, empty at first.
+
+    Attributes
+    ----------
+    window : tuple of int
+        First row, end of the rows, first column, end of the columns.
+    rows, columns : ndarray of int
+        Where the cells begin, in the matrix. No cell crosses from one block of columns into the next.
+    low, high : ndarray, shape (len(rows), len(columns))
+        The least and the greatest finite entry known; +inf and −inf where there is none.
+    flags : ndarray of uint8
+        KNOWN: an entry is known. NAN, POSITIVE, NEGATIVE: a NaN, +inf, −inf is among them.
+    count : ndarray of int
+        How many entries are known.
+    odd : dict of int
+        How many NaN, POSITIVE and NEGATIVE entries have been put in.
+    """
+
+    def __init__(self, window: Window, blocks: Sequence[tuple[str, int]], limit: int | tuple[int, int]) -> None:
+        first, end, left, right = self.window = window
+        tall, broad = limit if isinstance(limit, tuple) else (limit, limit)
+        stops = np.cumsum([0, *(size for _, size in blocks)])
+        inside = [("", int(max(0, min(right, stop) - max(left, start)))) for start, stop in pairwise(stops)]
+        self.rows = first + bins([("", end - first)], tall)
+        self.columns = left + bins(inside, broad)
+        self.low = np.full((len(self.rows), len(self.columns)), np.inf)
+        self.high = np.full(self.low.shape, -np.inf)
+        self.flags = np.zeros(self.low.shape, np.uint8)
+        self.count = np.zeros(self.low.shape, np.int64)
+        self.odd = {NAN: 0, POSITIVE: 0, NEGATIVE: 0}
+
+    @property
+    def exact(self) -> bool:
+        """Whether each cell is one entry."""
+        first, end, left, right = self.window
+        return self.low.shape == (end - first, right - left)
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which cells have an entry that is known."""
+        return np.asarray(self.flags & KNOWN > 0)
+
+    @property
+    def whole(self) -> np.ndarray:
+        """Of which cells all entries are."""
+        return np.asarray(self.count == self._area())
+
+    @property
+    def values(self) -> np.ndarray:
+        """Of each cell the known entry of largest magnitude, with its sign; NaN where it has one, 0 where nothing is known."""
+        high, low = np.where(self.flags & POSITIVE, np.inf, self.high), np.where(self.flags & NEGATIVE, -np.inf, self.low)
+        values = np.where(self.known, np.where(high >= -low, high, low), 0.0)
+        return np.where(self.flags & NAN, np.nan, values)
+
+    def extremes(self) -> tuple[float, float] | None:
+        """The least and the greatest finite entry known; None if there is none."""
+        low, high = self.low.min(initial=np.inf), self.high.max(initial=-np.inf)
+        return (float(low), float(high)) if low <= high else None
+
+    def truth(self) -> tuple[float, float, dict[str, int]]:
+        """The least and the greatest finite entry (0, 0 if there is none), and how many are NaN and infinite: of the matrix, not
+        of its cells."""
+        counts = {kind: self.odd[bit] for kind, bit in (("NaN", NAN), ("+inf", POSITIVE), ("−inf", NEGATIVE)) if self.odd[bit]}
+        return (*(self.extremes() or (0.0, 0.0)), counts)
+
+    def put_row(self, i: int, row: np.ndarray, present: np.ndarray | None = None) -> int | None:
+        """Put the entries of row `i` in (those that are `present`); which row of cells it went to, None if to none."""
+        first, end, left, right = self.window
+        if not first <= i < end or left == right:
+            return None
+        at = int(np.searchsorted(self.rows, i, side="right")) - 1
+        self._put((at, slice(None)), row[None, left:right], None if present is None else present[left:right], self.columns - left)
+        return at
+
+    def put_column(self, j: int, column: np.ndarray, present: np.ndarray | None = None) -> int | None:
+        """Put the entries of column `j` in, as `put_row` does."""
+        first, end, left, right = self.window
+        if not left <= j < right or first == end:
+            return None
+        at = int(np.searchsorted(self.columns, j, side="right")) - 1
+        self._put((slice(None), at), column[None, first:end], None if present is None else present[first:end], self.rows - first)
+        return at
+
+    def put_known(self, store: KnownEntries) -> None:
+        """Put in what a store has."""
+        if not self.low.size:
+            return
+        with store.lock:
+            entries = store.entries(*self.window[:2])
+            if entries is None:
+                self._put_dense(store)
+            else:
+                self._put_pattern(*entries)
+
+    def put_entries(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
+        """Put single entries in."""
+        inside, i, j = self.places(rows, columns)
+        cell, values = i * len(self.columns) + j, values[inside]
+        finite = np.isfinite(values)
+        low, high, flags = (array.reshape(-1) for array in (self.low, self.high, self.flags))
+        if not finite.all():
+            for bit, test in KINDS:
+                those = cell[test(values)]
+                flags[those] |= bit
+                self.odd[bit] += len(those)
+        flags[cell] |= KNOWN
+        self.count += self._counted(cell)
+        cell, values = (cell, values) if finite.all() else (cell[finite], values[finite])
+        np.minimum.at(low, cell, values)
+        np.maximum.at(high, cell, values)
+
+    def _put_dense(self, store: KnownEntries) -> None:
+        first, end, left, right = self.window
+        known, across = store.known_rows, store.known_columns
+        here = across[left:right]
+        by_columns = not store.complete and bool(here.any())
+        height = max(1, BAND // ((right - left) * store.dtype.itemsize))
+        for at, (start, stop) in enumerate(zip(self.rows, [*self.rows[1:], end], strict=True)):
+            for begin in range(start, stop, height):
+                until = min(begin + height, stop)
+                band = store.band(begin, until, left, right) if by_columns or known[begin:until].any() else None
+                if band is not None:
+                    self._put((at, slice(None)), band, here if by_columns else None, self.columns - left)
+        for i, row in store.alone(first, end).items() if by_columns else ():
+            self.put_row(i, row, ~across)
+
+    def _put_pattern(self, rows: np.ndarray, columns: np.ndarray, numbers: np.ndarray, known: np.ndarray) -> None:
+        """The entries of a pattern that are known, and the zeros beside it."""
+        self.put_entries(*((rows, columns, numbers) if known.all() else (rows[known], columns[known], numbers[known])))
+        _, i, j = self.places(rows, columns)
+        beside = self._area() - self._counted(i * len(self.columns) + j)
+        self.count += beside
+        zeros = beside > 0
+        self.low[zeros], self.high[zeros] = np.minimum(self.low[zeros], 0), np.maximum(self.high[zeros], 0)
+        self.flags[zeros] |= KNOWN
+
+    def _area(self) -> np.ndarray:
+        """How many entries each cell stands for."""
+        _, end, _, right = self.window
+        return np.diff([*self.rows, end])[:, None] * np.diff([*self.columns, right])
+
+    def _counted(self, cell: np.ndarray) -> np.ndarray:
+        """How often each cell is named."""
+        return np.bincount(cell, minlength=self.low.size).reshape(self.low.shape)
+
+    def places(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which entries lie in the window, and the cells of those."""
+        first, end, left, right = self.window
+        inside = (rows >= first) & (rows < end) & (columns >= left) & (columns < right)
+        return (
+            inside,
+            np.searchsorted(self.rows, rows[inside], side="right") - 1,
+            np.searchsorted(self.columns, columns[inside], side="right") - 1,
+        )
+
+    def _put(self, where: Any, band: np.ndarray, present: np.ndarray | None, starts: np.ndarray) -> None:
+        """Put parallel lines into one line of cells, which begin at `starts`; of each line what is `present`."""
+        low, high = band.min(0), band.max(0)
+        here = np.ones(low.shape, bool) if present is None else present
+        flags = np.where(here, KNOWN, 0).astype(np.uint8)
+        if present is not None or not (np.isfinite(low).all() and np.isfinite(high).all()):
+            finite = np.isfinite(band) & here
+            low, high = np.where(finite, band, np.inf).min(0), np.where(finite, band, -np.inf).max(0)
+            for bit, test in KINDS:
+                those = np.count_nonzero(test(band) & here, 0)
+                flags[those > 0] |= bit
+                self.odd[bit] += int(those.sum())
+        self.low[where] = np.minimum(self.low[where], np.minimum.reduceat(low, starts))
+        self.high[where] = np.maximum(self.high[where], np.maximum.reduceat(high, starts))
+        self.flags[where] |= np.bitwise_or.reduceat(flags, starts)
+        self.count[where] += np.add.reduceat(here.astype(np.int64), starts) * len(band)

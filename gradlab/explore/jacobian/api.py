@@ -1,0 +1,247 @@
+"""`jacobian` and `hessian`: what was asked for, checked, and the graph that answers it.
+
+A Hessian is the Jacobian of the recorded gradient: one backward sweep with create_graph, then sweeps over what it recorded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradlab.explore.jacobian.code import Called, HandCode, gradient_code
+from gradlab.explore.jacobian.matrix import Hessian, Jacobian, Like, SampleJacobians
+from gradlab.explore.jacobian.plan import Plan, check_request
+from gradlab.explore.jacobian.progress import check_progress
+from gradlab.explore.jacobian.runner import Runner
+from gradlab.explore.jacobian.store import Store
+from gradlab.explore.jacobian.tracing import Question, kind_text, one_library, record
+from gradlab.explore.libraries import library_of
+
+
+def jacobian(
+    func_or_output: Any,
+    inputs: Any,
+    *,
+    method: str = "auto",
+    chunk_size: int | str | None = None,
+    sparsity: Any = None,
+    plan: Plan | None = None,
+    out: Any = None,
+    progress: Any = None,
+    resume: bool = False,
+    key: str | bytes | None = None,
+    batch: int | None = None,
+    executor: Any = None,
+    names: Mapping[str, Any] | None = None,
+) -> Jacobian:
+    """The Jacobian of a tensor, or of a function, by one or several input tensors.
+
+    Parameters
+    ----------
+    func_or_output : Tensor, tuple of Tensor, or callable
+        Output tensors that were computed from `inputs`, or a function that computes them. A function is called once,
+        on detached copies of `inputs` that require grad, so the tensors that were passed stay as they are. Several outputs
+        become row blocks of one matrix.
+    inputs : Tensor or sequence of Tensor
+        What to differentiate by. Several inputs become column blocks of one matrix, and are separate arguments of a
+        function.
+    method : {"auto", "rows", "batched", "columns", "sparse"}
+        "rows": one weighted backward a row. "batched": chunks of rows in one backward sweep. "columns": chunks of columns
+        in one forward sweep. "sparse": the pattern of what can be nonzero is read off the graph, and rows or columns that
+        share no column or row are computed in one sweep. "auto": the cheapest by estimate; `J.plan` says which and why.
+    chunk_size : int, "auto" or None
+        How many rows, columns or colours are swept at once. By default as many as keep the sweep's memory at a share of
+        what is free.
+    sparsity : scipy.sparse array, boolean array, or (rows, columns), optional
+        The pattern, of shape (outputs, inputs), of the entries that can be nonzero. It is checked by sweeps in
+        random directions, each row or column by itself, and a warning says which are wrong if it leaves something out (each time,
+        and which cannot be told because they hold inf or NaN). torch's graphs do not say what their operations read, so for torch
+        "sparse" needs it.
+    plan : Plan, optional
+        The `plan` of another Jacobian of the same shape: its method, pattern and colours are used and not searched for again.
+        If the graph is another (other operations, shapes, indices or axes), the pattern is checked as a given one is.
+    out : ndarray, np.memmap, zarr.Array, zarr.Group, or where zarr opens one, optional
+        Where the matrix is written, of J's shape and dtype: for results larger than memory. Blocks are written as they are
+        computed (by `J.compute()` for example), and nothing is kept twice. In a NumPy array the entries outside of a sparse
+        pattern are zeros, and for columns one in Fortran order is quicker. A zarr.Array takes a dense matrix, a zarr.Group a
+        sparse one in parts, as `gradlab.explore.jacobian.targets` says. A path, a URL that fsspec knows or a zarr store says
+        where one of these is made, chunks as the blocks; with `resume` it is opened if it is there.
+    progress : None, bool or callable, optional
+        A bar with rows, columns or colours a second and the time left: by default for runs that are expected to take over two
+        seconds, always (True) or never (False). A function is called as `progress(done, total)` after each chunk. Ctrl-C, and
+        an error in a rule, leave what is computed; asking again goes on.
+    resume : bool, optional
+        Go on where another process was stopped or killed. Needs a function and a file as `out`: an np.memmap, opened with mode
+        "w+" the first time and "r+" from then on, or what zarr keeps. `<file>.json` beside it, or `gradlab.json` among zarr's
+        files, says which chunks the file holds, and what the work was:
+        digests of the inputs, of the function's code, constants, closure and globals, of the plan. If any of these differ, or
+        the record is damaged, that is said and nothing is overwritten. At most one chunk is computed twice (of twenty or more,
+        if `chunk_size` does not say). What is not in the file as it was written is computed again. Move the record away to
+        start anew.
+    key : str or bytes, optional
+        With `resume`: what to know the function by, instead of digests of what it is made of, where it holds what two processes
+        cannot compare. That functions of one key are the same is then for you to see to: change the key with the function.
+    batch : int, optional
+        The axis of the samples, of a function whose output has a row for each along the same axis: then each sample has a
+        Jacobian of its own, and the matrix has them one below the other, (samples · outputs of one, inputs of one);
+        `J.tensor()` is what torch.func.vmap(jacrev(f)) makes. The function is called on some samples at a time, as many as
+        `chunk_size` says. Samples must not look at one another; the first two are checked. `gl.func.vmap(f)` makes a
+        function of a batch of one of a sample.
+    executor : dask.distributed.Client or concurrent.futures.Executor, optional
+        Who computes the whole, by default: workers that the function and its inputs travel to, see `J.compute`. Rows and
+        products that are asked for alone are computed here.
+    names : mapping of str to Tensor, optional
+        What to call the output (the tensor, or the function that makes it) and the inputs, as in `graph`. By default
+        the names that the caller's variables have; an output without one is called "y", an input "x".
+
+    Returns
+    -------
+    Jacobian
+        A matrix of shape (output.numel(), number of input elements). Nothing of it is computed yet.
+
+    Raises
+    ------
+    TypeError
+        If `inputs` are not tensors of one library, or a function returned something else than tensors, or it cannot travel to the
+        workers of `executor`.
+    RuntimeError
+        If the output does not require grad, or an input is not floating point or does not require grad.
+    ValueError
+        If `method`, `chunk_size`, `sparsity`, `plan` or `out` do not fit, or `resume` finds a record of other work.
+
+    Notes
+    -----
+    J[i, j] = ∂output[i] / ∂input[j]. Row i is vᵀJ with v the i-th unit vector: one reverse sweep, a vector-Jacobian
+    product (VJP). Many texts call the same product a Jacobian-vector product. Column j is Ju with u the j-th unit vector: one
+    forward sweep. A user's hooks stay out of these sweeps, and no `.grad` is written; torch's engine, though, runs the hooks of
+    torch's tensors and nodes, and what they return counts.
+    """
+    request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
+    long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
+    return _asked("jacobian", func_or_output, inputs, names, request, long, sys._getframe(1), batch)
+
+
+def hessian(
+    func_or_output: Any,
+    inputs: Any,
+    *,
+    method: str = "auto",
+    chunk_size: int | str | None = None,
+    sparsity: Any = None,
+    plan: Plan | None = None,
+    out: Any = None,
+    progress: Any = None,
+    resume: bool = False,
+    key: str | bytes | None = None,
+    executor: Any = None,
+    names: Mapping[str, Any] | None = None,
+) -> Hessian:
+    """The Hessian of a scalar, or of a function that returns one, by one or several input tensors.
+
+    Parameters
+    ----------
+    func_or_output : Tensor or callable
+        A tensor of one element that was computed from `inputs`, or a function that computes it, as in `jacobian`.
+    inputs : Tensor or sequence of Tensor
+        What to differentiate by. Several inputs become blocks of rows and columns.
+    method, chunk_size, sparsity, plan, out, progress, resume, key, executor, names
+        As in `jacobian`. The colours of "sparse" use that the matrix is symmetric, and a given `sparsity` is made symmetric.
+
+    Returns
+    -------
+    Hessian
+        A `Jacobian` of shape (n, n), n the number of input elements, whose rows are those of the gradient. Nothing of it is
+        computed yet but the gradient, once, with a graph of its own.
+
+    Raises
+    ------
+    RuntimeError
+        If the output has more than one element, and as `jacobian`.
+
+    Notes
+    -----
+    H[i, j] = ∂²output / ∂input[i] ∂input[j].
+    """
+    request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
+    long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
+    result = _asked("hessian", func_or_output, inputs, names, request, long, sys._getframe(1))
+    assert isinstance(result, Hessian)
+    return result
+
+
+def _asked(
+    verb: str,
+    target: Any,
+    inputs: Any,
+    names: Mapping[str, Any] | None,
+    request: dict[str, Any],
+    long: dict[str, Any],
+    frame: Any,
+    batch: Any = None,
+) -> Jacobian:
+    single = library_of(inputs) is not None
+    if not single and (isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence)):
+        raise TypeError(
+            f"{verb}(func_or_output, inputs) differentiates by a tensor or a tuple of tensors; inputs is {kind_text(inputs)}"
+        )
+    arguments = (inputs,) if single else tuple(inputs)
+    library = one_library(verb, arguments)
+    _check_batch(batch, request)
+    called = Called(target, arguments, names, frame)
+    question = Question(verb, target, arguments, called.output, called.inputs, batch)
+    if question.is_function:  # what the user writes into the inputs later is not meant
+        question = replace(question, inputs=tuple(x.detach().clone() for x in arguments))
+    progress, executor = long.pop("progress"), long.pop("executor")
+    asked = elsewhere = None
+    check_progress(progress)
+    if executor is not None:
+        from gradlab.explore.jacobian import distributed  # late: most do without it
+
+        elsewhere = distributed.Workers(executor, question)
+    if long["out"] is not None or long["resume"] is not False or long["key"] is not None:
+        from gradlab.explore.jacobian import resume  # late: it loads much
+
+        asked = resume.prepare(question, library, **long)
+    recorded = record(question)
+    graph, outputs, alone = recorded.graph, recorded.outputs, recorded.alone
+    outputs_called = called.outputs(len(outputs), alone)
+    opening, spare = called.opening(outputs_called, alone), "y"
+    if verb == "hessian":
+        (y,), spare = outputs_called, "g"
+        opening = "\n".join(filter(None, [opening, gradient_code(library.alias, y, called.inputs)]))
+        outputs_called, alone = tuple(f"∂{y}/∂{x}" for x in called.inputs), single
+    check_request(graph, **request)
+    runner = Runner(graph, Store(graph.shape, graph.dtype), request, progress, question)
+    runner.elsewhere = elsewhere
+    code = HandCode(
+        library.alias,
+        list(zip(outputs_called, graph.output_shapes, strict=True)),
+        list(zip(called.inputs, graph.input_shapes, strict=True)),
+        leaves=all(value.is_leaf for value in graph.inputs),
+        plain=all(library.dtype_name(y) == "float32" for y in graph.outputs),
+        forward=library.has_forward,
+        remark=called.remark,
+        opening=opening,
+        spare=spare,
+    )
+    kind = Hessian if verb == "hessian" else Jacobian if batch is None else SampleJacobians
+    result = kind(runner, code, library, [Like(x) for x in graph.likes()], (alone, single))
+    if asked is not None:
+        named = [
+            ("input", zip(called.inputs, arguments, strict=True)),
+            ("output", zip(outputs_called, graph.outputs, strict=True)),
+        ]
+        tensors = [(f"the {what} {name}", library.array(one)) for what, some in named for name, one in some]
+        resume.begin(asked, runner, tensors)
+    return result
+
+
+def _check_batch(batch: Any, request: Mapping[str, Any]) -> None:
+    if batch is None:
+        return
+    if isinstance(batch, bool) or not isinstance(batch, int):
+        raise TypeError(f"batch={batch!r}: it takes the axis of the samples, a whole number, or None")
+    if request["method"] != "auto" or request["sparsity"] is not None:
+        raise ValueError("batch= says how it is computed, some samples at a time: give no method or sparsity beside it")

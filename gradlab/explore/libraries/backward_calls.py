@@ -1,0 +1,165 @@
+"""Who is told of calls of `backward` in this thread, and of nothing else: it costs operations nothing.
+
+A `Keeper` is told more. Both engines free what a node has saved as soon as it has been run, so that a sweep that is over tells
+nothing of its operations. gradlab's can hold it until the end. Where that is too much memory, and in PyTorch's, a keeper looks at
+nodes as they are run: at those whose rules may make of something finite what is not (`AtPoles`, `risky_torch`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.namespaces import wrap
+from gradlab.core.ports import Bundle
+from gradlab.core.tensor import constant
+from gradlab.core.watching import Sweep, Watcher, times, unwatch, watch
+from gradlab.explore.libraries.protocol import Recording
+
+Tell = Callable[[Any], None]  # of each tensor that `backward` is called on, before it runs
+
+
+class Keeper:
+    """Looks at sweeps that write `.grad`."""
+
+    def wants(self, library: str) -> bool:
+        """Whether to look at a sweep of a library's, "gradlab" or "torch"."""
+        return False
+
+    def holds(self) -> bool:
+        """Whether gradlab's graph shall be held until the sweep is over; else its nodes are looked at."""
+        return True
+
+    def over(self, loss: Any, seed: Any) -> None:
+        """The sweep from a tensor is over, and its graph is still there. `seed`: the array that it began with."""
+
+    def born(self, node: Any, cotangents: Sequence[Any]) -> None:
+        """A node that is being run made of these cotangents, tensors, something that is not finite; its graph is still there."""
+
+    def settle(self) -> None:
+        """The sweep in which something was born is over."""
+
+    def arm(self, loss: Any) -> list[Any]:
+        """PyTorch's sweep is about to begin: handles of the hooks that it is looked at by, to be removed when it is over."""
+        return []
+
+    def disarmed(self) -> None:
+        """It is over, and freed."""
+
+
+class GradlabBackwardCalls(Watcher):
+    """Sweeps of gradlab's own that write `.grad`."""
+
+    def __init__(self, tell: Tell, keeper: Keeper | None) -> None:
+        self._tell, self._keeper, self._holding = tell, keeper, False
+
+    def begin(self, sweep: Sweep) -> None:
+        if _is_backward(sweep):
+            self._tell(sweep.outputs[0])
+
+    def holds(self, sweep: Sweep) -> bool:
+        keeper = self._keeper
+        self._holding = keeper is not None and _is_backward(sweep) and keeper.wants("gradlab") and keeper.holds()
+        return self._holding
+
+    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+        if self._keeper is not None and self._holding and _is_backward(sweep) and error is None:
+            self._holding = False
+            self._keeper.over(sweep.outputs[0], sweep.roots[0][1])
+
+
+class AtPoles(Watcher):
+    """Sees the nodes of gradlab's sweeps at which a finite cotangent may become one that is not."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper, self._on, self._found = keeper, False, False
+
+    def begin(self, sweep: Sweep) -> None:
+        self._on = _is_backward(sweep) and self._keeper.wants("gradlab") and not self._keeper.holds()
+
+    def visit(self, node: Any, g: Any, cotangents: Sequence[Any]) -> None:
+        if not self._on or node.op is None or not (node.op.name in POLES or node.op.foreign) or type(g) is Bundle:
+            return
+        if not all(map(_is_finite, cotangents)) and _is_finite(g):
+            self._on, self._found = False, True
+            self._keeper.born(node, [constant(wrap(g))])
+
+    def end(self, sweep: Sweep, error: BaseException | None) -> None:
+        if self._found and _is_backward(sweep):
+            self._on = self._found = False
+            self._keeper.settle()
+
+
+def _is_finite(array: Any) -> bool:
+    if type(array) is Bundle:
+        return all(map(_is_finite, array.parts))
+    return array is None or bool(np.isfinite(np.sum(array))) or bool(np.isfinite(array).all())  # a sum may overflow
+
+
+POLES = frozenset(
+    (
+        *("sqrt", "rsqrt", "pow", "pow_scalar", "rpow_scalar", "log", "log2", "log10", "log1p", "div", "reciprocal", "logit"),
+        *("xlogy", "xlog1py", "entr", "exp", "exp2", "expm1", "sinh", "cosh", "tan", "asin", "acos", "acosh", "atanh", "atan2"),
+        *("erfinv", "ndtri", "digamma", "lgamma", "mvlgamma", "igamma", "igammac", "vector_norm", "distance", "cdist", "hypot"),
+        *("std", "std_mean", "addcdiv", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2", "cumprod", "prod", "product"),
+        *("product_all", "binary_cross_entropy", "det", "inv", "slogdet", "solve", "cholesky", "pinv", "lu", "normalized"),
+    )
+)  # the operations of gradlab whose derivatives have a pole, or are what may be infinite
+
+
+def _is_backward(sweep: Sweep) -> bool:
+    return sweep.accumulates and not sweep.lead and len(sweep.outputs) == 1
+
+
+class BackwardCalls(Recording):
+    """Calls of `backward` on gradlab's tensors and on PyTorch's, as far as the user has imported it."""
+
+    def __init__(self, tell: Tell, keeper: Keeper | None = None) -> None:
+        self._tell, self._keeper, self._thread = tell, keeper, threading.get_ident()
+        self._ours = GradlabBackwardCalls(tell, keeper)
+        self._at_poles = None if keeper is None else AtPoles(keeper)
+        self._original: Any = None
+
+    def open(self) -> None:
+        if times(self._ours) == 0:
+            watch(self._ours)
+        if self._at_poles is not None and times(self._at_poles) == 0:
+            watch(self._at_poles)
+        tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        if tensor is not None and self._original is None:
+            self._original = tensor.backward
+            tensor.backward = self._telling(tensor.backward)
+
+    def close(self) -> None:
+        unwatch(self._ours)
+        if self._at_poles is not None:
+            unwatch(self._at_poles)
+        if self._original is not None:
+            sys.modules["torch"].Tensor.backward = self._original  # type: ignore[method-assign]
+            self._original = None
+
+    def _telling(self, original: Any) -> Any:
+        def backward(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != self._thread:
+                return original(tensor, *args, **kwargs)
+            self._tell(tensor)
+            keeper = self._keeper
+            if keeper is None or not keeper.wants("torch"):
+                return original(tensor, *args, **kwargs)
+            handles: Sequence[Any] = keeper.arm(tensor)
+            if not handles:
+                return original(tensor, *args, **kwargs)
+            try:
+                made = original(tensor, *args, **kwargs)
+            finally:
+                for handle in handles:
+                    handle.remove()
+            keeper.disarmed()
+            return made
+
+        return wraps(original)(backward)

@@ -1,0 +1,284 @@
+"""PyTorch's graphs. torch is never imported here: the adapter is made once the user has."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.libraries.gauging import Gauge
+from gradlab.explore.libraries.protocol import Library, Recording, See
+from gradlab.explore.trace.journal import spaced
+from gradlab.explore.trace.notes import NOTE, Kept, Note
+from gradlab.explore.trace.values import Value, settled
+
+FIRST = 1024  # elements that are looked at first, where any other than 0 will do
+
+
+class Torch(Library):
+    """PyTorch's tensors, once the user has imported torch."""
+
+    name, usual = "torch", "torch"
+
+    def is_tensor(self, value: Any) -> bool:
+        tensor = getattr(sys.modules["torch"], "Tensor", None)  # torch may be on its way in
+        return tensor is not None and issubclass(type(value), tensor)
+
+    def array(self, tensor: Any) -> np.ndarray:
+        from gradlab.explore.libraries.reducing_torch import numbers
+
+        torch = sys.modules["torch"]
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()  # of an embedding, say
+        return numbers(tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
+
+    def node(self, tensor: Any) -> Any:
+        if not tensor.requires_grad:
+            return None
+        return sys.modules["torch"].autograd.graph.get_gradient_edge(tensor).node
+
+    def variable(self, node: Any) -> Any:
+        return getattr(node, "variable", None)
+
+    def order(self, node: Any) -> int:
+        return int(node._sequence_nr())
+
+    def shape(self, node: Any) -> tuple[int, ...] | None:
+        variable = self.variable(node)
+        if variable is not None:
+            return tuple(variable.shape)
+        metadata: Any = _made(node)
+        return None if metadata is None else tuple(metadata.shape)
+
+    # ---------------------------------------------------------------------------------------- what was seen, see `trace`
+    def note(self, node: Any) -> Note | None:
+        note: Note | None = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
+        return note
+
+    def dtype_of(self, node: Any) -> str:
+        variable = self.variable(node)
+        if variable is not None:
+            return self.dtype_name(variable)
+        metadata: Any = _made(node)
+        return "" if metadata is None else str(metadata.dtype).rpartition(".")[2]
+
+    def values(self, tensors: Sequence[Any], *, histograms: bool = False) -> list[Any]:
+        from gradlab.explore.libraries.reducing_torch import reduced
+
+        return self.settled([reduced(tensor, histogram=histograms) for tensor in tensors])
+
+    def summary(self, cotangent: Any) -> Any:
+        from gradlab.explore.libraries.reducing_torch import reduced
+
+        if isinstance(cotangent, tuple):  # of a node with several outputs
+            cotangent = next((part for part in cotangent if part is not None), None)
+        return None if cotangent is None else reduced(cotangent)
+
+    def settled(self, values: list[Any]) -> list[Any]:
+        from gradlab.explore.libraries.reducing_torch import read
+
+        return settled(values, read)
+
+    def copied(self, cotangent: Any) -> Any:
+        return cotangent.detach()  # the engine adds up in place only what nobody else holds
+
+    def bytes_of(self, cotangent: Any) -> int:
+        return int(cotangent.numel() * cotangent.element_size())
+
+    def sample(self, tensor: Any) -> np.ndarray | None:
+        if isinstance(tensor, tuple):
+            tensor = tensor[0]
+        from gradlab.explore.libraries.reducing_torch import has_numbers, numbers
+
+        torch = sys.modules["torch"]
+        if tensor.layout != torch.strided or not tensor.is_floating_point() or not has_numbers(tensor):
+            return None
+        return np.array(numbers(spaced(tensor.detach().reshape(-1)).double().cpu()))
+
+    def is_zero(self, tensor: Any) -> bool:
+        flat = tensor.detach() if tensor.layout == sys.modules["torch"].strided else tensor.detach().coalesce().values()
+        flat = flat.reshape(-1)
+        return not (bool(flat[:FIRST].any()) or bool(flat.any()))
+
+    def version(self, tensor: Any) -> int:
+        return 0 if tensor.is_inference() else int(tensor._version)  # the former do not count
+
+    def moment(self) -> int:
+        return int(sys.modules["torch"].autograd._get_sequence_nr())
+
+    def is_parameter(self, tensor: Any) -> bool:
+        return isinstance(tensor, sys.modules["torch"].nn.Parameter)
+
+    def is_sharded(self, tensor: Any) -> bool:
+        return hasattr(type(tensor), "to_local")  # a DTensor
+
+    def share(self, part: Any, whole: Any) -> Any:
+        from gradlab.explore.libraries.reducing_torch import share
+
+        return share(part, whole[0] if isinstance(whole, tuple) else whole)
+
+    def kept_value(self, kept: Kept) -> Any:
+        if kept.numbers is not None:
+            return Value(kept.shape, str(kept.dtype).rpartition(".")[2], kept.numbers)
+        tensor = kept.array() if kept.array is not None else None
+        if tensor is None or tensor._version != kept.version:
+            return None
+        return self.summary(tensor)
+
+    def made(self, node: Any) -> Any:
+        variable = self.variable(node)
+        if variable is not None:
+            return variable.detach()
+        note = self.note(node)
+        kept = None if note is None else note.made
+        if kept is None:
+            return None
+        if kept.numbers is not None:
+            return sys.modules["torch"].tensor(kept.numbers, dtype=kept.dtype).reshape(kept.shape)
+        tensor = kept.array() if kept.array is not None else None
+        return None if tensor is None or tensor._version != kept.version else tensor
+
+    def slopes(self, g: Any, handed: Any, flat: float, axis: int) -> Any:
+        from gradlab.explore.libraries.reducing_torch import slopes
+
+        return slopes(g, handed, flat, axis)
+
+    def sharp(self, rows: Any, inputs: Any, axis: int) -> Any:
+        from gradlab.explore.libraries.reducing_torch import sharp
+
+        return sharp(rows, inputs, axis)
+
+    def gauge(self, tensors: Sequence[Any]) -> Gauge:
+        from gradlab.explore.libraries.gauging_torch import TorchGauge
+
+        return TorchGauge(any(tensor.device.type != "cpu" for tensor in tensors))
+
+    def risky(self, born: Callable[[Any, Sequence[Any]], None], share: float) -> Any:
+        from gradlab.explore.libraries.risky_torch import Risky
+
+        return Risky(born, share)
+
+    def recording(self, recorder: Any) -> Recording:
+        from gradlab.explore.libraries.recording_torch import TorchRecording
+
+        return TorchRecording(self, recorder)
+
+    def setting(self, node: Any, name: str) -> Any:
+        try:
+            value = getattr(node, f"_saved_{name}", None)
+        except RuntimeError:  # a tensor that was freed
+            return None
+        if isinstance(value, (tuple, list)):
+            return tuple(map(_signed, value))
+        return _signed(value)
+
+    def settings(self, node: Any, names: Sequence[str]) -> dict[str, Any]:
+        kind = type(node)
+        kept = _kept_by_kind.get(kind)
+        if kept is None:
+            kept = _kept_by_kind[kind] = [name for name in names if hasattr(kind, f"_saved_{name}")]
+        return super().settings(node, kept)
+
+    def tensor(self, array: np.ndarray, like: Any) -> Any:
+        return sys.modules["torch"].as_tensor(array, dtype=like.dtype, device=like.device)
+
+    @contextmanager
+    def watching(self, nodes: Sequence[Any], see: See) -> Iterator[None]:
+        def hooked(node: Any) -> Any:
+            if self.variable(node) is not None:
+                return node.register_prehook(lambda cotangents: see(node, cotangents[0], (), ()))
+            return node.register_hook(lambda handed, cotangents: see(node, cotangents, self.inputs(node), handed))
+
+        handles: list[Any] = []
+        try:
+            for node in nodes:
+                handles.append(hooked(node))  # noqa: PERF401  (each is removed, also after an interrupt between two)
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def like(self, cotangent: Any) -> Any:
+        return cotangent.dtype, cotangent.device
+
+    def alone(self, node: Any, outputs: Sequence[np.ndarray | None], likes: Sequence[Any]) -> list[np.ndarray | None]:
+        torch = sys.modules["torch"]
+        cotangents = [
+            None if g is None else torch.as_tensor(g).to(dtype=like[0], device=like[1])
+            for g, like in zip(outputs, likes, strict=True)
+        ]
+        with torch.no_grad():
+            results = node(*cotangents)
+        return [None if c is None else self.numbers(c) for c in (results if isinstance(results, tuple) else (results,))]
+
+    def saved(self, node: Any) -> list[tuple[str, Any]]:
+        tensor, kept = sys.modules["torch"].Tensor, []
+        for key in _saved_names(node.__class__):
+            try:
+                value = getattr(node, key)
+            except RuntimeError:  # it was freed
+                continue
+            if isinstance(value, tensor):
+                kept.append((key.removeprefix("_saved_"), value))
+        return kept
+
+    def values_saved(self, node: Any) -> list[tuple[Any, Any]]:
+        values = [(value.grad_fn, value) for _, value in self.saved(node) if value.grad_fn is not None]
+        return [(maker, value) for maker, value in values if len(getattr(maker, "_input_metadata", "?")) == 1]
+
+    def freed(self, node: Any) -> bool:
+        try:
+            for key in _saved_names(node.__class__):
+                getattr(node, key)
+        except RuntimeError:
+            return True
+        return False
+
+    def rule_is_known(self, node: Any) -> bool:
+        torch = sys.modules["torch"]
+        return not isinstance(node, torch.autograd.function.BackwardCFunction)
+
+    def hooks(self, node: Any, tensor: Any) -> bool:
+        return bool(tensor is not None and getattr(tensor, "_backward_hooks", None))
+
+    def retaining(self, nodes: Sequence[Any]) -> list[Any]:
+        wanted_nodes, kinds = set(nodes), [sys.modules["torch"].Tensor]
+        for kind in kinds:  # grows while it is read
+            kinds += kind.__subclasses__()
+        wanted = frozenset(kinds)
+        tensors = [one for one in gc.get_objects() if type(one) in wanted]  # a node does not tell: all that live are looked at
+        return [one for one in tensors if one.retains_grad and one.grad_fn in wanted_nodes]
+
+    def autograd(self) -> Any:
+        return sys.modules["torch"].autograd
+
+
+_kept_by_kind: dict[type, list[str]] = {}  # what the nodes of a class may keep, of the names of `settings`
+
+
+def _made(node: Any) -> Any:
+    """What tells the shape and dtype of a node's output: PyTorch before 2.6 does not, but for what was seen being made."""
+    metadata = getattr(node, "_input_metadata", None)
+    if metadata:
+        return metadata[0]
+    note = node.metadata.get(NOTE) if hasattr(node, "metadata") else None
+    return None if note is None else note.made
+
+
+@functools.cache
+def _saved_names(kind: Any) -> list[str]:
+    """The attributes of a kind of node that hold what it has saved."""
+    return [name for name in dir(kind) if name.startswith("_saved_")]
+
+
+def _signed(value: Any) -> Any:
+    """PyTorch keeps axes unsigned: 2**64 - 1 is the last."""
+    return value - 2**64 if isinstance(value, int) and value >= 2**63 else value
+
+
+TORCH = Torch()

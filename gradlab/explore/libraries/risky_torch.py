@@ -1,0 +1,156 @@
+"""The nodes of PyTorch's graphs that turn a finite cotangent into one that is not: found before a sweep, looked at as it runs.
+
+PyTorch frees what a node has saved as soon as the node has been run, so a sweep that is over tells nothing of its operations.
+While a hook of a node runs, that node and all that is still to come are there. Hooks on every node are too dear; but most rules
+hand on what is finite as something finite, and the others are known: their derivative has a pole, or is a result that may be
+infinite, and Python functions of the user's own may do anything.
+
+Where they are is found by a walk through the graph, and remembered for graphs that look the same: a root of the same kind, made
+as many nodes after the last. A graph that changes all the time is walked as often as its share of the time allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+
+NUMBERED = re.compile(r"Backward\d*$")
+MOST = 50_000  # nodes of a graph that are looked through
+LEAST = 3  # nodes that are looked at, whatever it costs
+CREDIT = 0.01  # seconds that walks may take before their share of the time counts
+POLES = frozenset(
+    (
+        *("Sqrt", "Rsqrt", "Pow", "Log", "Log2", "Log10", "Log1P", "Div", "Reciprocal", "Logit", "Xlogy", "SpecialEntr"),
+        *("SpecialXlog1Py", "Exp", "Exp2", "Expm1", "Sinh", "Cosh", "Tan", "Asin", "Acos", "Acosh", "Atanh", "Atan2", "Erfinv"),
+        *("Norm", "LinalgVectorNorm", "Dist", "Cdist", "EuclideanDist", "Pdist", "Hypot", "Std", "StdMean", "Renorm"),
+        *("Addcdiv", "ForeachDiv", "ForeachPow", "ForeachNorm", "Digamma", "Lgamma", "Polygamma", "Igamma", "Igammac"),
+        *("Logsumexp", "Logcumsumexp", "Logaddexp", "Logaddexp2", "Cumprod", "Prod"),
+        *("BinaryCrossEntropy", "LinalgDet", "LinalgSlogdet", "LinalgInvEx", "LinalgSolveEx", "LinalgEigh", "LinalgEig"),
+        *("LinalgSvd", "LinalgQr", "LinalgCholeskyEx", "LinalgPinv", "WeightNormInterface"),
+    )
+)
+Path = tuple[int, ...]  # which input, from the root on
+Born = Callable[[Any, Sequence[Any]], None]  # the node, and the cotangents that it was given
+
+
+class Risky:
+    """Hooks on these nodes of one sweep after the other.
+
+    Parameters
+    ----------
+    born : callable
+        Called with a node that made of finite cotangents some that are not, and with these, while it is being run.
+    share : float
+        Of a step's time, for hooks.
+    """
+
+    def __init__(self, born: Born, share: float) -> None:
+        self._born, self._share = born, share
+        self._last = 0  # the number of the last root
+        self._key: Any = None  # what the graph looked like that the paths are of
+        self._paths: list[Path] = []
+        self._credit = CREDIT  # seconds for walks
+        self._costs: deque[float] = deque(maxlen=31)  # of a hook, each sweep
+        self._looking, self._seen = False, 0.0
+
+    def arm(self, loss: Any, own: float) -> list[Any]:
+        """Hook the nodes behind a tensor. `own`: what a step takes, in seconds. Returns handles."""
+        root = loss.grad_fn
+        if root is None:
+            return []
+        number = root._sequence_nr()
+        key = type(root), number - self._last
+        self._last = number
+        self._credit = min(self._credit + self._share * own, CREDIT)
+        if key != self._key:
+            if self._credit <= 0:
+                return []
+            began = perf_counter()
+            self._key, self._paths = key, paths(root)
+            self._credit -= perf_counter() - began
+        if not self._paths:
+            return []
+        began = perf_counter()
+        handles: list[Any] = []
+        for path in self._paths[: self._affordable(own)]:
+            node: Any = root
+            for at in path:
+                sources = node.next_functions
+                node = sources[at][0] if at < len(sources) else None
+                if node is None:
+                    self._key = None  # it only looked the same
+                    return handles
+            if is_risky(node):
+                handles.append(node.register_hook(self._hook(node)))
+        self._seen = perf_counter() - began
+        return handles
+
+    def disarmed(self, hooks: int) -> float:
+        """The sweep is over. Returns the seconds that its hooks took."""
+        took, self._seen = self._seen, 0.0
+        self._costs.append(took / hooks)
+        return took
+
+    def _affordable(self, own: float) -> int:
+        each = median(self._costs) if len(self._costs) >= 3 else 0.0
+        return max(LEAST, int(self._share * own / each)) if each > 0 else len(self._paths)
+
+    def _hook(self, node: Any) -> Callable[[Any, Any], None]:
+        def look(handed: Any, given: Any) -> None:
+            began = perf_counter()
+            if not self._looking and not all(map(_is_finite, handed)) and all(map(_is_finite, given)):
+                self._looking = True  # what looks at it sweeps through this node once more
+                try:
+                    self._born(node, given)
+                finally:
+                    self._looking = False
+            self._seen += perf_counter() - began
+
+        return look
+
+
+def paths(root: Any) -> list[Path]:
+    """The ways to the risky nodes, the nearest first."""
+    found: list[Path] = []
+    first: tuple[Any, Path] = (root, ())
+    seen, waiting = {root}, deque([first])
+    while waiting and len(seen) < MOST:
+        node, path = waiting.popleft()
+        if is_risky(node):
+            found.append(path)
+        for at, (source, _) in enumerate(node.next_functions):
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append((source, (*path, at)))
+    return found
+
+
+_kinds: dict[type, bool] = {}
+
+
+def is_risky(node: Any) -> bool:
+    """Whether a node may make of something finite something that is not."""
+    kind = type(node)
+    known = _kinds.get(kind)
+    if known is None:
+        own = isinstance(node, torch.autograd.function.BackwardCFunction)
+        known = _kinds[kind] = own or NUMBERED.sub("", node.name()) in POLES
+    return known and not _is_tame_power(node)
+
+
+def _is_tame_power(node: Any) -> bool:
+    exponent = getattr(node, "_saved_exponent", None)
+    return isinstance(exponent, (int, float)) and exponent >= 1
+
+
+def _is_finite(tensor: Any) -> bool:
+    if tensor is None or tensor.layout != torch.strided:
+        return True
+    tensor = tensor.detach()
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())  # a sum may overflow

@@ -1,0 +1,138 @@
+"""The gradient held against finite differences: a central difference for each input, its error, and what it says of the place.
+
+Three steps h are tried, and the one with the least error is told. The error is what halving the step changes, and what rounding
+leaves of a difference of two values. Slopes to the left and to the right that stay apart as the step shrinks are a kink; values
+that stay apart are a jump.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradlab.explore.playground.function import Function
+from gradlab.explore.playground.inputs import Input
+
+LADDER = 1.0, 1e-2, 1e-4  # the steps that are tried, in units of the first
+PARTS = 1.0, 0.5, 0.25  # of each step, to see what becomes of a difference as it shrinks
+CLEAR = 1e-6  # of a slope: what rounding may make of it
+SECONDS = 0.15  # for all of it
+
+
+@dataclass(frozen=True)
+class Check:
+    """What differences say of one input at one point.
+
+    Attributes
+    ----------
+    kind : str
+        "agrees"; "differs"; "kink" (the slopes to the left and right are `left` and `right`); "jump" (`left` is how far the value
+        jumps); "edge" (f is finite on one side alone, or nowhere near); "unclear" (the differences say nothing certain); "late"
+        (there was no time).
+    slope, error, h : float
+        The central difference, its error and its step.
+    """
+
+    kind: str
+    slope: float = math.nan
+    error: float = math.nan
+    h: float = math.nan
+    left: float = math.nan
+    right: float = math.nan
+
+
+def check(
+    function: Function, inputs: Sequence[Input], point: np.ndarray, gradient: np.ndarray | None, spread: float = 0.0
+) -> list[Check]:
+    """A `Check` for each input; without a gradient it is held against 0. `spread`: how far apart the function's values are in the
+    picture, against which a slope can be nothing to speak of."""
+    eps, until = function.kind.eps, time.monotonic() + SECONDS
+    steps = [_steps(one, float(point[k]), eps) for k, one in enumerate(inputs)]
+    moved = [point[None]]
+    for k, hs in enumerate(steps):
+        for sign in (1, -1):
+            shifted = np.repeat(point[None], len(hs), axis=0)
+            shifted[:, k] += sign * hs
+            moved.append(shifted)
+    values = function.values(np.concatenate(moved), until)
+    checks: list[Check] = []
+    at = 1
+    for k, (one, hs) in enumerate(zip(inputs, steps, strict=True)):
+        ahead, behind = values[at : at + len(hs)], values[at + len(hs) : at + 2 * len(hs)]
+        at += 2 * len(hs)
+        if len(behind) < len(hs):
+            checks.append(Check("late"))
+            continue
+        differences = _Differences(float(values[0]), ahead, behind, hs, abs(float(point[k])), eps, spread / one.width)
+        checks.append(differences.judged(0.0 if gradient is None else float(gradient[k])))
+    return checks
+
+
+def _steps(one: Input, x: float, eps: float) -> np.ndarray:
+    """The steps of one input, the largest first, each with its half and quarter; none that rounding of x would swallow."""
+    first = max(eps ** (1 / 3) * one.width / 6, abs(x) * eps ** (2 / 3))
+    first = 10.0 ** round(math.log10(first))
+    ladder = [first * part for part in LADDER if first * part > abs(x) * eps**0.75] or [first]
+    return np.array([h * part for h in ladder for part in PARTS])
+
+
+class _Differences:
+    """Values around a point: `ahead` and `behind` it by the steps `hs`. `unit`: a slope that is neither steep nor flat here."""
+
+    def __init__(
+        self, here: float, ahead: np.ndarray, behind: np.ndarray, hs: np.ndarray, x: float, eps: float, unit: float
+    ) -> None:
+        self.here, self.ahead, self.behind, self.hs, self.unit = here, ahead, behind, hs, unit
+        self.finite = math.isfinite(here) and bool(np.isfinite(ahead).all() and np.isfinite(behind).all())
+        if not self.finite:
+            return
+        self.noise = 4 * eps * max(abs(here), float(np.abs(ahead).max()), float(np.abs(behind).max()))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.right, self.left = (ahead - here) / hs, (here - behind) / hs
+            self.central = (ahead - behind) / (2 * hs)
+            self.shaken = self.noise / hs + 2 * eps * np.abs(self.central) * x / hs  # a central difference by rounding
+
+    def judged(self, g: float) -> Check:
+        """What they say of a gradient g."""
+        if not self.finite:
+            return Check("edge")
+        starts = range(0, len(self.hs), len(PARTS))
+        sizes = np.maximum(np.maximum(np.abs(self.right), np.abs(self.left)), self.unit)
+        clear = [s for s in starts if self.shaken[s] <= CLEAR * sizes[s]]
+        s = clear[-1] if clear else min(starts, key=self._error)  # the smallest that rounding leaves alone
+        if (broken := self._broken(s)) is not None:
+            return broken
+        slope, error, h = float(self.central[s]), self._error(s), float(self.hs[s])
+        larger = max(abs(slope), abs(g))
+        unclear = error > 0.01 * larger and error > 1e-5 * self.unit
+        if abs(slope - g) <= max(10 * error + 1e-6 * larger, 1e-7 * self.unit) and not unclear:
+            best = min(
+                (one for one in starts if abs(self.central[one] - slope) <= 10 * (error + self._error(one))), key=self._error
+            )
+            return Check("agrees", float(self.central[best]), self._error(best), float(self.hs[best]))
+        for coarser in starts:
+            if s - coarser == len(PARTS) and (broken := self._broken(coarser)) is not None:
+                return broken
+        return Check("unclear" if unclear and math.isfinite(g) else "differs", slope, error, h)
+
+    def _error(self, s: int) -> float:
+        return float(max(abs(self.central[s] - self.central[s + 1]) * 4 / 3, self.shaken[s]))
+
+    def _broken(self, s: int) -> Check | None:
+        """The jump or kink within a step."""
+        ahead, behind, right, left = self.ahead, self.behind, self.right, self.left
+        slope, error, h, last = float(self.central[s]), self._error(s), float(self.hs[s]), s + len(PARTS) - 1
+        sides = [max(abs(ahead[k] - self.here), abs(self.here - behind[k])) for k in (s, last)]
+        gaps = [abs(ahead[k] - behind[k]) for k in (s, last)]
+        if gaps[0] > 1e3 * self.noise and gaps[1] > 0.8 * gaps[0] and sides[1] > 0.8 * sides[0]:
+            return Check("jump", slope, error, h, float(ahead[s] - behind[s]))
+        bends = [abs(right[k] - left[k]) for k in (s, last)]
+        steep = [max(abs(right[k]), abs(left[k])) for k in (s, last)]
+        noticed = bends[0] > 1e-3 * steep[0] and bends[0] > 1e-6 * self.unit and bends[0] > 100 * self.shaken[last]
+        if noticed and 0.8 * bends[0] < bends[1] and steep[1] < 1.2 * steep[0]:
+            return Check("kink", slope, error, h, float(left[last]), float(right[last]))
+        return None

@@ -1,0 +1,247 @@
+"""A playground as a reader has it: in a notebook, on a page, on matplotlib axes, live."""
+
+from __future__ import annotations
+
+import base64
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.drawing import Drawing
+from gradlab.explore.markup import NO_MATH, Span, escape_html, style, to_html, to_text
+from gradlab.explore.playground.painting import painted, plot
+from gradlab.explore.playground.view_model import PlaygroundViewModel
+from gradlab.explore.views import opened
+
+WIDTH, HEIGHT = 500, 340  # px of a static picture, at most
+FRAMES = 161, 441  # that a saved page has, of one input and of two
+WAIT = 1.0  # seconds that a picture on its own may compute
+BAR = "border-left:2px solid #8886;padding-left:10px;margin:8px 0"
+HEADS = "input", "gradient", "by differences", ""
+
+
+class Playground:
+    """A function with a point, its gradient there, and a path of descent. Made by `gradlab.playground`.
+
+    Displayed in a notebook it is live (where widgets are), and has a static picture that stays when the notebook is saved.
+
+    Attributes
+    ----------
+    value : float
+        f at the point; NaN where f raises.
+    gradient : ndarray or None
+        The gradient there, one number for each input; None where none was recorded.
+    point : ndarray
+    path : ndarray
+        The points of the descent, (steps + 1, inputs), the start first.
+    """
+
+    def __init__(self, lab: PlaygroundViewModel) -> None:
+        self._lab = lab
+        self._widget: Any = None
+
+    # ------------------------------------------------------------------------------------------ numbers
+    @property
+    def point(self) -> np.ndarray:
+        """Where it is looked at, one number for each input."""
+        return self._lab.point.copy()
+
+    @property
+    def value(self) -> float:
+        """f at the point."""
+        try:
+            return self._lab.function.value(self._lab.point)
+        except Exception:  # noqa: BLE001  (f is the user's; the sentence says what it raised)
+            return math.nan
+
+    @property
+    def gradient(self) -> np.ndarray | None:
+        """The gradient at the point."""
+        try:
+            return self._lab.function.gradient(self._lab.point)[1]
+        except Exception:  # noqa: BLE001
+            return None
+
+    @property
+    def path(self) -> np.ndarray:
+        """The points of the descent, the start first."""
+        self._lab.finish(WAIT)
+        return np.array(self._lab.walked().points)
+
+    @property
+    def sentence(self) -> str:
+        """What is to be seen, in words: the value, the gradient, the check, the path."""
+        frame = self._frame()
+        parts = [
+            to_text(Span(*span) for span in frame["head"]),
+            frame["checked"],
+            frame["holes"],
+            _told(frame),
+        ]
+        return "\n".join(part for part in parts if part)
+
+    @property
+    def code(self) -> str:
+        """Code that computes the same by hand: the gradient, the difference, the descent."""
+        frame = self._frame()
+        return "\n\n".join([frame["code"], frame["differenceCode"], *([frame["descentCode"]] if frame["steps"] else [])])
+
+    def _frame(self) -> dict[str, Any]:
+        """All that is shown, with its picture whole."""
+        self._lab.finish(WAIT)
+        return self._lab.whole_frame()
+
+    # ------------------------------------------------------------------------------------------ views
+    def __repr__(self) -> str:
+        return f"<playground of {self._lab.heading}>"
+
+    def drawing(self) -> Drawing:
+        """The static picture."""
+        frame = self._frame()
+        return painted(frame["picture"], WIDTH, HEIGHT, self.text(frame), frame["picture"]["said"])
+
+    def text(self, frame: dict[str, Any] | None = None) -> str:
+        """The same for a terminal."""
+        frame = frame or self._frame()
+        rows = [list(HEADS), *frame["rows"]]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
+        table = [
+            "  ".join(
+                cell.ljust(w) if k in (0, 3) else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        head = to_text(Span(*span) for span in frame["head"])
+        parts = [
+            head,
+            "\n".join(table) if frame["rows"] else "",
+            frame["checked"],
+            frame["holes"],
+            _told(frame),
+            frame["code"],
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def html(self) -> str:
+        """The static view: a sentence, the picture, the table of the check, the code."""
+        frame = self._frame()
+        picture = painted(frame["picture"], WIDTH, HEIGHT, "", frame["picture"]["said"])
+        head = to_html(Span(*span) for span in frame["head"])
+        cells = "padding:2px 14px 2px 0;text-align:left;border:0"
+        right = "padding:2px 14px 2px 0;text-align:right;border:0;font-variant-numeric:tabular-nums"
+        kinds = "plain", "gradient", "plain", "dim"
+        titles = "".join(
+            f'<th scope="col" style="{right if k in (1, 2) else cells};font-weight:400;{style("dim")}">{escape_html(t)}</th>'
+            for k, t in enumerate(HEADS)
+        )
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f'<td style="{right if k in (1, 2) else cells};{style(kinds[k])}">{escape_html(cell)}</td>'
+                for k, cell in enumerate(row)
+            )
+            + "</tr>"
+            for row in frame["rows"]
+        )
+        small = "font-size:12px;margin:6px 0;max-width:62ch"
+        said = "".join(
+            f'<p style="{small};{style("dim")}">{escape_html(text)}</p>' for text in (frame["checked"], frame["holes"]) if text
+        )
+        told = f'<p style="{small}">{escape_html(_told(frame))}</p>' if _told(frame) else ""
+        codes = [frame["code"], *([frame["descentCode"]] if frame["steps"] else [])]
+        box = f"{style('code')};display:block;white-space:pre;overflow-x:auto;font-size:12px;{BAR}"
+        code = "".join(f'<code style="{box}">{escape_html(text)}</code>' for text in codes)
+        table = (
+            f'<table style="border-collapse:collapse;margin:4px 0;font-size:13px">{f"<tr>{titles}</tr>{rows}"}</table>'
+            if rows
+            else ""
+        )
+        return (
+            f'<div {NO_MATH} style="font-size:13px;line-height:1.5"><div style="padding:4px 0 8px">{head}</div>'
+            '<div style="display:flex;flex-wrap:wrap;gap:8px 28px;align-items:flex-start">'
+            f'<div style="min-width:0;max-width:100%">{picture.html()}</div>'
+            f'<div style="flex:1;min-width:280px;max-width:100%">{table}{said}{told}{code}</div></div></div>'
+        )
+
+    def bundle(self) -> dict[str, str]:
+        """What a notebook is given, by MIME type."""
+        drawing = self.drawing()
+        data = {"text/html": self.html(), "text/plain": drawing.text}
+        if (picture := drawing.png(max_bytes=100_000)) is not None:
+            data["image/png"] = base64.b64encode(picture).decode()
+        return data
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return self.bundle()
+
+    def _ipython_display_(self) -> None:
+        """Live where a notebook has widgets, else the static view."""
+        opened("shown playground", self)
+
+    def widget(self) -> Any:
+        """The live view. It is the same one each time."""
+        if self._widget is None:
+            self._widget = opened("playground", self)
+        return self._widget
+
+    @property
+    def lab(self) -> PlaygroundViewModel:
+        """The model that views draw."""
+        return self._lab
+
+    def plot(self, ax: Any = None) -> Any:
+        """The picture on matplotlib axes, which are returned: on `ax`, else on new ones."""
+        frame = self._frame()
+        return plot(frame["picture"], to_text(Span(*span) for span in frame["head"]).partition(" · ")[0], ax)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a file: a page (.html) whose sliders work without a kernel, or a picture (.svg, .png).
+
+        A page of up to two inputs has the function at some hundred places of its sliders, and the path from the present point; of
+        more inputs it is the static view. It says what it contains, and asks no host for anything.
+
+        Raises
+        ------
+        ValueError
+            For another kind of file, and for .png where resvg_py is not installed.
+        """
+        path = Path(path)
+        if path.suffix == ".html":
+            few = len(self._lab.inputs) <= 2
+            path.write_text(opened("playground page", self, live=few), encoding="utf-8")
+        elif path.suffix == ".svg":
+            path.write_text(self.drawing().svg(), encoding="utf-8")
+        elif path.suffix == ".png":
+            picture = self.drawing().png()
+            if picture is None:
+                raise ValueError("a PNG is made by resvg_py, which is not installed: pip install resvg_py, or save it as .svg.")
+            path.write_bytes(picture)
+        else:
+            raise ValueError(f"save({str(path)!r}): a playground is saved as .html, .svg or .png.")
+        return path
+
+    def record(self) -> Any:
+        """What a page without a kernel needs: plain data for JSON."""
+        self._lab.finish(WAIT)
+        places, frames, rest = self._lab.records(FRAMES[len(self._lab.inputs) - 1])
+        return plain({"about": {**self._lab.about(), "recorded": True}, "places": places, "frames": frames, **rest})
+
+
+def plain(data: Any) -> Any:
+    """Arrays as lists, numbers that are not finite as None, with as many digits as a picture needs."""
+    if isinstance(data, dict):
+        return {key: plain(value) for key, value in data.items()}
+    if isinstance(data, np.ndarray):
+        return [plain(value) for value in data.tolist()]
+    if isinstance(data, (list, tuple)):
+        return [plain(value) for value in data]
+    if isinstance(data, (bool, int, str)) or data is None:
+        return data
+    return float(f"{data:.7g}") if math.isfinite(data) else None
+
+
+def _told(frame: dict[str, Any]) -> str:
+    """How the path goes, if there is one, or why there is none."""
+    return str(frame["told"]) if frame["steps"] or frame["ended"] else ""

@@ -1,0 +1,212 @@
+"""Two reports beside each other: what became of each gradient, of each value, and of what the doctor found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from gradlab.explore.drawing import Drawing
+from gradlab.explore.markup import Sentence, Span, code, count, listed, marked, number, say, shape_text, to_text
+from gradlab.explore.report.changed import drawing_of
+from gradlab.explore.report.table import Column, Row, Table, card
+from gradlab.explore.trace.data import Trace
+
+MOST = 25  # rows shown
+SAME = 1e-6  # of the norm: as equal as float32 can tell
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one tensor.
+
+    Attributes
+    ----------
+    name : str
+    before, after : float or None
+        The norms of its gradient; None where there is none.
+    value_before, value_after : float or None
+        The norms of its value.
+    value_change : float or None
+        The norm of the difference of the values, where both reports have their numbers; else None.
+    """
+
+    name: str
+    before: float | None
+    after: float | None
+    value_before: float | None
+    value_after: float | None
+    value_change: float | None = None
+
+    @property
+    def factor(self) -> float:
+        """How many times as large the gradient became; NaN where that is no number."""
+        if self.before is None or self.after is None or self.before == 0:
+            return math.nan
+        return self.after / self.before
+
+    @property
+    def changed(self) -> bool:
+        """Whether gradient or value differ by more than rounding, as far as the two reports can tell."""
+        return not (_same(self.before, self.after) and _same(self.value_before, self.value_after) and not self.value_change)
+
+
+def _same(a: float | None, b: float | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a == b or (a != a and b != b) or abs(a - b) <= SAME * max(abs(a), abs(b))
+
+
+@dataclass(frozen=True)
+class ReportComparison:
+    """What changed from one report to another; made by `Report.compare`. Shown in words and as a table.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        One for each tensor that both reports have, matched by name.
+    gone, new : tuple of str
+        Tensors that only the first has, and only the second.
+    findings_gone, findings_new : tuple
+        Findings that only the first report has, and only the second.
+    traces : (Trace, Trace), or None
+        The two graphs.
+    """
+
+    changes: tuple[Change, ...]
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    findings_gone: tuple[Any, ...]
+    findings_new: tuple[Any, ...]
+    subject: tuple[Sentence, ...] = ()
+    traces: tuple[Trace, Trace] | None = None
+
+    @property
+    def head(self) -> tuple[Sentence, ...]:
+        """The comparison in words."""
+        said: list[Sentence] = list(self.subject)
+        if not self.changes:
+            said.append(say("The two reports have no tensor of the same name."))
+        else:
+            changed = [change for change in self.changes if change.changed]
+            grown = [change for change in changed if change.factor > 1 + SAME]
+            shrunk = [change for change in changed if change.factor < 1 - SAME]
+            parts: list[Any] = [f"Of {count(len(self.changes), 'tensor')} in both, "]
+            if not changed:
+                parts.append("none has changed in norm.")
+            else:
+                parts.append(f"the gradient of {len(grown)} has grown and of {len(shrunk)} has shrunk in norm")
+                most = max((c for c in (*grown, *shrunk) if c.factor), key=lambda c: abs(math.log(c.factor)), default=None)
+                if most is not None and math.isfinite(most.factor):
+                    parts += ["; most of all that of ", code(most.name), f", to {number(most.factor, 3)} times"]
+                parts.append(".")
+            said.append(say(*parts))
+        for names, text in ((self.gone, "Only in the first: "), (self.new, "Only in the second: ")):
+            if names:
+                said.append(say(text, listed([code(name) for name in names]), "."))
+        for findings, text in ((self.findings_gone, "Gone: "), (self.findings_new, "New: ")):
+            said += [say(Span(text, "strong"), marked(str(finding.message))) for finding in findings]
+        return tuple(said)
+
+    def table(self, limit: int | None = MOST) -> Table:
+        """The table; what has changed first, where there are more rows than `limit`."""
+        rows = list(self.changes)
+        foot: Sentence = ()
+        if limit is not None and len(rows) > limit:
+            rows.sort(key=lambda change: -(abs(math.log(change.factor)) if 0 < change.factor < math.inf else math.inf))
+            foot = say(f"{len(rows) - limit} more: ", code("comparison.table(limit=None)"))
+            rows = rows[:limit]
+        columns = (
+            Column(say(Span("tensor", "dim")), 0.26),
+            Column(say(Span("‖gradient‖ before", "gradient")), 0.15, right=True),
+            Column(say(Span("after", "gradient")), 0.13, right=True),
+            Column(say(Span("times", "dim")), 0.1, right=True),
+            Column(say(Span("‖value‖ before", "value")), 0.13, right=True),
+            Column(say(Span("after", "value")), 0.1, right=True),
+        )
+        cells = tuple(
+            (
+                say(code(row.name)),
+                say(_number(row.before)),
+                say(_number(row.after)),
+                say(Span(number(row.factor, 3) if row.factor == row.factor else "", "dim")),
+                say(_number(row.value_before)),
+                say(_number(row.value_after)),
+            )
+            for row in rows
+        )
+        remarks = tuple(
+            say(Span(f"its value has moved by {number(row.value_change)} (norm of the difference)", "dim"))
+            if row.value_change
+            else ()
+            for row in rows
+        )
+        return Table(columns, cells, self.head, foot, remarks)
+
+    def text(self) -> str:
+        """The words and the table for a terminal."""
+        return self.table().text()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {' '.join(map(to_text, self.head))}>"
+
+    @cached_property
+    def drawing(self) -> Drawing | None:
+        """Both graphs on one picture: what is gone, what is new, and beside each node the number that has changed. None where one
+        of the reports has no graph, or one too large to be compared."""
+        return None if self.traces is None else drawing_of(*self.traces, self.text())
+
+    def html(self) -> str:
+        """The words, the table and the picture on one card."""
+        drawing = self.drawing
+        return card(self.table(), *([drawing] if drawing is not None else []))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        bundle = {} if self.drawing is None else self.drawing.bundle()
+        return bundle | self.table()._repr_mimebundle_() | {"text/html": self.html()}
+
+
+def _number(x: float | None) -> str:
+    return "None" if x is None else number(x)
+
+
+def compare(
+    rows: Sequence[Row],
+    others: Sequence[Row],
+    findings: Sequence[Any],
+    others_findings: Sequence[Any],
+    heads: Sequence[Sentence],
+    traces: tuple[Trace, Trace] | None = None,
+) -> ReportComparison:
+    """What changed from `rows` to `others`; `heads` are the two reports' own sentences, `traces` their graphs."""
+    second = {row.name: row for row in others}
+    first = {row.name for row in rows}
+    changes = [_change(row, second[row.name]) for row in rows if row.name in second]
+    known = {(finding.kind, str(finding.message)) for finding in findings}
+    known_then = {(finding.kind, str(finding.message)) for finding in others_findings}
+    before, after = heads
+    return ReportComparison(
+        tuple(changes),
+        tuple(row.name for row in rows if row.name not in second),
+        tuple(row.name for row in others if row.name not in first),
+        tuple(finding for finding in findings if (finding.kind, str(finding.message)) not in known_then),
+        tuple(finding for finding in others_findings if (finding.kind, str(finding.message)) not in known),
+        (say(Span("before: ", "dim"), before), say(Span("after: ", "dim"), after)),
+        traces,
+    )
+
+
+def _change(row: Row, other: Row) -> Change:
+    moved = None
+    if row.value_numbers is not None and other.value_numbers is not None and row.shape == other.shape:
+        moved = math.hypot(*(abs(b - a) for a, b in zip(row.value_numbers, other.value_numbers, strict=True)))
+    reshaped = f" ({shape_text(row.shape)} → {shape_text(other.shape)})" if row.shape != other.shape else ""
+    before, after, value_before, value_after = (
+        None if value is None else value.norm for value in (row.gradient, other.gradient, row.value, other.value)
+    )
+    return Change(f"{row.name}{reshaped}", before, after, value_before, value_after, moved)

@@ -1,0 +1,165 @@
+"""A report as plain data, safe for JSON: what `Report.to_dict` gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Complex, Integral, Real
+from typing import Any
+
+from gradlab.explore.markup import to_text
+from gradlab.explore.report.table import Row
+from gradlab.explore.statistics import Statistics
+from gradlab.explore.trace.data import GraphEdge, GraphNode, Leaf, Trace
+from gradlab.explore.trace.values import FEW, Value
+
+VERSION = 1
+
+
+def plain(trace: Trace, rows: Sequence[Row], findings: Sequence[Any], remarks: Sequence[Any]) -> dict[str, Any]:
+    """See `Report.to_dict`."""
+    return {
+        "version": VERSION,
+        "leaves": [_leaf(leaf) for leaf in trace.leaves],
+        "nodes": [_node(i, node) for i, node in enumerate(trace.nodes)],
+        "edges": [_edge(edge) for edge in trace.edges],
+        "rows": [_row(row) for row in rows],
+        "findings": [_finding(finding) for finding in findings],
+        "remarks": [_finding(finding) for finding in remarks],
+    }
+
+
+def safe(x: Any) -> Any:
+    """A value that JSON can hold: numbers that are not finite are "NaN", "Infinity" and "-Infinity", a complex number is
+    {"real": …, "imag": …}, what JSON does not know is its text."""
+    if x is None or isinstance(x, (bool, str)):
+        return x
+    if isinstance(x, Integral):
+        return int(x)
+    if isinstance(x, Real):
+        x = float(x)
+        return x if math.isfinite(x) else "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
+    if isinstance(x, Complex):
+        return {"real": safe(x.real), "imag": safe(x.imag)}
+    if isinstance(x, Mapping):
+        return {str(key): safe(value) for key, value in x.items()}
+    if isinstance(x, (Sequence, set, frozenset)) and not isinstance(x, (bytes, bytearray)):
+        return [safe(item) for item in x]
+    return str(x)
+
+
+def _numbers(value: Value | None) -> Any:
+    """A number for a scalar, nested lists of up to `FEW` elements; else None."""
+    return None if value is None or value.size > FEW else safe(value.nested)
+
+
+def stats(value: Value | Statistics | None) -> dict[str, Any] | None:
+    """Plain numbers about an array; None of none."""
+    if value is None:
+        return None
+    if isinstance(value, Value) and value.numbers is not None:
+        return _of_few(value)
+    s = value.statistics if isinstance(value, Value) else value
+    return {
+        "size": s.size,
+        "norm": safe(float(value.norm)),
+        "minimum": safe(s.minimum),
+        "maximum": safe(s.maximum),
+        "mean": safe(s.mean),
+        "nans": s.nans,
+        "infs": s.infs,
+        "zeros": s.zeros,
+    }
+
+
+def _of_few(value: Value) -> dict[str, Any]:
+    """The same of numbers that are here: no array is made for them. Complex ones are described by their moduli."""
+    numbers = [abs(x) if isinstance(x, complex) else float(x) for x in value.numbers or ()]
+    finite = [x for x in numbers if math.isfinite(x)]
+    return {
+        "size": len(numbers),
+        "norm": safe(float(value.norm)),
+        "minimum": min(finite, default="NaN"),
+        "maximum": max(finite, default="NaN"),
+        "mean": math.fsum(finite) / len(finite) if finite else "NaN",
+        "nans": value.nans,
+        "infs": value.infs,
+        "zeros": value.zeros,
+    }
+
+
+def _shape(shape: Sequence[int] | None) -> list[int] | None:
+    return None if shape is None else list(shape)
+
+
+def _node(i: int, node: GraphNode) -> dict[str, Any]:
+    place = next((p for p in (node.cell, node.place) if p is not None and p.in_cell), None)
+    source = place or node.place
+    return {
+        "id": i,
+        "name": node.name or None,
+        "label": node.label,
+        "operation": node.operation or None,
+        "line": None if place is None else place.line,
+        "columns": None if place is None or place.columns is None else list(place.columns),
+        "source": (source.source or None) if source is not None else None,
+        "module": node.module or None,
+        "shape": _shape(node.shape),
+        "dtype": node.dtype or None,
+        "value": _numbers(node.value),
+        "gradient": _numbers(node.gradient),
+        "value_stats": stats(node.value),
+        "gradient_stats": stats(node.gradient),
+    }
+
+
+def _edge(edge: GraphEdge) -> dict[str, Any]:
+    return {
+        "source": edge.source,
+        "target": edge.target,
+        "argument": edge.argument,
+        "shape": _shape(edge.shape),
+        "gradient": _numbers(edge.gradient),
+        "gradient_stats": stats(edge.gradient),
+        "share": safe(edge.share),
+    }
+
+
+def _leaf(leaf: Leaf) -> dict[str, Any]:
+    return {
+        "name": leaf.name or None,
+        "node": leaf.node,
+        "shape": _shape(leaf.shape),
+        "dtype": leaf.dtype,
+        "device": leaf.device,
+        "value": _numbers(leaf.value),
+        "gradient": _numbers(leaf.gradient),
+        "before": _numbers(leaf.before),
+        "arrived": _numbers(leaf.arrived),
+        "value_stats": stats(leaf.value),
+        "gradient_stats": stats(leaf.gradient),
+        "before_stats": stats(leaf.before),
+        "arrived_stats": stats(leaf.arrived),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    def few(numbers: tuple[Any, ...] | None) -> Any:
+        return None if numbers is None else safe(Value(row.shape, row.dtype, numbers).nested)
+
+    return {
+        "name": row.name,
+        "shape": list(row.shape),
+        "dtype": row.dtype,
+        "device": row.device,
+        "is_leaf": row.is_leaf,
+        "value": few(row.value_numbers),
+        "gradient": few(row.gradient_numbers),
+        "value_stats": stats(row.value),
+        "gradient_stats": stats(row.gradient),
+        "remarks": [to_text(note.text) for note in row.notes],
+    }
+
+
+def _finding(finding: Any) -> dict[str, Any]:
+    return {key: safe(getattr(finding, key, None)) for key in ("kind", "message", "line", "node", "fix", "evidence")}

@@ -1,0 +1,147 @@
+"""The steps in words: numbers as short texts, sums as they grow, and the table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradlab.explore.drawing import clean, wide
+from gradlab.explore.graph.ports import said
+from gradlab.explore.labels import shortened
+from gradlab.explore.markup import count, shape_text
+from gradlab.explore.steps.data import Share, Step
+from gradlab.explore.trace.values import Value
+
+FEW, WIDEST = 5, 26  # elements that are written out, in so many characters
+TERMS = 4  # of a sum
+LONGEST = 28  # characters of a name in a table
+
+
+def short(held: Any) -> str:
+    """What arrived, in a few characters: "−6", "[0, 3, 12]", "5×4, ‖·‖ 3.24"; "–" of nothing."""
+    if held is None:
+        return "–"
+    if isinstance(held, tuple):
+        return "; ".join(map(short, held))
+    if isinstance(held, Value):
+        return f"{shape_text(held.shape)}, ‖·‖ {said(held.norm)}"
+    if isinstance(held, np.ndarray):
+        if held.size == 1:
+            return said(held.item(), 4)
+        if held.size <= FEW and len(text := _nested(held.tolist())) <= WIDEST:
+            return text
+        return f"{shape_text(held.shape)}, ‖·‖ {said(float(np.linalg.norm(held.reshape(-1))))}"
+    return said(held, 4)
+
+
+def _nested(numbers: Any) -> str:
+    return f"[{', '.join(map(_nested, numbers))}]" if isinstance(numbers, list) else said(numbers)
+
+
+def local_text(local: Any) -> str:
+    """A local derivative in a few characters: "2", "diag [1, 0, 2]", "[1, 1, 1]", "3×4 matrix"; "" where there is none."""
+    if local is None:
+        return ""
+    if not isinstance(local, np.ndarray):
+        return said(local, 4)
+    if local.ndim == 1:
+        return f"diagonal of {len(local)}"
+    rows, columns = local.shape
+    diagonal = np.diagonal(local)
+    if rows == columns and rows > 1 and np.array_equal(local, np.diag(diagonal), equal_nan=True):
+        if np.all(diagonal == diagonal[0]):
+            return f"{said(diagonal[0].item())} · I" if diagonal[0] != 1 else "I"
+        return f"diag {_nested(diagonal.tolist())}" if rows <= FEW else f"diagonal of {rows}"
+    if local.size <= FEW:
+        return _nested(local.reshape(-1).tolist() if 1 in local.shape else local.tolist())
+    return f"{rows}×{columns} matrix"
+
+
+def sum_text(terms: Sequence[Any], total: Any) -> str:
+    """A sum in the order of arrival, "24 − 6 = 18"; "" of one term, and of what is not scalar."""
+    if len(terms) < 2 or not all(isinstance(term, (int, float)) for term in (*terms, total)):
+        return ""
+    left_out = len(terms) - TERMS
+    shown = terms if left_out <= 0 else terms[-TERMS:]
+    parts = [] if left_out <= 0 else ["…"]
+    for term in shown:
+        text = said(term, 4)
+        if not parts:
+            parts.append(text)
+        else:
+            parts.append(f"− {text[1:]}" if text.startswith("−") else f"+ {text}")
+    return f"{' '.join(parts)} = {said(total, 4)}"
+
+
+def product_text(share: Share, step: Step) -> str:
+    """ "−3·2 = −6" of scalars; else what is handed on."""
+    local, upstream = share["local"], step.upstream
+    if isinstance(local, (int, float)) and isinstance(upstream, (int, float)):
+        return f"{said(local, 4)}·{bracketed(said(upstream, 4))} = {short(share['downstream'])}"
+    return short(share["downstream"])
+
+
+def bracketed(text: str) -> str:
+    """A factor that is negative in brackets."""
+    return f"({text})" if text.startswith("−") else text
+
+
+def terms_of(steps: Sequence[Step]) -> list[list[Any]]:
+    """What was handed to each place where cotangents meet, in the order of arrival; see `Step.meets`."""
+    sums: list[list[Any]] = []
+    for step in steps:
+        for share, (place, _) in zip(step.shares, step.meets, strict=True):
+            while len(sums) <= place:
+                sums.append([])
+            sums[place].append(share["downstream"])
+    return sums
+
+
+def title(step: Step) -> str:
+    """ "× (MulBackward0), c"."""
+    return f"{step.label} ({step.operation})" + (f", {step.name}" if step.name else "")
+
+
+def table(walk: Any, most: int) -> str:
+    """The steps for a terminal; of more than `most` the first and the last."""
+    total = len(walk.steps)
+    if not total:
+        said_first = f"{walk.called} is a leaf: there is no operation to step through, and its gradient is {short(walk.start)}."
+        return "\n".join(map(clean, [said_first, *walk.notes]))
+    said_first = f"backward from {walk.called} in {count(total, 'step')}, starting with gradient={short(walk.start)}:"
+    first, last = (walk.steps, []) if total <= most else (walk.steps[: most - most // 3], walk.steps[total - most // 3 :])
+    sums = terms_of(walk.steps)
+    head = ("step", "line", "operation", "arrived", "goes to", "local", "handed on", "there now")
+    body = [head, *(row for step in first for row in _rows(step, sums))]
+    gap = len(body)
+    body += [row for step in last for row in _rows(step, sums)]
+    widths = [max(columns(row[i]) for row in body) for i in range(len(head))]
+    lines = ["  ".join(_padded(text, width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
+    if last:
+        left_out = total - len(first) - len(last)
+        lines.insert(gap, f"… {left_out:,} more of {count(total, 'operation')}: .steps has them all …")
+    return "\n".join(map(clean, [said_first, *lines, *walk.notes]))
+
+
+def _rows(step: Step, sums: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
+    first: tuple[str, ...] = (str(step.number), str(step.line or ""), shortened(title(step), 2 * LONGEST), short(step.upstream))
+    if not step.shares:
+        return [(*first, "–", "", "", "")]
+    rows = []
+    for share, (place, term) in zip(step.shares, step.meets, strict=True):
+        there = sum_text(sums[place][: term + 1], share["total"]) or short(share["total"])
+        name = shortened(share["name"], LONGEST)
+        rows.append((*first, name, local_text(share["local"]), short(share["downstream"]), there))
+        first = ("", "", "", "")
+    return rows
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(2 if wide(character) else 1 for character in text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))

@@ -1,0 +1,467 @@
+"""Activations with curves: exponential units, gates and smooth forms of `relu`."""
+
+from __future__ import annotations
+
+from gradlab.core.errors import not_implemented
+from gradlab.core.tensor import Tensor
+from gradlab.nn.functional.activations import CELU, SELU, number, run
+from gradlab.nn.functional.descriptions import described, twin_of
+from gradlab.ops import abs, div, sigmoid, sub, tanh
+from gradlab.ops.arguments import one_dim
+from gradlab.ops.shapes import in_single
+from gradlab.rules import activations as rules
+from gradlab.rules import elementwise as el
+
+__all__ = [
+    "celu",
+    "celu_",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "logsigmoid",
+    "mish",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+]
+
+GATED = el.mul.named("GluBackward0")
+
+
+# ----------------------------------------------------------------------------------------------------------- smooth units
+@described
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    r"""The elements where they are positive, an exponential that tends to -alpha elsewhere.
+
+    Parameters
+    ----------
+    {floats}
+    alpha : float, default 1.0
+        What the result tends to, negated, for elements far below 0.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = x \text{ if } x > 0, \; \alpha (e^x - 1) \text{ otherwise}
+
+    Clevert et al. (2015).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-1.0, 0.0, 2.0])
+    >>> F.elu(x)
+    tensor([-0.6321,  0.0000,  2.0000])
+    """
+    return run(rules.elu, input, inplace, alpha=number("elu", "alpha", 2, alpha), scale=1, rate=1)
+
+
+@twin_of(elu)
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return elu(input, alpha, True)
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848, 1.0507009873554804934  # Klambauer et al. (2017), equation 14
+
+
+@described
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    r"""`elu` with two constants, chosen so that layers keep mean 0 and variance 1.
+
+    Parameters
+    ----------
+    {floats}
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = \lambda x \text{ if } x > 0, \; \lambda \alpha (e^x - 1) \text{ otherwise}
+
+    λ = 1.0507… and α = 1.6733… (Klambauer et al. 2017, equation 14).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-1.0, 0.0, 2.0])
+    >>> F.selu(x)
+    tensor([-1.1113,  0.0000,  2.1014])
+    """
+    return run(SELU, input, inplace, alpha=SELU_ALPHA, scale=SELU_SCALE, rate=1)
+
+
+@twin_of(selu)
+def selu_(input: Tensor) -> Tensor:
+    return selu(input, True)
+
+
+@described
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    r"""`elu` whose derivative is continuous for every `alpha`.
+
+    Parameters
+    ----------
+    {floats}
+    alpha : float, default 1.0
+        What the result tends to, negated, for elements far below 0. Not 0.
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    RuntimeError
+        If `alpha` is 0, or if `inplace` and `input` is a leaf that requires a gradient.
+
+    Notes
+    -----
+    .. math:: y = \max(x, 0) + \min(0, \alpha (e^{x / \alpha} - 1))
+
+    Barron (2017).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> x = gl.tensor([-1.0, 0.0, 2.0])
+    >>> F.celu(x, 2.0)
+    tensor([-0.7869,  0.0000,  2.0000])
+    """
+    if not number("celu", "alpha", 2, alpha):
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return run(CELU, input, inplace, alpha=alpha, scale=1, rate=1 / alpha)
+
+
+@twin_of(celu)
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return celu(input, alpha, True)
+
+
+@described
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    r"""x times the probability that a normal variable is below x.
+
+    Parameters
+    ----------
+    {floats}
+    approximate : {"none", "tanh"}, default "none"
+        Whether the distribution function is computed as it is or by a formula with tanh.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    RuntimeError
+        If `approximate` is neither of the two.
+
+    Notes
+    -----
+    .. math:: y = x \Phi(x) = \tfrac{x}{2} (1 + \operatorname{erf}(x / \sqrt{2}))
+
+    or, with `approximate="tanh"`,
+
+    .. math:: y = \tfrac{x}{2} \left(1 + \tanh\left(\sqrt{2 / \pi} (x + 0.044715 x^3)\right)\right)
+
+    Hendrycks and Gimpel (2016).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.gelu(gl.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    >>> F.gelu(gl.tensor([-1.0, 0.0, 1.0]), approximate="tanh")
+    tensor([-0.1588,  0.0000,  0.8412])
+    """
+    if approximate == "none":
+        return rules.gelu.record(input)
+    if approximate != "tanh":
+        raise RuntimeError(f"approximate argument must be either none or tanh. It is {approximate!r}.")
+    return rules.gelu_tanh.record(input)
+
+
+@described
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    r"""x times its sigmoid, also called swish.
+
+    Parameters
+    ----------
+    {floats}
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = x \sigma(x) = x / (1 + e^{-x})
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.silu(gl.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
+    return run(rules.silu, input, inplace)
+
+
+@described
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    r"""x times the tanh of its softplus.
+
+    Parameters
+    ----------
+    {floats}
+    {inplace}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+    {leaf}
+
+    Notes
+    -----
+    .. math:: y = x \tanh(\log(1 + e^x))
+
+    Misra (2019).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.mish(gl.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.3034,  0.0000,  0.8651])
+    """
+    return run(rules.mish, input, inplace)
+
+
+@described
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    r"""A smooth form of `relu`.
+
+    Parameters
+    ----------
+    {floats}
+    beta : float, default 1
+        How sharp the bend at 0 is.
+    threshold : float, default 20
+        Where beta · x exceeds it, the result is x itself.
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+
+    Notes
+    -----
+    .. math:: y = \log(1 + e^{\beta x}) / \beta
+
+    Its derivative is σ(βx).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.softplus(gl.tensor([-1.0, 0.0, 30.0]))
+    tensor([ 0.3133,  0.6931, 30.0000])
+    """
+    return rules.softplus.record(
+        input, beta=number("softplus", "beta", 2, beta), threshold=number("softplus", "threshold", 3, threshold)
+    )
+
+
+@described
+def logsigmoid(input: Tensor) -> Tensor:
+    r"""The logarithm of the sigmoid, computed without overflow.
+
+    Parameters
+    ----------
+    {floats}
+
+    Returns
+    -------
+    {same}
+
+    Raises
+    ------
+    {refused}
+
+    Notes
+    -----
+    .. math:: y = \log \sigma(x) = -\log(1 + e^{-x})
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.logsigmoid(gl.tensor([-200.0, 0.0, 2.0]))
+    tensor([-2.0000e+02, -6.9315e-01, -1.2693e-01])
+    """
+    return rules.logsigmoid.record(input)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x over one more than its magnitude.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point; integers are divided in the default dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `input`, floating point.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    NotImplementedError
+        If `input` holds bools.
+
+    Notes
+    -----
+    .. math:: y = x / (1 + |x|)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.softsign(gl.tensor([-3.0, 0.0, 1.0]))
+    tensor([-0.7500,  0.0000,  0.5000])
+    """
+    return div(input, abs(input) + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    r"""x less its tanh.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, of any shape, floating point; the tanh of integers is of the default dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `input`, floating point.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+    RuntimeError
+        If `input` holds bools.
+
+    Notes
+    -----
+    .. math:: y = x - \tanh(x)
+
+    Near 0 that is x³ / 3: the derivative there is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.tanhshrink(gl.tensor([-2.0, 0.0, 2.0]))
+    tensor([-1.0360,  0.0000,  1.0360])
+    """
+    return sub(input, tanh(input))
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    r"""One half of the input, gated by the sigmoid of the other.
+
+    Parameters
+    ----------
+    input : Tensor
+        The tensor, floating point, of an even length along `dim`.
+    dim : int, default -1
+        The dimension that is halved.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `input`, but for `dim`, which is half as long.
+
+    Raises
+    ------
+    RuntimeError
+        If the length is odd, or `input` has no dimension.
+    IndexError
+        If `input` has no dimension `dim`.
+    NotImplementedError
+        If `input` holds integers or bools.
+
+    Notes
+    -----
+    .. math:: y = a \, \sigma(b)
+
+    a being the first half and b the second (Dauphin et al. 2017).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import gradlab.nn.functional as F
+    >>> F.glu(gl.tensor([2.0, 4.0, 0.0, 100.0]))
+    tensor([1., 4.])
+    """
+    if not input.array.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even. Give at least one axis.")
+    axis = one_dim(dim, input.array.ndim)
+    n = input.array.shape[axis]
+    if n % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis + input.array.ndim} is size {n}")
+    if input.array.dtype.kind != "f":
+        raise not_implemented("glu", input.dtype)
+    if input.array.dtype.char == "e":
+        return in_single(glu, input, axis)
+    behind = (slice(None),) * (-axis - 1)
+    a, b = (input[(..., half, *behind)] for half in (slice(0, n // 2), slice(n // 2, n)))
+    return GATED.record(a, sigmoid(b))

@@ -1,0 +1,50 @@
+"""The documentation's code that is not run when it is built: what is printed there as Python runs as printed.
+
+(Cells are run by the build, which an error ends.)
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+if not DOCS.is_dir():
+    pytest.skip("not a checkout", allow_module_level=True)
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+PAGES = [page for page in sorted(DOCS.glob("*/*.md")) if blocks(page)]
+
+
+def test_there_are_such_pages():
+    assert {page.stem for page in PAGES} >= {"compare-with-torch", "grade-a-class"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.oracle if "torch" in page.stem else ()) for page in PAGES],
+    ids=lambda page: page.stem,
+)
+def test_the_blocks_of_a_page_run_one_after_the_other(page):
+    ran = subprocess.run([sys.executable, "-c", "\n".join(blocks(page))], capture_output=True, text=True, check=False, cwd=DOCS)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.oracle
+def test_what_the_page_on_torch_says_comes_out():
+    ran = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks(DOCS / "howto" / "compare-with-torch.md"))],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=DOCS,
+    )
+    assert "agree" in ran.stdout and "SumBackward0" in ran.stdout

@@ -1,0 +1,56 @@
+"""What `nn.functional` says of its in-place twins, and what it refuses."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import gradlab as gl
+import gradlab.nn.functional as F  # noqa: N812  (torch's users call it so)
+from gradlab.nn.functional.descriptions import DESCRIPTIONS
+
+TWINS = ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_twin_is_documented_as_its_function_is_but_for_the_argument(name):
+    function, twin = getattr(F, name[:-1]), getattr(F, name)
+    parameters = list(inspect.signature(function).parameters)
+    assert parameters[-1] == "inplace"
+    assert list(inspect.signature(twin).parameters) == parameters[:-1]
+    assert "inplace" in function.__doc__
+    assert "inplace" not in twin.__doc__
+    assert f"F.{name}(" in twin.__doc__
+    assert twin.__doc__.count("\n    Raises\n") == 1
+    assert "If `input` is a leaf that requires a gradient." in twin.__doc__ or "if `input` is a leaf" in twin.__doc__
+
+
+@pytest.mark.parametrize("name", F.__all__ if hasattr(F, "__all__") else dir(F))
+def test_each_shared_description_is_put_in(name):
+    doc = getattr(F, name).__doc__ or ""
+    assert not [key for key in DESCRIPTIONS if f"\n    {{{key}}}" in doc]
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_leaf_that_requires_a_gradient_is_refused_as_said(name):
+    more = (0.0, 0.0) if name == "threshold_" else ()
+    with pytest.raises(RuntimeError, match="leaf"):
+        getattr(F, name)(gl.ones(2, requires_grad=True), *more)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_bools_have_no_average_as_in_torch(axes):
+    torch = pytest.importorskip("torch")
+    for lib, functional in ((gl, F), (torch, torch.nn.functional)):
+        with pytest.raises((NotImplementedError, RuntimeError), match=f'"avg_pool{max(axes, 2)}d.*" not implemented for .Bool'):
+            getattr(functional, f"avg_pool{axes}d")(lib.ones(1, *[4] * axes) > 0, 2)
+
+
+@pytest.mark.parametrize("name", ["max_unpool1d", "max_unpool2d"])
+def test_what_is_no_tensor_is_not_put_back(name):
+    x, at = gl.ones(1, 2, 2), gl.zeros(1, 2, 2, dtype=gl.int64)
+    with pytest.raises(TypeError, match="argument 'indices' \\(position 2\\) must be Tensor, not int"):
+        getattr(F, name)(x, 3, 2)
+    with pytest.raises(TypeError, match="argument 'input' \\(position 1\\) must be Tensor, not int"):
+        getattr(F, name)(3, at, 2)
