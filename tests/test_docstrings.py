@@ -117,6 +117,8 @@ def test_the_examples_run(test, monkeypatch):
 def test_no_brace_is_left_of_a_shared_description():
     for operator in OPERATORS.values():
         assert not re.search(r"^ *\{\w+\}$", operator.published().__doc__ or "", re.MULTILINE), operator.name
+    for name, value in public():
+        assert not re.search(r"^ *\{\w+\}$", value.__doc__ or "", re.MULTILINE), name
 
 
 if __name__ == "__main__":

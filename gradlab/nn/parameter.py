@@ -68,7 +68,35 @@ class BufferType(Marked):
 
 
 class Parameter(Tensor, metaclass=ParameterType):
-    """A tensor to be learnt: a module that it is assigned to lists it among its parameters. Shares the memory of `data`."""
+    """A tensor to be learned: a module that it is assigned to lists it among its parameters.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        The values, whose memory it shares; without them it is empty.
+    requires_grad : bool, optional
+        Whether gradients are computed for it: True unless given.
+
+    Raises
+    ------
+    TypeError
+        If `data` is not a tensor.
+    RuntimeError
+        If `requires_grad` is True and the dtype is not floating point.
+
+    Notes
+    -----
+    It is a leaf, whatever history `data` had.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> weight = nn.Parameter(gradlab.tensor([1.0, 2.0]))
+    >>> (weight ** 2).sum().backward()
+    >>> weight.grad
+    tensor([2., 4.])
+    """
 
     __slots__ = ()
     __module__ = "gradlab.nn.parameter"
@@ -79,7 +107,29 @@ class Parameter(Tensor, metaclass=ParameterType):
 
 
 class Buffer(Tensor, metaclass=BufferType):
-    """A tensor of a module's state that is not learnt. `persistent=False` leaves it out of the state_dict."""
+    """A tensor of a module's state that is not learned: it moves and is saved with the module.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        The values, whose memory it shares; without them it is empty.
+    persistent : bool, optional
+        Whether it is in the `state_dict`: True unless given.
+
+    Raises
+    ------
+    TypeError
+        If `data` is not a tensor.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.Identity()
+    >>> layer.seen = nn.Buffer(gradlab.tensor(3))
+    >>> layer.state_dict()["seen"]
+    tensor(3)
+    """
 
     __slots__ = ()
     __module__ = "gradlab.nn.parameter"

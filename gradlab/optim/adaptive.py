@@ -12,8 +12,51 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class RMSprop(Elementwise):
-    """p ← p - lr·g / (√v + ε) with v the running mean of g² (Hinton, lecture 6e, 2012); less the square of the running mean of
-    g if centered; with momentum, the quotient is accumulated first."""
+    """Steps by the gradient over the root of the running mean of its square (Hinton 2012).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.01 unless given.
+    alpha : float, optional
+        How much the running mean keeps at a step: 0.99 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-8 unless given.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    momentum : float, optional
+        How much of the last direction is kept: none unless given.
+    centered : bool, optional
+        Whether the square of the running mean of g is taken off: the variance in place of the square.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    capturable, foreach : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative, or `params` is empty.
+
+    Notes
+    -----
+    v ← alpha v + (1 - alpha) g²; p ← p - lr g / (√v + eps). With momentum the quotients are accumulated first.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.RMSprop([x], lr=0.01)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.9000, -1.9000])
+    """
 
     def __init__(
         self,
@@ -79,7 +122,49 @@ class RMSprop(Elementwise):
 
 
 class Adagrad(Elementwise):
-    """p ← p - lrₜ·g / (√Σg² + ε), lrₜ = lr / (1 + (t - 1)·lr_decay) (Duchi, Hazan and Singer, 2011)."""
+    """Steps that shrink by the sum of all squared gradients (Duchi, Hazan and Singer 2011).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.01 unless given.
+    lr_decay : float, optional
+        lr is divided by 1 + (t - 1) lr_decay at step t.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    initial_accumulator_value : float, optional
+        What the sums of squares start from: 0 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-10 unless given.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, fused : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative, or `params` is empty.
+
+    Notes
+    -----
+    s ← s + g²; p ← p - lr / (1 + (t - 1) lr_decay) · g / (√s + eps).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adagrad([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.9000, -1.9000])
+    """
 
     def __init__(
         self,
@@ -139,7 +224,47 @@ class Adagrad(Elementwise):
 
 
 class Adadelta(Elementwise):
-    """p ← p - lr·Δ, Δ = √(mean of Δ² + ε) / √(mean of g² + ε) · g (Zeiler, 2012)."""
+    """Steps in the parameters' own units (Zeiler 2012).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 1 unless given.
+    rho : float, optional
+        How much the running means keep at a step: 0.9 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-6 unless given.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, capturable : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative or `rho` not within 0 ... 1, or `params` is empty.
+
+    Notes
+    -----
+    p ← p - lr Δ, with Δ = √(mean of Δ² + eps) / √(mean of g² + eps) · g.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adadelta([x])
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.9968, -1.9968])
+    """
 
     def __init__(
         self,

@@ -29,10 +29,46 @@ class Point(NamedTuple):
 
 
 class LBFGS(Optimizer):
-    """L-BFGS (Liu and Nocedal, 1989) on one group of parameters; `step(closure)` needs a closure, which it calls several times.
+    """L-BFGS: a quasi-Newton method, which calls the closure several times a step (Liu and Nocedal 1989).
 
-    Up to max_iter iterations and max_eval calls a step (default 1.25·max_iter); ends when the largest gradient is at most
-    tolerance_grad, or loss and parameters change by less than tolerance_change. line_search_fn is None or "strong_wolfe".
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 1 unless given.
+    max_iter : int, optional
+        How many iterations a step has at most: 20 unless given.
+    max_eval : int, optional
+        How many times a step calls the closure at most: 1.25 max_iter unless given.
+    tolerance_grad : float, optional
+        A step ends when no element of the gradient is larger.
+    tolerance_change : float, optional
+        A step ends when loss and parameters change by less.
+    history_size : int, optional
+        How many pairs of changes approximate the Hessian: 100 unless given.
+    line_search_fn : str, optional
+        None (a fixed lr) or "strong_wolfe".
+
+    Raises
+    ------
+    ValueError
+        If there is more than one group of parameters.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.LBFGS([x], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((x - 3) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> loss = optimizer.step(closure)
+    >>> x.detach()
+    tensor([3.0000, 3.0000])
     """
 
     def __init__(

@@ -30,10 +30,51 @@ def follow_square(xp: Any, mean: Any, x: Any, beta: float, t: Any) -> None:
 
 
 class Adam(Elementwise):
-    """Adam (Kingma and Ba, 2015): p ← p - lr·m̂ / (√v̂ + ε).
+    """Adam: steps by running means of the gradient and of its square (Kingma and Ba 2015).
 
-    amsgrad uses the largest v so far (Reddi et al., 2018). `weight_decay`·p is added to the gradient, or, with
-    decoupled_weight_decay, p shrinks by lr·weight_decay, as in AdamW.
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.001 unless given.
+    betas : (float, float), optional
+        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-8 unless given.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    amsgrad : bool, optional
+        Whether the largest v so far is taken (Reddi et al. 2018).
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    decoupled_weight_decay : bool, optional
+        Whether p shrinks by lr weight_decay instead, as in `AdamW`.
+    foreach, capturable, fused : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+
+    Notes
+    -----
+    m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g²; p ← p - lr m̂ / (√v̂ + eps), with m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1
+    - β₂ᵗ).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adam([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     scratch = 2
@@ -103,7 +144,49 @@ class Adam(Elementwise):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019): p shrinks by lr·weight_decay before each step."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.001 unless given.
+    betas : (float, float), optional
+        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-8 unless given.
+    weight_decay : float, optional
+        A parameter shrinks by lr weight_decay of itself before each step: 0.01 unless given.
+    amsgrad : bool, optional
+        Whether the largest v so far is taken (Reddi et al. 2018).
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, capturable, fused : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+
+    Notes
+    -----
+    p ← p - lr weight_decay p, then the step of `Adam`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.AdamW([x], lr=0.1, weight_decay=0.5)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.8500, -1.8000])
+    """
 
     def __init__(
         self,
@@ -137,7 +220,47 @@ class AdamW(Adam):
 
 
 class Adamax(Elementwise):
-    """Adam with the largest recent |g| in place of √v (Kingma and Ba, 2015, section 7)."""
+    """Adam with the largest recent |g| in place of √v (Kingma and Ba 2015, section 7).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.002 unless given.
+    betas : (float, float), optional
+        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-8 unless given.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, capturable : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+
+    Notes
+    -----
+    u ← max(β₂ u, |g| + eps); p ← p - lr m / ((1 - β₁ᵗ) u).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adamax([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.9000, -1.9000])
+    """
 
     def __init__(
         self,
@@ -191,7 +314,47 @@ class Adamax(Elementwise):
 
 
 class NAdam(Elementwise):
-    """Adam with Nesterov's momentum (Dozat, 2016), whose rate grows towards β₁ by momentum_decay."""
+    """Adam with Nesterov's momentum (Dozat 2016).
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.002 unless given.
+    betas : (float, float), optional
+        How much the running means of g and of g² keep at a step: 0.9 and 0.999 unless given.
+    eps : float, optional
+        Added to the divisor: 1e-8 unless given.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    momentum_decay : float, optional
+        How fast the momentum grows towards β₁: 0.004 unless given.
+    decoupled_weight_decay : bool, optional
+        Whether p shrinks by lr weight_decay instead, as in `AdamW`.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, capturable : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative or a beta not within 0 ... 1, or `params` is empty.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.NAdam([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.8944, -1.8944])
+    """
 
     def __init__(
         self,

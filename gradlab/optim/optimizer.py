@@ -63,10 +63,48 @@ class Handle:
 
 
 class Optimizer:
-    """Base of all optimizers: `params` is an iterable of tensors, of (name, tensor) pairs, or of dicts with a key "params" and
-    settings of their own; `defaults` are the settings of those that give none.
+    """The base of all optimizers: it keeps groups of parameters, their settings and their state.
 
-    `param_groups` is the list of groups, `state[p]` the dict kept for a parameter. A class of one's own defines `step`.
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    defaults : dict
+        The settings of the groups that give none.
+
+    Attributes
+    ----------
+    param_groups : list of dicts
+        The groups: "params" and the settings. A change of a setting is felt at the next step.
+    state : dict
+        What is kept for each parameter.
+
+    Raises
+    ------
+    TypeError
+        If `params` is a single tensor, or holds something else than tensors.
+    ValueError
+        If `params` is empty, a parameter stands in two groups, or is no leaf.
+
+    Notes
+    -----
+    A class of one's own defines `step`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> class Descent(optim.Optimizer):
+    ...     @gradlab.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p -= group["lr"] * p.grad
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> (x ** 2).sum().backward()
+    >>> Descent([x], {"lr": 0.25}).step()
+    >>> x.detach()
+    tensor([ 0.5000, -1.0000])
     """
 
     _stepped = False

@@ -12,10 +12,50 @@ __all__ = ["SGD"]
 
 
 class SGD(Elementwise):
-    """Gradient descent, with momentum if asked for.
+    """Stochastic gradient descent, with momentum if asked for.
 
-    b ← momentum·b + (1 - dampening)·g, and b = g at the first step; p ← p - lr·b, or with nesterov p - lr·(g + momentum·b)
-    (Sutskever et al., 2013). `weight_decay`·p is added to g; `maximize` climbs.
+    Parameters
+    ----------
+    params : iterable
+        Parameters, (name, parameter) pairs, or dicts with a key "params" and settings of their own.
+    lr : float or Tensor, optional
+        The learning rate: 0.001 unless given.
+    momentum : float, optional
+        How much of the last direction b is kept: none unless given.
+    dampening : float, optional
+        What part of the gradient is left out of b after the first step.
+    weight_decay : float, optional
+        What part of a parameter is added to its gradient: 0 unless given.
+    nesterov : bool, optional
+        Whether Nesterov's look ahead is taken; it needs momentum and no dampening.
+    maximize : bool, optional
+        Whether the objective is maximized: the gradient's sign is turned.
+    foreach, fused : bool, optional
+        How torch would compute; the result here is the same.
+    differentiable : bool, optional
+        Refused with a NotImplementedError if True: steps are not recorded.
+
+    Raises
+    ------
+    ValueError
+        If a setting is negative, `nesterov` lacks momentum, or `params` is empty.
+
+    Notes
+    -----
+    b ← momentum b + (1 - dampening) g, and b = g at the first step; p ← p - lr b, or with nesterov p - lr (g + momentum
+    b) (Sutskever
+    et al. 2013).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import optim
+    >>> x = gradlab.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.SGD([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.detach()
+    tensor([ 0.8000, -1.6000])
     """
 
     counts, scratch = False, 2

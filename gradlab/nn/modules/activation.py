@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import Described, InPlace, unset
-from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.described import Described, Plain, unset
+from gradlab.nn.modules.rectifiers import (
+    CELU,
+    ELU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    Mish,
+    ReLU,
+    ReLU6,
+    RReLU,
+    SiLU,
+    Threshold,
+)
 
 __all__ = [
     "CELU",
@@ -43,203 +56,123 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------- without settings
-class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+class Sigmoid(Plain):
+    """The logistic function 1 / (1 + exp(-x)) of each element, between 0 and 1.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([0.0, 2.0], requires_grad=True)
+    >>> nn.Sigmoid()(x).sum().backward()
+    >>> x.grad
+    tensor([0.2500, 0.1050])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.sigmoid(input)
 
 
-class Tanh(Module):
-    """tanh(x)."""
+class Tanh(Plain):
+    """The hyperbolic tangent of each element, between -1 and 1.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Tanh()(gradlab.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.tanh(input)
 
 
-class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x))), without overflow."""
+class LogSigmoid(Plain):
+    """log(1 / (1 + exp(-x))) of each element, without overflow.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.LogSigmoid()(gradlab.tensor([-200.0, 0.0]))
+    tensor([-200.0000,   -0.6931])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.logsigmoid(input)
 
 
-class Softsign(Module):
-    """x / (1 + |x|)."""
+class Softsign(Plain):
+    """x / (1 + |x|) of each element.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softsign()(gradlab.tensor([-3.0, 0.0, 1.0]))
+    tensor([-0.7500,  0.0000,  0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.softsign(input)
 
 
-class Tanhshrink(Module):
-    """x - tanh(x)."""
+class Tanhshrink(Plain):
+    """x - tanh(x) of each element.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Tanhshrink()(gradlab.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.tanhshrink(input)
 
 
-# --------------------------------------------------------------------------------------------------------- in place or not
-class Rectifier(InPlace):
-    """`inplace` is the only setting."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-
-class ReLU(Rectifier):
-    """max(x, 0)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.relu(input, self.inplace)
-
-
-class SELU(Rectifier):
-    """The scaled ELU of self-normalizing networks (Klambauer et al. 2017)."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.selu(input, self.inplace)
-
-
-class SiLU(Rectifier):
-    """x · sigmoid(x), also called swish."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.silu(input, self.inplace)
-
-
-class Mish(Rectifier):
-    """x · tanh(softplus(x))."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.mish(input, self.inplace)
-
-
-class Hardsigmoid(Rectifier):
-    """relu6(x + 3) / 6."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.hardsigmoid(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        return ""
-
-
-class Hardswish(Rectifier):
-    """x · relu6(x + 3) / 6."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.hardswish(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        return ""
-
-
-class Hardtanh(InPlace):
-    """x, kept within min_val ... max_val."""
-
-    shown = "min_val={min_val}, max_val={max_val}"
-
-    def __init__(
-        self,
-        min_val: float = -1.0,
-        max_val: float = 1.0,
-        inplace: bool = False,
-        min_value: float | None = None,
-        max_value: float | None = None,
-    ) -> None:
-        super().__init__()
-        if min_value is not None:
-            warnings.warn("keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2)
-            min_val = min_value
-        if max_value is not None:
-            warnings.warn("keyword argument `max_value` is deprecated and renamed to `max_val`", FutureWarning, stacklevel=2)
-            max_val = max_value
-        if max_val <= min_val:
-            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-
-class ReLU6(Hardtanh):
-    """min(max(x, 0), 6)."""
-
-    shown = ""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__(0.0, 6.0, inplace)
-
-
-class LeakyReLU(InPlace):
-    """x where positive, negative_slope · x elsewhere."""
-
-    shown = "negative_slope={negative_slope}"
-
-    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope, self.inplace = negative_slope, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.leaky_relu(input, self.negative_slope, self.inplace)
-
-
-class ELU(InPlace):
-    """x where positive, alpha (exp(x) - 1) elsewhere."""
-
-    shown = "alpha={alpha}"
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.elu(input, self.alpha, self.inplace)
-
-
-class CELU(InPlace):
-    """x where positive, alpha (exp(x / alpha) - 1) elsewhere."""
-
-    shown = "alpha={alpha}"
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha, self.inplace = alpha, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.celu(input, self.alpha, self.inplace)
-
-
-class Threshold(InPlace):
-    """x where above the threshold, `value` elsewhere."""
-
-    shown = "threshold={threshold}, value={value}"
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
-        self.threshold, self.value, self.inplace = threshold, value, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.threshold(input, self.threshold, self.value, self.inplace)
-
-
-class RReLU(InPlace):
-    """Leaky ReLU with slopes drawn from lower ... upper while training, and with their mean in evaluation."""
-
-    shown = "lower={lower}, upper={upper}"
-
-    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
-        super().__init__()
-        self.lower, self.upper, self.inplace = lower, upper, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-
 # ----------------------------------------------------------------------------------------------------------- with settings
 class GELU(Described):
-    """x Φ(x), with Φ the normal distribution's; or its approximation by "tanh"."""
+    """x Φ(x) of each element, with Φ the standard normal distribution's cumulative function.
+
+    Parameters
+    ----------
+    approximate : str, optional
+        "none" for Φ itself, or "tanh" for Φ(x) ≈ (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.GELU()(gradlab.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.1587,  0.0000,  0.8413])
+    """
 
     shown = "approximate={approximate!r}"
 
@@ -252,7 +185,26 @@ class GELU(Described):
 
 
 class Softplus(Described):
-    """log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold."""
+    """log(1 + exp(beta x)) / beta of each element: a ReLU without a kink.
+
+    Parameters
+    ----------
+    beta : float, optional
+        How sharp the bend is: 1 unless given.
+    threshold : float, optional
+        Where beta x is above it (20 unless given), the result is x itself.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softplus()(gradlab.tensor([-1.0, 0.0, 30.0]))
+    tensor([ 0.3133,  0.6931, 30.0000])
+    """
 
     shown = "beta={beta}, threshold={threshold}"
 
@@ -275,21 +227,83 @@ class Shrink(Described):
 
 
 class Hardshrink(Shrink):
-    """x, or 0 where |x| is at most lambd."""
+    """x, or 0 where |x| is at most lambd.
+
+    Parameters
+    ----------
+    lambd : float, optional
+        The bound: 0.5 unless given.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Hardshrink()(gradlab.tensor([-1.0, 0.3, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.hardshrink(input, self.lambd)
 
 
 class Softshrink(Shrink):
-    """x moved by lambd towards 0, and 0 where that would pass it."""
+    """x moved by lambd towards 0, and 0 where that would pass it.
+
+    Parameters
+    ----------
+    lambd : float, optional
+        How far, not negative: 0.5 unless given.
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softshrink()(gradlab.tensor([-1.0, 0.3, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.softshrink(input, self.lambd)
 
 
 class PReLU(Described):
-    """Leaky ReLU whose slope is learned: one for all channels, or one for each (`num_parameters`)."""
+    """Leaky ReLU whose slope is learned: x where it is positive, weight · x elsewhere.
+
+    Parameters
+    ----------
+    num_parameters : int, optional
+        1 for one slope for all (the default), or the number of channels for one slope each.
+    init : float, optional
+        The slopes at the start: 0.25 unless given.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_parameters,)
+        The slopes.
+
+    Notes
+    -----
+    Input: any shape; with a slope for each channel (N, C, *). Output: the input's shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.PReLU()
+    >>> layer(gradlab.tensor([-2.0, 3.0])).sum().backward()
+    >>> layer.weight.grad
+    tensor([-2.])
+    """
 
     shown = "num_parameters={num_parameters}"
 
@@ -308,7 +322,24 @@ class PReLU(Described):
 
 
 class GLU(Described):
-    """The first half along `dim`, times the sigmoid of the second."""
+    """The gated linear unit: the first half along `dim`, times the sigmoid of the second half.
+
+    Parameters
+    ----------
+    dim : int, optional
+        The dimension that is halved: the last unless given. Its size must be even.
+
+    Notes
+    -----
+    Input: (*, 2 n, *), 2 n along `dim`. Output: (*, n, *).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.GLU()(gradlab.tensor([4.0, 6.0, 0.0, 0.0]))
+    tensor([2., 3.])
+    """
 
     shown = "dim={dim}"
 
@@ -332,28 +363,95 @@ class Normalized(Described):
 
 
 class Softmax(Normalized):
-    """exp(x) divided by its sum along `dim`."""
+    """exp(x) divided by its sum along `dim`: numbers between 0 and 1 that sum to 1.
+
+    Parameters
+    ----------
+    {softmax_dim}
+
+    Notes
+    -----
+    `CrossEntropyLoss` takes logits and does this itself: no softmax stands before it.
+
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softmax(dim=0)(gradlab.tensor([0.0, 0.0, 1000.0]))
+    tensor([0., 0., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.softmax(input, self.dim, 5)
 
 
 class Softmin(Normalized):
-    """The softmax of -x."""
+    """The softmax of -x along `dim`: the smallest element gets the largest share.
+
+    Parameters
+    ----------
+    {softmax_dim}
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softmin(dim=0)(gradlab.tensor([1.0, 2.0]))
+    tensor([0.7311, 0.2689])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.softmin(input, self.dim, 5)
 
 
 class LogSoftmax(Normalized):
-    """The logarithm of the softmax, without overflow."""
+    """x - log(Σ exp(x)), the sum along `dim`: the logarithm of the softmax, without overflow.
+
+    Parameters
+    ----------
+    {softmax_dim}
+
+    Notes
+    -----
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.LogSoftmax(dim=0)(gradlab.tensor([0.0, 1000.0]))
+    tensor([-1000.,     0.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.log_softmax(input, self.dim, 5)
 
 
-class Softmax2d(Module):
-    """The softmax over the channels of (N, C, H, W) or (C, H, W)."""
+class Softmax2d(Plain):
+    """The softmax over the channels, at each place of a picture.
+
+    Raises
+    ------
+    ValueError
+        If the input has not 3 or 4 dimensions.
+
+    Notes
+    -----
+    Input: (N, C, H, W) or (C, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Softmax2d()(gradlab.zeros(4, 1, 2))[0]
+    tensor([[0.2500, 0.2500]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

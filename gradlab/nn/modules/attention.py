@@ -9,6 +9,7 @@ from gradlab.nn import functional, init
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.shared import with_shared_texts
 
 __all__ = ["MultiheadAttention"]
 
@@ -17,13 +18,61 @@ class NonDynamicallyQuantizableLinear(Linear):
     """The output projection: a `Linear` under the name that torch shows."""
 
 
+@with_shared_texts
 class MultiheadAttention(Module):
-    """softmax(q kᵀ / √d) v for each head, of projections of query, key and value; the heads' results joined and projected.
+    """Attention softmax(q kᵀ / √d) v by several heads, whose results are joined and projected (Vaswani et al. 2017).
 
-    Query (L, N, E), key (S, N, kdim) and value (S, N, vdim), or with N first if `batch_first`, or without N, give (L, N, E) and
-    the weights: the heads' mean (N, L, S), or (N, heads, L, S), or None if `need_weights` is False. `in_proj_weight` (3E, E)
-    holds the three projections, one below the other; where kdim or vdim differ from E they are `q_proj_weight`,
-    `k_proj_weight` and `v_proj_weight`. In masks of bools True forbids; masks of floats are added to the scores.
+    Parameters
+    ----------
+    embed_dim, num_heads : int
+        The size E of a query, and the number of heads, each of which has E / num_heads of it.
+    dropout : float, optional
+        The probability of dropout of the weights while training.
+    bias : bool, optional
+        Whether the projections have biases: True unless given.
+    add_bias_kv, add_zero_attn : bool, optional
+        Whether a learned key and value, or zeros, are appended to the sequences.
+    kdim, vdim : int, optional
+        The sizes of a key and of a value: E unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes first.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    in_proj_weight : Parameter of shape (3 E, E), or None
+        The projections of query, key and value, one below the other. Where `kdim` or `vdim` differ from E they are
+        `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
+    in_proj_bias : Parameter of shape (3 E,), or None
+        Their biases, zeros at the start.
+    out_proj : Linear
+        The last projection.
+
+    Raises
+    ------
+    ValueError
+        If `embed_dim` or `num_heads` is not positive.
+    AssertionError
+        If `num_heads` does not divide `embed_dim`.
+
+    Notes
+    -----
+    Query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first if `batch_first`, or without N. Output: (L, N, E)
+    and the heads'
+    mean weights (N, L, S); (N, heads, L, S) with `average_attn_weights=False`, None with `need_weights=False`. In masks
+    of bools True
+    forbids; masks of floats are added to the scores.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> attention, x = nn.MultiheadAttention(4, 2, batch_first=True), gradlab.ones(1, 2, 4)
+    >>> output, weights = attention(x, x, x)
+    >>> weights.detach()
+    tensor([[[0.5000, 0.5000],
+             [0.5000, 0.5000]]])
     """
 
     def __init__(

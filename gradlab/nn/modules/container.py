@@ -26,7 +26,25 @@ def position(index: Any, length: int) -> int:
 
 
 class Identity(Module):
-    """Returns its input. Takes any arguments, to stand where another layer stood."""
+    """Hands its input on: it stands where another layer stood.
+
+    Parameters
+    ----------
+    *args, **kwargs : Any
+        Whatever the other layer took. They change nothing.
+
+    Notes
+    -----
+    Input: anything. Output: the same object.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.ones(2)
+    >>> nn.Identity(54, bias=False)(x) is x
+    True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -37,8 +55,22 @@ class Identity(Module):
 
 
 class DataParallel(Module):
-    """A module, for programs that would spread its batches over several GPUs: on one device it is the module itself, under the
-    name `module`, as in torch. `device_ids`, `output_device` and `dim` say nothing here."""
+    """A module for programs that would spread its batches over several GPUs: here it is called on one device.
+
+    Parameters
+    ----------
+    module : Module
+        What is called. It stays under the name `module`, as its parameters do in a state_dict.
+    device_ids, output_device, dim : optional
+        Where torch would spread the batches. They change nothing.
+
+    Examples
+    --------
+    >>> from gradlab import nn
+    >>> parallel = nn.DataParallel(nn.Linear(2, 1))
+    >>> [name for name, _ in parallel.named_parameters()]
+    ['module.weight', 'module.bias']
+    """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -100,7 +132,31 @@ class Numbered(Module):
 
 
 class Sequential(Numbered):
-    """Modules that are called one after the other: `Sequential(a, b)(x)` is `b(a(x))`. An OrderedDict gives them names."""
+    """Modules that are called one after the other: `Sequential(a, b)(x)` is `b(a(x))`.
+
+    Parameters
+    ----------
+    *args : Module, or one OrderedDict
+        The modules in order. An OrderedDict gives them names; else they are "0", "1", ….
+
+    Notes
+    -----
+    Input: what the first module takes. Output: what the last returns. Indices, slices, `+` and `*` work as on a list.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    >>> model
+    Sequential(
+      (0): Linear(in_features=2, out_features=3, bias=True)
+      (1): ReLU()
+      (2): Linear(in_features=3, out_features=1, bias=True)
+    )
+    >>> model(gradlab.ones(5, 2)).shape == (5, 1)
+    True
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -152,7 +208,24 @@ class Sequential(Numbered):
 
 
 class ModuleList(Numbered):
-    """A list of modules. It has no forward of its own: index it, or run through it."""
+    """A list of modules, whose parameters belong to the module that holds it.
+
+    Parameters
+    ----------
+    modules : iterable of modules, optional
+        What it holds at the start.
+
+    Notes
+    -----
+    It has no forward of its own: index it, or run through it.
+
+    Examples
+    --------
+    >>> from gradlab import nn
+    >>> layers = nn.ModuleList([nn.Linear(2, 2, bias=False) for _ in range(3)])
+    >>> len(list(layers.parameters()))
+    3
+    """
 
     def __init__(self, modules: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -190,7 +263,24 @@ class ModuleList(Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name, in the order of insertion."""
+    """Modules by name, in the order of insertion.
+
+    Parameters
+    ----------
+    modules : mapping or iterable of (name, module), optional
+        What it holds at the start.
+
+    Notes
+    -----
+    It has no forward of its own: `modules["name"]` is called.
+
+    Examples
+    --------
+    >>> from gradlab import nn
+    >>> choices = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+    >>> choices["relu"]
+    ReLU()
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -273,7 +363,21 @@ def described(key: Any, value: Any, typed: Callable[[Tensor], Any]) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters. Tensors that are put in become parameters."""
+    """A list of parameters, which belong to the module that holds it.
+
+    Parameters
+    ----------
+    values : iterable, optional
+        What it holds at the start. Tensors become parameters; anything else stays as it is.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> weights = nn.ParameterList([gradlab.zeros(2, 3), gradlab.zeros(3)])
+    >>> weights[0].requires_grad
+    True
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -324,7 +428,26 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name, in the order of insertion. Tensors that are put in become parameters."""
+    """Parameters by name, in the order of insertion.
+
+    Parameters
+    ----------
+    parameters : mapping or iterable of (name, value), optional
+        What it holds at the start. Tensors become parameters; anything else stays as it is.
+
+    Raises
+    ------
+    TypeError
+        If a name is not a string.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> weights = nn.ParameterDict({"w": gradlab.zeros(2)})
+    >>> weights["w"].requires_grad
+    True
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

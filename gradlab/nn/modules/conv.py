@@ -125,22 +125,118 @@ class Direct(Convolution):
 
 
 class Conv1d(Direct):
-    """(N, in_channels, L) to (N, out_channels, L'). `weight`: (out_channels, in_channels / groups, kernel)."""
+    """The convolution (cross-correlation) of sequences with learned kernels.
+
+    Parameters
+    ----------
+    {convolution}
+    {same_padding}
+    {dilation}
+    {groups}
+    {padding_mode}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {kernel}
+
+    Raises
+    ------
+    {convolution_refused}
+
+    Notes
+    -----
+    fan_in is in_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, L), or without N. Output: (N, out_channels, L'), where
+    {convolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Conv1d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 16)).shape == (1, 8, 14)
+    True
+    """
 
     n, function = 1, staticmethod(functional.conv1d)
 
 
 class Conv2d(Direct):
-    """(N, in_channels, H, W) to (N, out_channels, H', W'). `weight`: (out_channels, in_channels / groups, *kernel).
+    """The convolution (cross-correlation) of pictures with learned kernels.
 
-    `padding` is a number for each axis, "valid" (none) or "same" (as many as keep the size).
+    Parameters
+    ----------
+    {convolution}
+    {same_padding}
+    {dilation}
+    {groups}
+    {padding_mode}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {kernel}
+
+    Raises
+    ------
+    {convolution_refused}
+
+    Notes
+    -----
+    fan_in is in_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, H, W), or without N. Output: (N, out_channels, H', W'), where
+    {convolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Conv2d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 16, 16)).shape == (1, 8, 14, 14)
+    True
     """
 
     n, function = 2, staticmethod(functional.conv2d)
 
 
 class Conv3d(Direct):
-    """(N, in_channels, D, H, W) to (N, out_channels, D', H', W')."""
+    """The convolution (cross-correlation) of volumes with learned kernels.
+
+    Parameters
+    ----------
+    {convolution}
+    {same_padding}
+    {dilation}
+    {groups}
+    {padding_mode}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {kernel}
+
+    Raises
+    ------
+    {convolution_refused}
+
+    Notes
+    -----
+    fan_in is in_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, D, H, W), or without N. Output: (N, out_channels, D', H', W'), where
+    {convolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Conv3d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 8, 8, 8)).shape == (1, 8, 6, 6, 6)
+    True
+    """
 
     n, function = 3, staticmethod(functional.conv3d)
 
@@ -212,18 +308,117 @@ class Transposed(Convolution):
 
 
 class ConvTranspose1d(Transposed):
-    """(N, in_channels, L) to (N, out_channels, L')."""
+    """The transpose of `Conv1d`: the map from its output's gradient to its input's.
+
+    Parameters
+    ----------
+    {convolution}
+    {transposed_padding}
+    {groups}
+    {dilation}
+    {zeros_only}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {transposed_kernel}
+
+    Raises
+    ------
+    {transposed_refused}
+
+    Notes
+    -----
+    fan_in is out_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, L), or without N. Output: (N, out_channels, L'), where
+    {unconvolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConvTranspose1d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 16)).shape == (1, 8, 18)
+    True
+    """
 
     n, function = 1, staticmethod(functional.conv_transpose1d)
 
 
 class ConvTranspose2d(Transposed):
-    """(N, in_channels, H, W) to (N, out_channels, H', W')."""
+    """The transpose of `Conv2d`: the map from its output's gradient to its input's.
+
+    Parameters
+    ----------
+    {convolution}
+    {transposed_padding}
+    {groups}
+    {dilation}
+    {zeros_only}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {transposed_kernel}
+
+    Raises
+    ------
+    {transposed_refused}
+
+    Notes
+    -----
+    fan_in is out_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, H, W), or without N. Output: (N, out_channels, H', W'), where
+    {unconvolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConvTranspose2d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 16, 16)).shape == (1, 8, 18, 18)
+    True
+    """
 
     n, function = 2, staticmethod(functional.conv_transpose2d)
 
 
 class ConvTranspose3d(Transposed):
-    """(N, in_channels, D, H, W) to (N, out_channels, D', H', W')."""
+    """The transpose of `Conv3d`: the map from its output's gradient to its input's.
+
+    Parameters
+    ----------
+    {convolution}
+    {transposed_padding}
+    {groups}
+    {dilation}
+    {zeros_only}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    {transposed_kernel}
+
+    Raises
+    ------
+    {transposed_refused}
+
+    Notes
+    -----
+    fan_in is out_channels / groups times the kernel's number of elements.
+
+    Input: (N, in_channels, D, H, W), or without N. Output: (N, out_channels, D', H', W'), where
+    {unconvolved}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConvTranspose3d(3, 8, kernel_size=3)(gradlab.zeros(1, 3, 8, 8, 8)).shape == (1, 8, 10, 10, 10)
+    True
+    """
 
     n, function = 3, staticmethod(functional.conv_transpose3d)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from gradlab.creation import empty
 from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.nn.parameter import Parameter
 
 
@@ -14,15 +15,18 @@ class Described(Module):
     """A module whose `extra_repr` is a format string over its attributes.
 
     A layer here that takes its constructor from the family that it belongs to has it under its own name, so that Python's
-    message about a missing argument names the layer.
+    message about a missing argument names the layer; and what its docstring shares with others is put in.
     """
 
     shown: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("gradlab.nn."):
+            return
+        with_shared_texts(cls)
         taken = cls.__init__
-        if cls.__module__.startswith("gradlab.nn.") and "__init__" not in vars(cls) and isinstance(taken, FunctionType):
+        if "__init__" not in vars(cls) and isinstance(taken, FunctionType):
             own = FunctionType(taken.__code__, taken.__globals__, taken.__name__, taken.__defaults__, taken.__closure__)
             own.__qualname__, own.__kwdefaults__ = f"{cls.__qualname__}.__init__", taken.__kwdefaults__
             own.__annotations__, own.__module__ = taken.__annotations__, cls.__module__
@@ -31,6 +35,13 @@ class Described(Module):
     def extra_repr(self) -> str:
         """The arguments that `repr` shows, as torch writes them."""
         return self.shown.format(**vars(self))
+
+
+class Plain(Described):
+    """A module without settings."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
 
 class InPlace(Described):

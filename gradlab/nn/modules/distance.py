@@ -10,7 +10,28 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last axis."""
+    """The p-norm of x1 - x2 + eps over the last dimension.
+
+    Parameters
+    ----------
+    p : float, optional
+        The norm's order: 2 unless given.
+    eps : float, optional
+        Added to the differences, so that the norm has a gradient at 0.
+    keepdim : bool, optional
+        Whether the last dimension stays, with size 1.
+
+    Notes
+    -----
+    Inputs, both: (N, D) or (D), or shapes that broadcast. Output: (N) or (); (N, 1) or (1) with `keepdim`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.PairwiseDistance(eps=0.0)(gradlab.tensor([[0.0, 0.0]]), gradlab.tensor([[3.0, 4.0]]))
+    tensor([5.])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -21,7 +42,26 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """x1 · x2 / max(‖x1‖ ‖x2‖, eps) along `dim`."""
+    """The cosine of the angle between vectors: x1 · x2 / (‖x1‖ ‖x2‖) along `dim`.
+
+    Parameters
+    ----------
+    dim : int, optional
+        The dimension along which the vectors lie: 1 unless given.
+    eps : float, optional
+        Bounds the norms from below, so that nothing is divided by 0.
+
+    Notes
+    -----
+    Inputs, both: (*, D, *), shapes that broadcast, D along `dim`. Output: (*, *).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.CosineSimilarity(dim=0)(gradlab.tensor([1.0, 0.0]), gradlab.tensor([3.0, 4.0]))
+    tensor(0.6000)
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

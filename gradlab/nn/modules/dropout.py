@@ -22,42 +22,187 @@ class Dropping(Described):
 
 
 class Dropout(Dropping):
-    """Each element zero with probability p, the others divided by 1 - p."""
+    """Each element set to zero with probability p, the others divided by 1 - p.
+
+    Parameters
+    ----------
+    {dropout}
+    {inplace}
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    {in_evaluation}
+
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Dropout(0.5).eval()(gradlab.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(Dropping):
-    """Whole channels of (N, C, L) or (C, L) dropped."""
+    """Whole channels of sequences set to zero with probability p, the others divided by 1 - p.
+
+    Parameters
+    ----------
+    {dropout}
+    {inplace}
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    {in_evaluation}
+
+    Input: (N, C, L) or (C, L). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> y = nn.Dropout1d()(gradlab.ones(4, 8, 3))
+    >>> ((y == 0).all(-1) | (y == 2).all(-1)).all()
+    tensor(True)
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(Dropping):
-    """Whole channels of (N, C, H, W) dropped."""
+    """Whole channels of pictures set to zero with probability p, the others divided by 1 - p.
+
+    Parameters
+    ----------
+    {dropout}
+    {inplace}
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    {in_evaluation}
+
+    Input: (N, C, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> y = nn.Dropout2d()(gradlab.ones(4, 8, 2, 2)).flatten(2)
+    >>> ((y == 0).all(-1) | (y == 2).all(-1)).all()
+    tensor(True)
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(Dropping):
-    """Whole channels of (N, C, D, H, W) dropped."""
+    """Whole channels of volumes set to zero with probability p, the others divided by 1 - p.
+
+    Parameters
+    ----------
+    {dropout}
+    {inplace}
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    {in_evaluation}
+
+    Input: (N, C, D, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> y = nn.Dropout3d()(gradlab.ones(4, 8, 2, 2, 2)).flatten(2)
+    >>> ((y == 0).all(-1) | (y == 2).all(-1)).all()
+    tensor(True)
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(Dropping):
-    """Dropout that keeps mean 0 and variance 1, for SELU."""
+    """Dropout that keeps mean 0 and variance 1, for networks of `SELU`.
+
+    Parameters
+    ----------
+    {dropout}
+    inplace : bool, optional
+        Shown by `repr`; the input is never overwritten.
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    What is dropped becomes SELU's limit; then all is scaled and moved (Klambauer et al. 2017).
+
+    {in_evaluation}
+
+    {elementwise}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.AlphaDropout().eval()(gradlab.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(Dropping):
-    """Alpha dropout of whole channels."""
+    """Alpha dropout of whole channels: mean 0 and variance 1 are kept.
+
+    Parameters
+    ----------
+    {dropout}
+    inplace : bool, optional
+        Shown by `repr`; the input is never overwritten.
+
+    Raises
+    ------
+    {dropout_refused}
+
+    Notes
+    -----
+    {in_evaluation}
+
+    Input: (N, C, *). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.FeatureAlphaDropout().eval()(gradlab.ones(1, 3, 1)).shape
+    gradlab.Size([1, 3, 1])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return functional.feature_alpha_dropout(input, self.p, self.training)

@@ -11,7 +11,24 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Described):
-    """The axes start_dim ... end_dim joined into one; by default all but the first."""
+    """The dimensions start_dim ... end_dim joined into one: by default all but the first, the batch's.
+
+    Parameters
+    ----------
+    start_dim, end_dim : int, optional
+        The first and the last that are joined: 1 and -1 unless given.
+
+    Notes
+    -----
+    Input: (N, *). Output: (N, the product of the others), by default.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Flatten()(gradlab.zeros(32, 1, 28, 28)).shape == (32, 784)
+    True
+    """
 
     shown = "start_dim={start_dim}, end_dim={end_dim}"
 
@@ -24,7 +41,31 @@ class Flatten(Described):
 
 
 class Unflatten(Described):
-    """The axis `dim` split into axes of the sizes given."""
+    """The dimension `dim` split into several.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is split.
+    unflattened_size : tuple of ints
+        The sizes it is split into. Their product is its size; one may be -1, which then follows from the others.
+
+    Raises
+    ------
+    TypeError
+        If `unflattened_size` is not a tuple or list of ints.
+
+    Notes
+    -----
+    Input: (*, n, *). Output: (*, *unflattened_size, *).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Unflatten(1, (2, 3))(gradlab.zeros(5, 6)).shape == (5, 2, 3)
+    True
+    """
 
     shown = "dim={dim}, unflattened_size={unflattened_size}"
 

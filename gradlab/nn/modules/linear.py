@@ -7,16 +7,43 @@ from typing import Any
 
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional, init
-from gradlab.nn.modules.described import unset
-from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.described import Described, unset
 
 __all__ = ["Bilinear", "Linear"]
 
 
-class Linear(Module):
-    """y = x Wᵀ + b over the last axis: (..., in_features) to (..., out_features).
+class Linear(Described):
+    """The affine map y = x Wᵀ + b over the last dimension.
 
-    `weight` has shape (out_features, in_features) and `bias` (out_features,). Both start uniform within ±1/√in_features.
+    Parameters
+    ----------
+    in_features, out_features : int
+        How many numbers come in and go out.
+    bias : bool, optional
+        Whether b is added: True unless given.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape (out_features, in_features)
+        W, uniform within ±1/√in_features at the start.
+    bias : Parameter of shape (out_features,), or None
+        b, of the same distribution.
+
+    Notes
+    -----
+    Input: (*, in_features). Output: (*, out_features).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.Linear(3, 2)
+    >>> layer(gradlab.ones(5, 3)).sum().backward()
+    >>> layer.weight.grad
+    tensor([[5., 5., 5.],
+            [5., 5., 5.]])
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
@@ -40,10 +67,40 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Bilinear(Module):
-    """y_k = x₁ᵀ W_k x₂ + b_k over the last axes of two inputs.
+class Bilinear(Described):
+    """The bilinear map y_k = x₁ᵀ W_k x₂ + b_k over the last dimensions of two inputs.
 
-    `weight` has shape (out_features, in1_features, in2_features). All start uniform within ±1/√in1_features.
+    Parameters
+    ----------
+    in1_features, in2_features, out_features : int
+        How many numbers come in, and go out.
+    bias : bool, optional
+        Whether b is added: True unless given.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape (out_features, in1_features, in2_features)
+        W, uniform within ±1/√in1_features at the start.
+    bias : Parameter of shape (out_features,), or None
+        b, of the same distribution.
+
+    Raises
+    ------
+    ValueError
+        If `in1_features` is not positive.
+
+    Notes
+    -----
+    Inputs: (*, in1_features) and (*, in2_features). Output: (*, out_features).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Bilinear(2, 3, 4)(gradlab.ones(5, 2), gradlab.ones(5, 3)).shape == (5, 4)
+    True
     """
 
     def __init__(

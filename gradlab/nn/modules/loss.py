@@ -5,13 +5,20 @@ Class weights and positive weights are buffers: they move with the module and ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gradlab.core.tensor import Tensor
 from gradlab.nn import functional
-from gradlab.nn.functional.losses import settled
-from gradlab.nn.modules.described import Described
-from gradlab.nn.modules.distance import PairwiseDistance
+from gradlab.nn.modules.margin_losses import (
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
+from gradlab.nn.modules.reduced import Loss, WeightedLoss
 
 __all__ = [
     "BCELoss",
@@ -38,42 +45,76 @@ __all__ = [
 ]
 
 
-class Loss(Described):
-    """A loss of terms that are averaged ("mean"), added ("sum") or left ("none")."""
-
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
-        super().__init__()
-        legacy = size_average is not None or reduce is not None
-        self.reduction = settled(reduction, size_average, reduce) if legacy else reduction
-
-
-class WeightedLoss(Loss):
-    """A loss whose classes, or elements, may have weights."""
-
-    def __init__(
-        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-
-
 # --------------------------------------------------------------------------------------------------------------- differences
 class MSELoss(Loss):
-    """(input - target)²."""
+    """The squared differences (input - target)², averaged.
+
+    Parameters
+    ----------
+    {size_average}
+    {reduction}
+
+    Notes
+    -----
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.MSELoss()(gradlab.tensor([1.0, 2.0]), gradlab.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functional.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(Loss):
-    """|input - target|."""
+    """The absolute differences |input - target|, averaged.
+
+    Parameters
+    ----------
+    {size_average}
+    {reduction}
+
+    Notes
+    -----
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.L1Loss()(gradlab.tensor([1.0, 2.0]), gradlab.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functional.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(Loss):
-    """Quadratic below beta, linear above: d² / (2 beta) or |d| - beta / 2."""
+    """Quadratic for differences below beta, linear above: d² / (2 beta), or |d| - beta / 2.
+
+    Parameters
+    ----------
+    {size_average}
+    {reduction}
+    beta : float, optional
+        Where the two meet: 1 unless given; 0 makes it `L1Loss`.
+
+    Notes
+    -----
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.SmoothL1Loss(reduction="none")(gradlab.tensor([0.5, 3.0]), gradlab.zeros(2))
+    tensor([0.1250, 2.5000])
+    """
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
@@ -86,7 +127,32 @@ class SmoothL1Loss(Loss):
 
 
 class HuberLoss(Loss):
-    """d² / 2 below delta, delta (|d| - delta / 2) above."""
+    """Quadratic for differences below delta, linear above: d² / 2, or delta (|d| - delta / 2).
+
+    Parameters
+    ----------
+    {reduction}
+    delta : float, optional
+        Where the two meet: 1 unless given.
+
+    Raises
+    ------
+    TypeError
+        If `delta` is not a number.
+
+    Notes
+    -----
+    It is delta times `SmoothL1Loss` with beta = delta.
+
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.HuberLoss(reduction="none", delta=2.0)(gradlab.tensor([0.5, 3.0]), gradlab.zeros(2))
+    tensor([0.1250, 4.0000])
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
@@ -100,7 +166,36 @@ class HuberLoss(Loss):
 
 # ------------------------------------------------------------------------------------------------------------- probabilities
 class CrossEntropyLoss(WeightedLoss):
-    """Cross entropy of logits (N, C, ...) against class indices (N, ...) or probabilities (N, C, ...)."""
+    """The cross entropy of logits against target classes, or against probabilities of classes.
+
+    Parameters
+    ----------
+    {class_weight}
+    {size_average}
+    {ignore_index}
+    {reduction}
+    label_smoothing : float, optional
+        Which part of each target, 0 ... 1, is spread evenly over all classes: 0 unless given.
+
+    Notes
+    -----
+    Of logits x and class t the loss is log(Σ exp(x_c)) - x_t, so the gradient is softmax(x) - one_hot(t). With class weights the
+    mean divides by the sum of the targets' weights, not by their number.
+
+    Input: (C), (N, C) or (N, C, d₁, …), logits: no softmax before it. Target: integers (), (N) or (N, d₁, …) in 0 ... C - 1, or
+    probabilities of the input's shape.
+
+    {sample}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> logits = gradlab.tensor([[0.0, 0.0]], requires_grad=True)
+    >>> nn.CrossEntropyLoss()(logits, gradlab.tensor([1])).backward()
+    >>> logits.grad
+    tensor([[ 0.5000, -0.5000]])
+    """
 
     def __init__(
         self,
@@ -126,7 +221,32 @@ class CrossEntropyLoss(WeightedLoss):
 
 
 class NLLLoss(WeightedLoss):
-    """The negative log-probability of the target classes, of log-probabilities (N, C, ...)."""
+    """The negative log-probability of the target classes.
+
+    Parameters
+    ----------
+    {class_weight}
+    {size_average}
+    {ignore_index}
+    {reduction}
+
+    Notes
+    -----
+    After `LogSoftmax` over the classes it is `CrossEntropyLoss`. With class weights the mean divides by the sum of the targets'
+    weights.
+
+    Input: log-probabilities (C), (N, C) or (N, C, d₁, …). Target: integers (), (N) or (N, d₁, …) in 0 ... C - 1.
+
+    {sample}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> log_probs = gradlab.tensor([[0.25, 0.75]]).log()
+    >>> nn.NLLLoss()(log_probs, gradlab.tensor([0]))
+    tensor(1.3863)
+    """
 
     def __init__(
         self,
@@ -144,14 +264,59 @@ class NLLLoss(WeightedLoss):
 
 
 class BCELoss(WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """The binary cross entropy of probabilities: -(t log p + (1 - t) log(1 - p)).
+
+    Parameters
+    ----------
+    {element_weight}
+    {size_average}
+    {reduction}
+
+    Notes
+    -----
+    The logarithms are kept at or above -100, so that the loss is finite at p = 0 and p = 1. For logits `BCEWithLogitsLoss` is
+    more exact than a sigmoid before this.
+
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.BCELoss()(gradlab.tensor([0.25]), gradlab.tensor([1.0]))
+    tensor(1.3863)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functional.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(WeightedLoss):
-    """Binary cross entropy of logits; `pos_weight` multiplies the terms of positive targets."""
+    """The binary cross entropy of logits: that of the probabilities sigmoid(x), without overflow.
+
+    Parameters
+    ----------
+    {element_weight}
+    {size_average}
+    {reduction}
+    pos_weight : Tensor, optional
+        What the terms of positive targets are multiplied by; a buffer, of a shape that broadcasts with the target's.
+
+    Notes
+    -----
+    The gradient is sigmoid(x) - t for each element, divided by their number if the mean is taken.
+
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([0.0, 4.0], requires_grad=True)
+    >>> nn.BCEWithLogitsLoss(reduction="sum")(x, gradlab.tensor([1.0, 1.0])).backward()
+    >>> x.grad
+    tensor([-0.5000, -0.0180])
+    """
 
     def __init__(
         self,
@@ -171,7 +336,29 @@ class BCEWithLogitsLoss(WeightedLoss):
 
 
 class KLDivLoss(Loss):
-    """target (log target - input), for log-probabilities as input."""
+    """The Kullback-Leibler divergence target · (log target - input), for log-probabilities as input.
+
+    Parameters
+    ----------
+    {size_average}
+    reduction : str, optional
+        "mean" (the default) averages over all elements; "batchmean" adds and divides by the batch's size, which is the
+        divergence; "sum" and "none" as elsewhere.
+    log_target : bool, optional
+        Whether the targets are log-probabilities too.
+
+    Notes
+    -----
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> p, q = gradlab.tensor([[0.5, 0.5]]), gradlab.tensor([[0.25, 0.75]])
+    >>> nn.KLDivLoss(reduction="batchmean")(q.log(), p)
+    tensor(0.1438)
+    """
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False
@@ -184,7 +371,30 @@ class KLDivLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """The negative log-likelihood of counts under Poisson distributions."""
+    """The negative log-likelihood of counts under Poisson distributions.
+
+    Parameters
+    ----------
+    log_input : bool, optional
+        Whether the input x is the logarithm of the rate: exp(x) - t x (the default); else x - t log(x + eps).
+    full : bool, optional
+        Whether Stirling's approximation of log(t!) is added where t is above 1.
+    {size_average}
+    eps : float, optional
+        Added within the logarithm if `log_input` is False.
+    {reduction}
+
+    Notes
+    -----
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.PoissonNLLLoss()(gradlab.tensor([0.0]), gradlab.tensor([3.0]))
+    tensor(1.)
+    """
 
     def __init__(
         self,
@@ -203,7 +413,29 @@ class PoissonNLLLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """The negative log-likelihood of targets under normal distributions of the variances `var`."""
+    """The negative log-likelihood of targets under normal distributions: (log var + (input - target)² / var) / 2.
+
+    Parameters
+    ----------
+    full : bool, optional
+        Whether the constant log(2π) / 2 is added.
+    eps : float, optional
+        The variances are kept at or above it.
+    {reduction}
+
+    Notes
+    -----
+    The variance is the third argument: of the input's shape, or of one that lacks the last dimension or has 1 there.
+
+    {differences}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.GaussianNLLLoss()(gradlab.tensor([1.0]), gradlab.tensor([3.0]), gradlab.tensor([1.0]))
+    tensor(2.)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -214,7 +446,27 @@ class GaussianNLLLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """Connectionist temporal classification (see `functional.ctc_loss` for what is supported)."""
+    """Connectionist temporal classification: it can be made, as part of a model, but not called.
+
+    Parameters
+    ----------
+    blank : int, optional
+        The class that stands for no label: 0 unless given.
+    {reduction}
+    zero_infinity : bool, optional
+        Whether infinite losses, of targets too long for their input, become 0.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is called.
+
+    Examples
+    --------
+    >>> from gradlab import nn
+    >>> nn.CTCLoss()
+    CTCLoss()
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
@@ -223,138 +475,4 @@ class CTCLoss(Loss):
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
         return functional.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )
-
-
-# ------------------------------------------------------------------------------------------------------------------- margins
-class SoftMarginLoss(Loss):
-    """log(1 + exp(-target · input)), targets 1 and -1."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.soft_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiLabelMarginLoss(Loss):
-    """The hinge between every target class and every other class; targets are lists of classes that end at -1."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.multilabel_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiLabelSoftMarginLoss(WeightedLoss):
-    """The mean over classes of the binary cross entropy of logits."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
-
-
-class MultiMarginLoss(WeightedLoss):
-    """The hinge between the target class and every other class, to the power p."""
-
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
-        self.p, self.margin = p, margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.multi_margin_loss(input, target, self.p, self.margin, self.weight, reduction=self.reduction)
-
-
-class MarginLoss(Loss):
-    """A loss with a margin."""
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-
-class CosineEmbeddingLoss(MarginLoss):
-    """1 - cos for targets 1, max(0, cos - margin) for targets -1."""
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return functional.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
-
-
-class MarginRankingLoss(MarginLoss):
-    """max(0, -target (input1 - input2) + margin)."""
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return functional.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
-
-
-class HingeEmbeddingLoss(MarginLoss):
-    """input for targets 1, max(0, margin - input) for targets -1."""
-
-    def __init__(
-        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(margin, size_average, reduce, reduction)
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return functional.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
-
-
-class TripletMarginLoss(Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm's distance."""
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
-        self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return functional.triplet_margin_loss(
-            anchor, positive, negative, self.margin, self.p, self.eps, self.swap, reduction=self.reduction
-        )
-
-
-class TripletMarginWithDistanceLoss(Loss):
-    """The triplet loss with a distance of one's own."""
-
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction=reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
-        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
-        self.margin, self.swap = margin, swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return functional.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
         )

@@ -36,8 +36,33 @@ def indented(text: str) -> str:
 
 
 class Module(State):
-    """The base of all layers and models. A subclass calls `super().__init__()`, assigns its parts as attributes, and
-    defines `forward`; calling the module runs `forward` and the hooks."""
+    """The base of all layers and models: a function that holds parameters, buffers and other modules.
+
+    Parameters
+    ----------
+    *args, **kwargs : Any
+        None are taken: they are refused with a TypeError that names the class.
+
+    Notes
+    -----
+    A subclass calls `super().__init__()` first, assigns its parts as attributes, and defines `forward`. What is called is the
+    module, not `forward`, so that the hooks run.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(gradlab.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> model = Scale()
+    >>> model(gradlab.tensor([1.0, 3.0])).sum().backward()
+    >>> model.factor.grad
+    tensor(4.)
+    """
 
     training: bool
     _hooks: hooks.Hooks | None = None

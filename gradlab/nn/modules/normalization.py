@@ -135,19 +135,100 @@ class BatchNorm(ChannelNorm):
 
 
 class BatchNorm1d(BatchNorm):
-    """Batch normalization of (N, C) or (N, C, L)."""
+    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or while training one element for each channel.
+
+    Notes
+    -----
+    {batch_norm}
+
+    Input: (N, C) or (N, C, L). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.BatchNorm1d(1)
+    >>> y = layer(gradlab.tensor([[1.0], [3.0]]))
+    >>> layer.running_mean, layer.running_var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
 
     dims = 2, 3
 
 
 class BatchNorm2d(BatchNorm):
-    """Batch normalization of (N, C, H, W)."""
+    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or while training one element for each channel.
+
+    Notes
+    -----
+    {batch_norm}
+
+    Input: (N, C, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.BatchNorm2d(1)
+    >>> y = layer(gradlab.tensor([1.0, 3.0]).reshape(1, 1, 1, 2))
+    >>> layer.running_mean, layer.running_var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
 
     dims = 4, 4
 
 
 class BatchNorm3d(BatchNorm):
-    """Batch normalization of (N, C, D, H, W)."""
+    """(x - mean) / √(var + eps) · weight + bias, the mean and variance of each channel over the batch.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or while training one element for each channel.
+
+    Notes
+    -----
+    {batch_norm}
+
+    Input: (N, C, D, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.BatchNorm3d(1)
+    >>> y = layer(gradlab.tensor([1.0, 3.0]).reshape(1, 1, 1, 1, 2))
+    >>> layer.running_mean, layer.running_var
+    (tensor([0.2000]), tensor([1.1000]))
+    """
 
     dims = 5, 5
 
@@ -198,25 +279,136 @@ class InstanceNorm(ChannelNorm):
 
 
 class InstanceNorm1d(InstanceNorm):
-    """Instance normalization of (N, C, L) or (C, L)."""
+    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or with `affine` another number of channels.
+
+    Notes
+    -----
+    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+
+    Input: (N, C, L) or (C, L). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.InstanceNorm1d(2)(gradlab.tensor([[[1.0, 3.0], [5.0, 5.0]]])).flatten()
+    tensor([-1.0000,  1.0000,  0.0000,  0.0000])
+    """
 
     dims = 2, 3
 
 
 class InstanceNorm2d(InstanceNorm):
-    """Instance normalization of (N, C, H, W) or (C, H, W)."""
+    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or with `affine` another number of channels.
+
+    Notes
+    -----
+    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+
+    Input: (N, C, H, W) or (C, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.InstanceNorm2d(2)(gradlab.tensor([1.0, 3.0, 5.0, 5.0]).reshape(1, 2, 1, 2)).flatten()
+    tensor([-1.0000,  1.0000,  0.0000,  0.0000])
+    """
 
     dims = 3, 4
 
 
 class InstanceNorm3d(InstanceNorm):
-    """Instance normalization of (N, C, D, H, W) or (C, D, H, W)."""
+    """(x - mean) / √(var + eps), the mean and variance of each channel of each instance.
+
+    Parameters
+    ----------
+    {channel_norm}
+
+    {channel_state}
+
+    Raises
+    ------
+    ValueError
+        If the input has another number of dimensions, or with `affine` another number of channels.
+
+    Notes
+    -----
+    By default `affine` and `track_running_stats` are False: no parameters, no buffers, and the same in evaluation.
+
+    Input: (N, C, D, H, W) or (C, D, H, W). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.InstanceNorm3d(2)(gradlab.tensor([1.0, 3.0, 5.0, 5.0]).reshape(1, 2, 1, 1, 2)).flatten()
+    tensor([-1.0000,  1.0000,  0.0000,  0.0000])
+    """
 
     dims = 4, 5
 
 
 class GroupNorm(Affine):
-    """(x - mean) / √(var + eps) · weight + bias over groups of channels of each instance."""
+    """(x - mean) / √(var + eps) · weight + bias over groups of channels of each instance.
+
+    Parameters
+    ----------
+    num_groups : int
+        How many groups the channels form.
+    num_channels : int
+        How many channels C the input has.
+    {norm_eps}
+    affine : bool, optional
+        Whether there are `weight` and `bias`: True unless given.
+    {device}
+    {dtype}
+    {norm_bias}
+
+    Attributes
+    ----------
+    weight, bias : Parameter of shape (num_channels,), or None
+        Ones and zeros at the start.
+
+    Raises
+    ------
+    ValueError
+        If `num_groups` does not divide `num_channels`.
+
+    Notes
+    -----
+    Input: (N, C, *). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.GroupNorm(1, 2)(gradlab.tensor([[1.0, 3.0], [5.0, 9.0]]))
+    tensor([[-1.0000,  1.0000],
+            [-1.0000,  1.0000]], grad_fn=<NativeGroupNormBackward0>)
+    """
 
     def __init__(
         self,
@@ -245,7 +437,38 @@ class GroupNorm(Affine):
 
 # --------------------------------------------------------------------------------------------------------- over the last axes
 class LayerNorm(Affine):
-    """(x - mean) / √(var + eps) · weight + bias over the last axes, which have the shape given."""
+    """(x - mean) / √(var + eps) · weight + bias, the mean and variance over the last dimensions.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of ints
+        The last dimensions' sizes, over which is normalized.
+    {norm_eps}
+    elementwise_affine : bool, optional
+        Whether there are `weight` and `bias`: True unless given.
+    {norm_bias}
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight, bias : Parameter of shape `normalized_shape`, or None
+        Ones and zeros at the start.
+
+    Notes
+    -----
+    It is the same in training and in evaluation (Ba et al. 2016).
+
+    Input: (*, *normalized_shape). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.LayerNorm(2)(gradlab.tensor([[1.0, 3.0], [5.0, 9.0]]))
+    tensor([[-1.0000,  1.0000],
+            [-1.0000,  1.0000]], grad_fn=<NativeLayerNormBackward0>)
+    """
 
     def __init__(
         self,
@@ -272,7 +495,35 @@ class LayerNorm(Affine):
 
 
 class RMSNorm(Described):
-    """x / √(mean(x²) + eps) · weight over the last axes, which have the shape given."""
+    """x / √(mean(x²) + eps) · weight, the mean over the last dimensions.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of ints
+        The last dimensions' sizes, over which is normalized.
+    eps : float, optional
+        Added to the mean: the dtype's machine epsilon unless given.
+    elementwise_affine : bool, optional
+        Whether there is a `weight`: True unless given.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape `normalized_shape`, or None
+        Ones at the start.
+
+    Notes
+    -----
+    Input: (*, *normalized_shape). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.RMSNorm(2)(gradlab.tensor([[1.0, 7.0]]))
+    tensor([[0.2000, 1.4000]], grad_fn=<MulBackward0>)
+    """
 
     shown = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
 
@@ -301,7 +552,27 @@ class RMSNorm(Described):
 
 
 class LocalResponseNorm(Described):
-    """x / (k + alpha · the mean of neighbouring channels' squares)^beta."""
+    """x / (k + alpha · the mean of neighbouring channels' squares)^beta.
+
+    Parameters
+    ----------
+    size : int
+        How many neighbouring channels, the element's own among them; padded with zeros at the ends.
+    alpha, beta, k : float, optional
+        The numbers of the formula: 1e-4, 0.75 and 1 unless given.
+
+    Notes
+    -----
+    Input: (N, C, *) of three dimensions or more. Output: the same shape (Krizhevsky et al. 2012).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(gradlab.tensor([[[1.0], [3.0]]]))
+    tensor([[[0.5000],
+             [0.3000]]])
+    """
 
     shown = "{size}, alpha={alpha}, beta={beta}, k={k}"
 

@@ -57,25 +57,101 @@ class ConstantPad(Padding):
 
 
 class ConstantPad1d(ConstantPad):
-    """A constant before and after the last axis."""
+    """A constant before and after the last dimension.
+
+    Parameters
+    ----------
+    {padding}
+    value : float
+        The constant.
+
+    Notes
+    -----
+    {padding_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConstantPad1d(1, 9.0)(gradlab.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[9., 1., 2., 3., 9.]])
+    """
 
     n = 1
 
 
 class ConstantPad2d(ConstantPad):
-    """A constant around the last two axes."""
+    """A constant before and after the last two dimensions.
+
+    Parameters
+    ----------
+    {padding}
+    value : float
+        The constant.
+
+    Notes
+    -----
+    {padding_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConstantPad2d((1, 0, 1, 0), 9.0)(gradlab.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[9., 9., 9.],
+             [9., 1., 2.],
+             [9., 3., 4.]]])
+    """
 
     n = 2
 
 
 class ConstantPad3d(ConstantPad):
-    """A constant around the last three axes."""
+    """A constant before and after the last three dimensions.
+
+    Parameters
+    ----------
+    {padding}
+    value : float
+        The constant.
+
+    Notes
+    -----
+    {padding_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ConstantPad3d((1, 0, 0, 0, 0, 0), 9.0)(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]))
+    tensor([[[[9., 1., 2.],
+              [9., 3., 4.]],
+    <BLANKLINE>
+             [[9., 5., 6.],
+              [9., 7., 8.]]]])
+    """
 
     n = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Zeros before and after the last axis."""
+    """Zeros before and after the last dimension.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ZeroPad1d(1)(gradlab.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[0., 1., 2., 3., 0.]])
+    """
 
     shown = "{padding}"
 
@@ -84,7 +160,25 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Zeros around the last two axes."""
+    """Zeros before and after the last two dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ZeroPad2d((1, 0, 1, 0))(gradlab.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[0., 0., 0.],
+             [0., 1., 2.],
+             [0., 3., 4.]]])
+    """
 
     shown = "{padding}"
 
@@ -93,7 +187,27 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Zeros around the last three axes."""
+    """Zeros before and after the last three dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ZeroPad3d((1, 0, 0, 0, 0, 0))(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]))
+    tensor([[[[0., 1., 2.],
+              [0., 3., 4.]],
+    <BLANKLINE>
+             [[0., 5., 6.],
+              [0., 7., 8.]]]])
+    """
 
     shown = "{padding}"
 
@@ -102,37 +216,151 @@ class ZeroPad3d(ConstantPad3d):
 
 
 class ReflectionPad1d(Padding):
-    """(N, C, L) continued by its reflection, the edge not repeated."""
+    """Sequences continued by their reflection, the edge not repeated, in the last dimension.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    The padding is smaller than the dimension.
+
+    {padding_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReflectionPad1d(1)(gradlab.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[2., 1., 2., 3., 2.]])
+    """
 
     n, mode = 1, "reflect"
 
 
 class ReflectionPad2d(Padding):
-    """(N, C, H, W) continued by its reflection, the edges not repeated."""
+    """Pictures continued by their reflection, the edge not repeated, in the last two dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    The padding is smaller than the dimension.
+
+    {padding_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReflectionPad2d((1, 0, 1, 0))(gradlab.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[4., 3., 4.],
+             [2., 1., 2.],
+             [4., 3., 4.]]])
+    """
 
     n, mode = 2, "reflect"
 
 
 class ReflectionPad3d(Padding):
-    """(N, C, D, H, W) continued by its reflection, the faces not repeated."""
+    """Volumes continued by their reflection, the edge not repeated, in the last three dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    The padding is smaller than the dimension.
+
+    {padding_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReflectionPad3d((1, 0, 0, 0, 0, 0))(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]))
+    tensor([[[[2., 1., 2.],
+              [4., 3., 4.]],
+    <BLANKLINE>
+             [[6., 5., 6.],
+              [8., 7., 8.]]]])
+    """
 
     n, mode = 3, "reflect"
 
 
 class ReplicationPad1d(Padding):
-    """(N, C, L) continued by its first and last elements."""
+    """Sequences continued by their edge's elements, in the last dimension.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReplicationPad1d(1)(gradlab.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[1., 1., 2., 3., 3.]])
+    """
 
     n, mode = 1, "replicate"
 
 
 class ReplicationPad2d(Padding):
-    """(N, C, H, W) continued by its edges."""
+    """Pictures continued by their edge's elements, in the last two dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReplicationPad2d((1, 0, 1, 0))(gradlab.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[1., 1., 2.],
+             [1., 1., 2.],
+             [3., 3., 4.]]])
+    """
 
     n, mode = 2, "replicate"
 
 
 class ReplicationPad3d(Padding):
-    """(N, C, D, H, W) continued by its faces."""
+    """Volumes continued by their edge's elements, in the last three dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    {padding_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ReplicationPad3d((1, 0, 0, 0, 0, 0))(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]))
+    tensor([[[[1., 1., 2.],
+              [3., 3., 4.]],
+    <BLANKLINE>
+             [[5., 5., 6.],
+              [7., 7., 8.]]]])
+    """
 
     n, mode = 3, "replicate"
 
@@ -150,18 +378,78 @@ class Circular(Padding):
 
 
 class CircularPad1d(Circular):
-    """(N, C, L) continued from its other end."""
+    """Sequences continued around the circle, from their other end, in the last dimension.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    At most once around: the padding is no larger than the dimension.
+
+    {padding_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.CircularPad1d(1)(gradlab.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 1., 2., 3., 1.]])
+    """
 
     n = 1
 
 
 class CircularPad2d(Circular):
-    """(N, C, H, W) continued from its other ends."""
+    """Pictures continued around the circle, from their other end, in the last two dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    At most once around: the padding is no larger than the dimension.
+
+    {padding_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.CircularPad2d((1, 0, 1, 0))(gradlab.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[4., 3., 4.],
+             [2., 1., 2.],
+             [4., 3., 4.]]])
+    """
 
     n = 2
 
 
 class CircularPad3d(Circular):
-    """(N, C, D, H, W) continued from its other ends."""
+    """Volumes continued around the circle, from their other end, in the last three dimensions.
+
+    Parameters
+    ----------
+    {padding}
+
+    Notes
+    -----
+    At most once around: the padding is no larger than the dimension.
+
+    {padding_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.CircularPad3d((1, 0, 0, 0, 0, 0))(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]]))
+    tensor([[[[2., 1., 2.],
+              [4., 3., 4.]],
+    <BLANKLINE>
+             [[6., 5., 6.],
+              [8., 7., 8.]]]])
+    """
 
     n = 3

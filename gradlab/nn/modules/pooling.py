@@ -66,19 +66,89 @@ class MaxPool(Pooling):
 
 
 class MaxPool1d(MaxPool):
-    """The largest element of each window of (N, C, L) or (C, L)."""
+    """The largest element of each window of sequences.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {dilation}
+    {return_indices}
+    {ceil_mode}
+
+    Notes
+    -----
+    The padding is of -∞. The gradient goes to the element that was taken.
+
+    {pooled_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> nn.MaxPool1d(2)(x)
+    tensor([[3., 5.]])
+    """
 
     function = staticmethod(functional.max_pool1d)
 
 
 class MaxPool2d(MaxPool):
-    """The largest element of each window of (N, C, H, W) or (C, H, W)."""
+    """The largest element of each window of pictures.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {dilation}
+    {return_indices}
+    {ceil_mode}
+
+    Notes
+    -----
+    The padding is of -∞. The gradient goes to the element that was taken.
+
+    {pooled_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> nn.MaxPool2d(2)(x)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
 
     function = staticmethod(functional.max_pool2d)
 
 
 class MaxPool3d(MaxPool):
-    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The largest element of each window of volumes.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {dilation}
+    {return_indices}
+    {ceil_mode}
+
+    Notes
+    -----
+    The padding is of -∞. The gradient goes to the element that was taken.
+
+    {pooled_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(8.0).reshape(1, 2, 2, 2)
+    >>> nn.MaxPool3d(2)(x)
+    tensor([[[[7.]]]])
+    """
 
     function = staticmethod(functional.max_pool3d)
 
@@ -99,20 +169,88 @@ class MaxUnpool(Pooling):
 
 
 class MaxUnpool1d(MaxUnpool):
-    """The partial inverse of `MaxPool1d`."""
+    """The partial inverse of `MaxPool1d`: elements back in their places, zeros elsewhere.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+
+    Notes
+    -----
+    It is called with the pooled input, the indices that `MaxPool1d(…, return_indices=True)` gave and, optionally, `output_size`.
+
+    Input, indices: (N, C, L) or (C, L). Output: each size n becomes (n - 1) stride - 2 padding + kernel_size, or
+    `output_size`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> largest, places = nn.MaxPool1d(2, return_indices=True)(x)
+    >>> nn.MaxUnpool1d(2)(largest, places)
+    tensor([[0., 3., 0., 5.]])
+    """
 
     n, function = 1, staticmethod(functional.max_unpool1d)
 
 
 class MaxUnpool2d(MaxUnpool):
-    """The partial inverse of `MaxPool2d`."""
+    """The partial inverse of `MaxPool2d`: elements back in their places, zeros elsewhere.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+
+    Notes
+    -----
+    It is called with the pooled input, the indices that `MaxPool2d(…, return_indices=True)` gave and, optionally, `output_size`.
+
+    Input, indices: (N, C, H, W) or (C, H, W). Output: each size n becomes (n - 1) stride - 2 padding + kernel_size, or
+    `output_size`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> largest, places = nn.MaxPool2d(2, return_indices=True)(x)
+    >>> nn.MaxUnpool2d(2)(largest, places)
+    tensor([[[ 0.,  0.,  0.,  0.],
+             [ 0.,  5.,  0.,  7.],
+             [ 0.,  0.,  0.,  0.],
+             [ 0., 13.,  0., 15.]]])
+    """
 
     n, function = 2, staticmethod(functional.max_unpool2d)
 
 
 # --------------------------------------------------------------------------------------------------------------------- means
 class AvgPool1d(Described):
-    """The mean of each window of (N, C, L) or (C, L)."""
+    """The mean of each window of sequences.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {ceil_mode}
+    count_include_pad : bool, optional
+        Whether the padding's zeros count in the mean: True unless given.
+
+    Notes
+    -----
+    {pooled_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> nn.AvgPool1d(2)(x)
+    tensor([[2.0000, 3.5000]])
+    """
 
     shown = MaxUnpool.shown
 
@@ -152,13 +290,60 @@ class AvgPool(Pooling):
 
 
 class AvgPool2d(AvgPool):
-    """The mean of each window of (N, C, H, W) or (C, H, W)."""
+    """The mean of each window of pictures.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {ceil_mode}
+    count_include_pad : bool, optional
+        Whether the padding's zeros count in the mean: True unless given.
+    divisor_override : int, optional
+        What the windows' sums are divided by, in place of their number of elements.
+
+    Notes
+    -----
+    {pooled_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> nn.AvgPool2d(2)(x)
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
 
     function = staticmethod(functional.avg_pool2d)
 
 
 class AvgPool3d(AvgPool):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The mean of each window of volumes.
+
+    Parameters
+    ----------
+    {windows}
+    {window_padding}
+    {ceil_mode}
+    count_include_pad : bool, optional
+        Whether the padding's zeros count in the mean: True unless given.
+    divisor_override : int, optional
+        What the windows' sums are divided by, in place of their number of elements.
+
+    Notes
+    -----
+    {pooled_3d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(8.0).reshape(1, 2, 2, 2)
+    >>> nn.AvgPool3d(2)(x)
+    tensor([[[[3.5000]]]])
+    """
 
     function = staticmethod(functional.avg_pool3d)
 
@@ -177,13 +362,54 @@ class LPPool(Pooling):
 
 
 class LPPool1d(LPPool):
-    """The p-norm of each window of (N, C, L) or (C, L)."""
+    """The p-norm of each window of sequences: (Σ x^p)^(1/p).
+
+    Parameters
+    ----------
+    norm_type : float
+        The power p: 1 gives the sum.
+    {windows}
+    {ceil_mode}
+
+    Notes
+    -----
+    {pooled_1d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> nn.LPPool1d(2, 2)(x)
+    tensor([[3.1623, 5.3852]])
+    """
 
     function = staticmethod(functional.lp_pool1d)
 
 
 class LPPool2d(LPPool):
-    """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
+    """The p-norm of each window of pictures: (Σ x^p)^(1/p).
+
+    Parameters
+    ----------
+    norm_type : float
+        The power p: 1 gives the sum.
+    {windows}
+    {ceil_mode}
+
+    Notes
+    -----
+    {pooled_2d}
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> nn.LPPool2d(2, 2)(x)
+    tensor([[[ 6.4807,  9.8995],
+             [21.4009, 25.3377]]])
+    """
 
     function = staticmethod(functional.lp_pool2d)
 
@@ -203,19 +429,76 @@ class AdaptiveAvgPool(Pooling):
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool):
-    """(N, C, L) to (N, C, output_size) by means."""
+    """The means of windows that divide sequences evenly into a given size.
+
+    Parameters
+    ----------
+    {output_size}
+
+    Notes
+    -----
+    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Input: (N, C, L) or (C, L). Output: (N, C, *output_size) or (C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> nn.AdaptiveAvgPool1d(1)(x)
+    tensor([[2.7500]])
+    """
 
     function = staticmethod(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(AdaptiveAvgPool):
-    """(N, C, H, W) to (N, C, *output_size) by means; `None` keeps an axis's size."""
+    """The means of windows that divide pictures evenly into a given size.
+
+    Parameters
+    ----------
+    {output_size}
+
+    Notes
+    -----
+    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Input: (N, C, H, W) or (C, H, W). Output: (N, C, *output_size) or (C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> nn.AdaptiveAvgPool2d(1)(x)
+    tensor([[[7.5000]]])
+    """
 
     function = staticmethod(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(AdaptiveAvgPool):
-    """(N, C, D, H, W) to (N, C, *output_size) by means."""
+    """The means of windows that divide volumes evenly into a given size.
+
+    Parameters
+    ----------
+    {output_size}
+
+    Notes
+    -----
+    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Input: (N, C, D, H, W) or (C, D, H, W). Output: (N, C, *output_size) or (C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(8.0).reshape(1, 2, 2, 2)
+    >>> nn.AdaptiveAvgPool3d(1)(x)
+    tensor([[[[3.5000]]]])
+    """
 
     function = staticmethod(functional.adaptive_avg_pool3d)
 
@@ -234,12 +517,53 @@ class AdaptiveMaxPool(Pooling):
 
 
 class AdaptiveMaxPool1d(AdaptiveMaxPool):
-    """(N, C, L) to (N, C, output_size) by maxima."""
+    """The largest elements of windows that divide sequences evenly into a given size.
+
+    Parameters
+    ----------
+    {output_size}
+    {return_indices}
+
+    Notes
+    -----
+    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Input: (N, C, L) or (C, L). Output: (N, C, *output_size) or (C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.tensor([[1.0, 3.0, 2.0, 5.0]])
+    >>> nn.AdaptiveMaxPool1d(2)(x)
+    tensor([[3., 5.]])
+    """
 
     function = staticmethod(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool):
-    """(N, C, H, W) to (N, C, *output_size) by maxima."""
+    """The largest elements of windows that divide pictures evenly into a given size.
+
+    Parameters
+    ----------
+    {output_size}
+    {return_indices}
+
+    Notes
+    -----
+    Along a dimension of size n, window i of m reaches from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
+
+    Input: (N, C, H, W) or (C, H, W). Output: (N, C, *output_size) or (C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> x = gradlab.arange(16.0).reshape(1, 4, 4)
+    >>> nn.AdaptiveMaxPool2d(2)(x)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
 
     function = staticmethod(functional.adaptive_max_pool2d)

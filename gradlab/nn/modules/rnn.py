@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
@@ -18,54 +17,56 @@ from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor
 from gradlab.creation import zeros
 from gradlab.nn import init
-from gradlab.nn.functional import dropout, linear
+from gradlab.nn.functional import dropout
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.module import Module
-from gradlab.ops import cat, chunk, relu, sigmoid, stack, tanh
+from gradlab.nn.modules.recurrence import GATES, STEPS, State, check_sizes
+from gradlab.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from gradlab.nn.modules.shared import with_shared_texts
+from gradlab.ops import cat, stack
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-State = tuple[Tensor, ...]
-GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-
-
-# --------------------------------------------------------------------------------------------------------------------- steps
-def plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., State]:
-    """h' = activation(W_ih x + b_ih + W_hh h + b_hh)."""
-
-    def step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None) -> State:
-        return (activation(linear(state[0], w_hh, b_hh) + linear(x, w_ih, b_ih)),)
-
-    return step
-
-
-def lstm_step(
-    x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None, w_hr: Tensor | None = None
-) -> State:
-    """c' = f c + i g, h' = o tanh(c'); with projections h' = W_hr (o tanh(c')). (Hochreiter and Schmidhuber 1997)"""
-    h, c = state
-    i, f, g, o = chunk(linear(h, w_hh, b_hh) + linear(x, w_ih, b_ih), 4, 1)
-    c = sigmoid(f) * c + sigmoid(i) * tanh(g)
-    h = sigmoid(o) * tanh(c)
-    return (h if w_hr is None else linear(h, w_hr)), c
-
-
-def gru_step(x: Tensor, state: State, w_ih: Tensor, w_hh: Tensor, b_ih: Any = None, b_hh: Any = None) -> State:
-    """h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)). (Cho et al. 2014)"""
-    (h,) = state
-    x_r, x_z, x_n = chunk(linear(x, w_ih, b_ih), 3, 1)
-    h_r, h_z, h_n = chunk(linear(h, w_hh, b_hh), 3, 1)
-    r, z = sigmoid(h_r + x_r), sigmoid(h_z + x_z)
-    n = tanh(h_n * r + x_n)
-    return ((h - n) * z + n,)
-
-
-STEPS = {"LSTM": lstm_step, "GRU": gru_step, "RNN_TANH": plain_step(tanh), "RNN_RELU": plain_step(relu)}
-
 
 # ------------------------------------------------------------------------------------------------------------------ sequences
+@with_shared_texts
 class RNNBase(Module):
-    """What the recurrent layers share: arguments, parameters, checks and the loop over layers, directions and steps."""
+    """What `RNN`, `LSTM` and `GRU` share: settings, parameters, checks and the loop over layers and steps.
+
+    Parameters
+    ----------
+    mode : str
+        "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+    input_size, hidden_size : int
+        The sizes of an input and of a state.
+    num_layers : int, optional
+        How many layers, each of which takes the outputs of the one before: 1 unless given.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes before the steps'.
+    dropout : float, optional
+        The probability of dropout between layers: 0 unless given.
+    bidirectional : bool, optional
+        Whether each layer also runs from the end; both outputs are joined.
+    proj_size : int, optional
+        The size of h, which is then projected from hidden_size; none unless given.
+    {device}
+    {dtype}
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+    RuntimeError
+        If the input or the state has a shape that does not fit.
+
+    Examples
+    --------
+    >>> from gradlab import nn
+    >>> isinstance(nn.GRU(3, 4), nn.RNNBase)
+    True
+    """
 
     def __init__(
         self,
@@ -209,25 +210,61 @@ class RNNBase(Module):
             raise RuntimeError(f"For {kind} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
 
 
-def check_sizes(bias: Any, batch_first: Any, input_size: Any, hidden_size: Any) -> None:
-    """Refuse arguments of other types, and sizes that are not positive."""
-    for name, value, kind in (
-        ("bias", bias, bool),
-        ("batch_first", batch_first, bool),
-        ("input_size", input_size, int),
-        ("hidden_size", hidden_size, int),
-    ):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
-        if kind is int and value <= 0:
-            raise ValueError(f"{name} must be greater than zero")
-
-
+@with_shared_texts
 class RNN(RNNBase):
-    """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or with relu.
+    """Recurrence: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or with ReLU, step by step.
 
-    Input (T, N, inputs), or (N, T, inputs) if `batch_first`, or (T, inputs), and first states (layers · directions, N, hidden)
-    give the outputs (T, N, directions · hidden) and the last states.
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        The sizes of an input and of a state.
+    num_layers : int, optional
+        How many layers, each of which takes the outputs of the one before: 1 unless given.
+    nonlinearity : str, optional
+        "tanh" (the default) or "relu".
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes before the steps'.
+    dropout : float, optional
+        The probability of dropout between layers: 0 unless given.
+    bidirectional : bool, optional
+        Whether each layer also runs from the end; both outputs are joined.
+    {device}
+    {dtype}
+    proj_size : int, optional
+        Refused if given: only `LSTM` has projections.
+
+    Attributes
+    ----------
+    weight_ih_lk : Parameter of shape (hidden_size, inputs)
+        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
+        start, as all.
+    weight_hh_lk : Parameter of shape (hidden_size, hidden_size)
+        W of the state.
+    bias_ih_lk, bias_hh_lk : Parameter of shape (hidden_size,)
+        The biases.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+    RuntimeError
+        If the input or the state has a shape that does not fit.
+
+    Notes
+    -----
+    Input: (T, N, input_size); (N, T, input_size) if `batch_first`; or (T, input_size). State, zeros unless given:
+    (layers · directions,
+    N, hidden_size). Output: (T, N, directions · hidden_size), and the last states.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> output, state = nn.RNN(3, 4)(gradlab.zeros(5, 2, 3))
+    >>> output.shape == (5, 2, 4)
+    True
     """
 
     def __init__(
@@ -269,8 +306,64 @@ class RNN(RNNBase):
         return output, last
 
 
+@with_shared_texts
 class GRU(RNNBase):
-    """Gated recurrent units; shapes as of `RNN`."""
+    """Gated recurrent units (Cho et al. 2014).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        The sizes of an input and of a state.
+    num_layers : int, optional
+        How many layers, each of which takes the outputs of the one before: 1 unless given.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes before the steps'.
+    dropout : float, optional
+        The probability of dropout between layers: 0 unless given.
+    bidirectional : bool, optional
+        Whether each layer also runs from the end; both outputs are joined.
+    {device}
+    {dtype}
+    proj_size : int, optional
+        Refused if given: only `LSTM` has projections.
+
+    Attributes
+    ----------
+    weight_ih_lk : Parameter of shape (3 hidden_size, inputs)
+        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
+        start, as all.
+    weight_hh_lk : Parameter of shape (3 hidden_size, hidden_size)
+        W of the state.
+    bias_ih_lk, bias_hh_lk : Parameter of shape (3 hidden_size,)
+        The biases.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+    RuntimeError
+        If the input or the state has a shape that does not fit.
+
+    Notes
+    -----
+    h' = (1 - z) n + z h, with n = tanh(W_in x + b_in + r (W_hn h + b_hn)) and r, z logistic functions of their own
+    rows; the rows are in
+    the order r, z, n.
+
+    Input: (T, N, input_size); (N, T, input_size) if `batch_first`; or (T, input_size). State, zeros unless given:
+    (layers · directions,
+    N, hidden_size). Output: (T, N, directions · hidden_size), and the last states.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> output, state = nn.GRU(3, 4)(gradlab.zeros(5, 2, 3))
+    >>> output.shape == (5, 2, 4)
+    True
+    """
 
     def __init__(
         self,
@@ -295,8 +388,66 @@ class GRU(RNNBase):
         return output, last
 
 
+@with_shared_texts
 class LSTM(RNNBase):
-    """Long short-term memory; shapes as of `RNN`, with two states (h, c). With `proj_size` h has that width."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        The sizes of an input and of a state.
+    num_layers : int, optional
+        How many layers, each of which takes the outputs of the one before: 1 unless given.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes before the steps'.
+    dropout : float, optional
+        The probability of dropout between layers: 0 unless given.
+    bidirectional : bool, optional
+        Whether each layer also runs from the end; both outputs are joined.
+    proj_size : int, optional
+        The size of h, which is then projected from hidden_size; none unless given.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight_ih_lk : Parameter of shape (4 hidden_size, inputs)
+        W of the inputs of layer k, with `_reverse` for the other direction; uniform within ±1/√hidden_size at the
+        start, as all.
+    weight_hh_lk : Parameter of shape (4 hidden_size, hidden_size)
+        W of the state.
+    bias_ih_lk, bias_hh_lk : Parameter of shape (4 hidden_size,)
+        The biases.
+    weight_hr_lk : Parameter of shape (proj_size, hidden_size)
+        The projection, with `proj_size` only.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive int, `dropout` not within 0 ... 1, or `proj_size` given where it is not taken.
+    RuntimeError
+        If the input or the state has a shape that does not fit.
+
+    Notes
+    -----
+    c' = f c + i g, h' = o tanh(c'), with i, f, o logistic functions and g tanh of their own rows; the rows are in the
+    order i, f, g, o.
+    The state is a pair (h, c).
+
+    Input: (T, N, input_size); (N, T, input_size) if `batch_first`; or (T, input_size). State, zeros unless given:
+    (layers · directions,
+    N, hidden_size). Output: (T, N, directions · hidden_size), and the last states.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> output, state = nn.LSTM(3, 4)(gradlab.zeros(5, 2, 3))
+    >>> output.shape == (5, 2, 4)
+    True
+    """
 
     def __init__(
         self,
@@ -332,113 +483,3 @@ def refuse_projections(proj_size: int | None) -> None:
     """Only LSTM has projections."""
     if proj_size is not None:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-
-
-# ---------------------------------------------------------------------------------------------------------------------- cells
-class RNNCellBase(Module):
-    """What the cells share: parameters, checks and the batch axis."""
-
-    mode: str
-    nonlinearity = "tanh"
-
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        gates = num_chunks * hidden_size
-        self.weight_ih = unset(gates, input_size, device=device, dtype=dtype)
-        self.weight_hh = unset(gates, hidden_size, device=device, dtype=dtype)
-        for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, unset(gates, device=device, dtype=dtype) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for parameter in self.parameters():
-            init.uniform_(parameter, -bound, bound)
-
-    def extra_repr(self) -> str:
-        shown = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            shown += f", bias={self.bias}"
-        return shown if self.nonlinearity == "tanh" else f"{shown}, nonlinearity={self.nonlinearity}"
-
-    def step(self, input: Tensor, given: State | None, labels: tuple[str, ...]) -> State:
-        """The next states, of input (N, inputs) or (inputs,); errors call the states given by `labels`."""
-        cell = type(self).__name__
-        if input.dim() not in (1, 2):
-            raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        for label, state in zip(labels, given or (), strict=False):
-            if state.dim() not in (1, 2):
-                raise ValueError(f"{cell}: Expected {label} to be 1D or 2D, got {state.dim()}D instead")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-            given = given and tuple([state.unsqueeze(0) for state in given])
-        batch, columns = input.shape
-        if given is None:
-            given = (zeros(batch, self.hidden_size, dtype=input.dtype, device=input.device),) * len(labels)
-        if columns != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {columns} expected {self.input_size}")
-        for number, state in enumerate(given):
-            if state.shape[0] != batch:
-                raise RuntimeError(f"Input batch size {batch} doesn't match hidden{number} batch size {state.shape[0]}")
-            if state.shape[1] != self.hidden_size:
-                raise RuntimeError(
-                    f"hidden{number} has inconsistent hidden_size: got {state.shape[1]}, expected {self.hidden_size}"
-                )
-        made = STEPS[self.mode](input, given, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return made if batched else tuple([state.squeeze(0) for state in made])
-
-
-class RNNCell(RNNCellBase):
-    """One step of `RNN`: (N, inputs) and (N, hidden), or without N, to the next (N, hidden)."""
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
-        self.nonlinearity = nonlinearity
-
-    @property
-    def mode(self) -> str:  # type: ignore[override]
-        """Which step to take."""
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return f"RNN_{self.nonlinearity.upper()}"
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self.step(input, None if hx is None else (hx,), ("hidden",))[0]
-
-
-class GRUCell(RNNCellBase):
-    """One step of `GRU`: (N, inputs) and (N, hidden), or without N, to the next (N, hidden)."""
-
-    mode = "GRU"
-
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self.step(input, None if hx is None else (hx,), ("hidden",))[0]
-
-
-class LSTMCell(RNNCellBase):
-    """One step of `LSTM`: (N, inputs) and ((N, hidden), (N, hidden)), or without N, to the next (h, c)."""
-
-    mode = "LSTM"
-
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
-
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = self.step(input, hx, ("hx[0]", "hx[1]"))
-        return h, c

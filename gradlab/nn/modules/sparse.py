@@ -9,6 +9,7 @@ from gradlab.core.tensor import Tensor
 from gradlab.creation import empty
 from gradlab.nn import functional, init
 from gradlab.nn.modules.module import Module
+from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.nn.parameter import Parameter
 
 __all__ = ["Embedding", "EmbeddingBag"]
@@ -79,8 +80,53 @@ def two_dim(embeddings: Tensor) -> tuple[int, int]:
     return rows, columns
 
 
+@with_shared_texts
 class Embedding(Table):
-    """Rows of `weight` looked up by integer indices: (*) to (*, embedding_dim)."""
+    """Rows of a table looked up by integer indices.
+
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        The table's numbers of rows and columns.
+    padding_idx : int, optional
+        A row that starts as zeros and gets no gradient; counted from the end if negative.
+    max_norm, norm_type : float, optional
+        Rows that are looked up and whose `norm_type`-norm exceeds `max_norm` are shortened to it, in place. Not unless given; 2.
+    scale_grad_by_freq : bool, optional
+        Whether a row's gradient is divided by how often it was looked up.
+    sparse : bool, optional
+        As `functional.embedding` takes it.
+    _weight, _freeze : optional
+        The table, and whether it is not trained: for `from_pretrained`.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_embeddings, embedding_dim)
+        The table, standard normal at the start.
+
+    Raises
+    ------
+    AssertionError
+        If `padding_idx` is not a row, or `_weight` has another shape.
+
+    Notes
+    -----
+    Input: integers (*). Output: (*, embedding_dim).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> table = nn.Embedding(4, 2)
+    >>> table(gradlab.tensor([1, 1, 3])).sum().backward()
+    >>> table.weight.grad
+    tensor([[0., 0.],
+            [2., 2.],
+            [0., 0.],
+            [1., 1.]])
+    """
 
     def __init__(
         self,
@@ -135,10 +181,56 @@ class Embedding(Table):
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
+@with_shared_texts
 class EmbeddingBag(Table):
-    """The sum, mean or maximum of the rows of each bag of indices.
+    """The mean, sum or maximum of the rows that each bag of indices names.
 
-    (B, L), or flat indices with the offset of each bag, to (B, embedding_dim).
+    Parameters
+    ----------
+    num_embeddings, embedding_dim : int
+        The table's numbers of rows and columns.
+    max_norm, norm_type : float, optional
+        Rows that are looked up and whose `norm_type`-norm exceeds `max_norm` are shortened to it, in place. Not unless given; 2.
+    scale_grad_by_freq : bool, optional
+        Whether a row's gradient is divided by how often it was looked up.
+    mode : str, optional
+        "mean" (the default), "sum" or "max".
+    sparse : bool, optional
+        As `functional.embedding_bag` takes it.
+    _weight : Tensor, optional
+        The table: for `from_pretrained`.
+    include_last_offset : bool, optional
+        Whether the offsets end with the number of indices.
+    padding_idx : int, optional
+        A row that starts as zeros, counts for nothing in its bag and gets no gradient.
+    {device}
+    {dtype}
+
+    Attributes
+    ----------
+    weight : Parameter of shape (num_embeddings, embedding_dim)
+        The table, standard normal at the start.
+
+    Raises
+    ------
+    AssertionError
+        If `padding_idx` is not a row, or `_weight` has another shape.
+
+    Notes
+    -----
+    Input: integers (B, L); or flat ones with offsets (B), where each bag begins. Output: (B, embedding_dim).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> bags = nn.EmbeddingBag(4, 2, mode="sum")
+    >>> bags(gradlab.tensor([1, 1, 3]), gradlab.tensor([0, 2])).sum().backward()
+    >>> bags.weight.grad
+    tensor([[0., 0.],
+            [2., 2.],
+            [0., 0.],
+            [1., 1.]])
     """
 
     def __init__(

@@ -19,6 +19,7 @@ from gradlab.nn.modules.dropout import Dropout
 from gradlab.nn.modules.linear import Linear
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.normalization import LayerNorm
+from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import triu
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
@@ -89,10 +90,49 @@ class Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
+@with_shared_texts
 class TransformerEncoderLayer(Layer):
-    """Self-attention and two linear layers, each added to its input and normalized: after the sum, or before each part.
+    """Self-attention and two linear layers, each added to its input and normalized.
 
-    `src_mask` (L, S) and `src_key_padding_mask` (N, S) are those of `MultiheadAttention`.
+    Parameters
+    ----------
+    d_model, nhead : int
+        The size E of an element, and the number of heads.
+    dim_feedforward : int, optional
+        The size between the two linear layers: 2048 unless given.
+    dropout : float, optional
+        The probability of dropout: 0.1 unless given.
+    activation : str or callable, optional
+        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+    layer_norm_eps : float, optional
+        Of the layer norms: 1e-5 unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes first.
+    norm_first : bool, optional
+        Whether each part is normalized before it, not after the sum.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    {device}
+    {dtype}
+
+    Raises
+    ------
+    RuntimeError
+        If `activation` is another string.
+
+    Notes
+    -----
+    Input: (T, N, E), (N, T, E) if `batch_first`, or (T, E). Output: the same shape. `src_mask` (T, T) and
+    `src_key_padding_mask` (N, T) are
+    those of `MultiheadAttention`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.TransformerEncoderLayer(4, 2, dim_feedforward=8)
+    >>> layer(gradlab.zeros(5, 1, 4)).shape == (5, 1, 4)
+    True
     """
 
     def __init__(
@@ -130,8 +170,48 @@ class TransformerEncoderLayer(Layer):
         return self.norm2(x + self.dropout2(self.fed(x)))
 
 
+@with_shared_texts
 class TransformerDecoderLayer(Layer):
-    """Self-attention, attention to the encoder's output, and two linear layers, each added to its input and normalized."""
+    """Self-attention, attention to the encoder's output, and two linear layers, each added and normalized.
+
+    Parameters
+    ----------
+    d_model, nhead : int
+        The size E of an element, and the number of heads.
+    dim_feedforward : int, optional
+        The size between the two linear layers: 2048 unless given.
+    dropout : float, optional
+        The probability of dropout: 0.1 unless given.
+    activation : str or callable, optional
+        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+    layer_norm_eps : float, optional
+        Of the layer norms: 1e-5 unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes first.
+    norm_first : bool, optional
+        Whether each part is normalized before it, not after the sum.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    {device}
+    {dtype}
+
+    Raises
+    ------
+    RuntimeError
+        If `activation` is another string.
+
+    Notes
+    -----
+    Target: (T, N, E), memory: (S, N, E); N first if `batch_first`, or without N. Output: the target's shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> layer = nn.TransformerDecoderLayer(4, 2, dim_feedforward=8)
+    >>> layer(gradlab.zeros(5, 1, 4), gradlab.zeros(3, 1, 4)).shape == (5, 1, 4)
+    True
+    """
 
     def __init__(
         self,
@@ -202,11 +282,36 @@ def unnested(layer: Module) -> str:
     return next((f"encoder_layer.{reason}" for holds, reason in reasons if holds), "")
 
 
+@with_shared_texts
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one after the other, and a norm at the end if one is given.
 
-    Padded positions come out as zeros where torch would leave them out of its computation: in evaluation, without recording,
-    with padding at the end only and no other mask.
+    Parameters
+    ----------
+    encoder_layer : Module
+        The layer, which is copied.
+    num_layers : int
+        How many copies.
+    norm : Module, optional
+        What comes last.
+    enable_nested_tensor, mask_check : bool, optional
+        When padded positions may be left out.
+
+    Notes
+    -----
+    Padded positions come out as zeros where torch would leave them out of its computation: in evaluation, without
+    recording, with
+    padding at the end only and no other mask.
+
+    Input and output: as of the layer.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), num_layers=2)
+    >>> encoder(gradlab.zeros(1, 5, 4)).shape == (1, 5, 4)
+    True
     """
 
     def __init__(
@@ -251,8 +356,31 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
+@with_shared_texts
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other, and a norm at the end if one is given."""
+    """Copies of a decoder layer, one after the other, and a norm at the end if one is given.
+
+    Parameters
+    ----------
+    decoder_layer : Module
+        The layer, which is copied.
+    num_layers : int
+        How many copies.
+    norm : Module, optional
+        What comes last.
+
+    Notes
+    -----
+    Input and output: as of the layer.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), num_layers=2)
+    >>> decoder(gradlab.zeros(5, 1, 4), gradlab.zeros(3, 1, 4)).shape == (5, 1, 4)
+    True
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -286,8 +414,52 @@ class TransformerDecoder(Module):
         return x if self.norm is None else self.norm(x)
 
 
+@with_shared_texts
 class Transformer(Module):
-    """An encoder, and a decoder that attends to its output."""
+    """An encoder, and a decoder that attends to its output (Vaswani et al. 2017).
+
+    Parameters
+    ----------
+    d_model, nhead : int, optional
+        The size E of an element, and the number of heads: 512 and 8 unless given.
+    num_encoder_layers, num_decoder_layers : int, optional
+        How many layers: 6 each unless given.
+    custom_encoder, custom_decoder : Module, optional
+        What stands in place of either.
+    dim_feedforward : int, optional
+        The size between the two linear layers: 2048 unless given.
+    dropout : float, optional
+        The probability of dropout: 0.1 unless given.
+    activation : str or callable, optional
+        What stands between the linear layers: "relu" (the default), "gelu" or a function.
+    layer_norm_eps : float, optional
+        Of the layer norms: 1e-5 unless given.
+    batch_first : bool, optional
+        Whether the batch's dimension comes first.
+    norm_first : bool, optional
+        Whether each part is normalized before it, not after the sum.
+    bias : bool, optional
+        Whether there are biases: True unless given.
+    {device}
+    {dtype}
+
+    Raises
+    ------
+    RuntimeError
+        If source and target differ in N, or in E from `d_model`.
+
+    Notes
+    -----
+    Source: (S, N, E), target: (T, N, E); N first if `batch_first`, or without N. Output: the target's shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> model = nn.Transformer(4, 2, 1, 1, dim_feedforward=8, batch_first=True)
+    >>> model(gradlab.zeros(1, 3, 4), gradlab.zeros(1, 5, 4)).shape == (1, 5, 4)
+    True
+    """
 
     def __init__(
         self,

@@ -21,7 +21,32 @@ __all__ = [
 
 
 class Upsample(Described):
-    """`interpolate` to a size, or by a factor."""
+    """Pictures, sequences or volumes brought to a size, or enlarged by a factor.
+
+    Parameters
+    ----------
+    size : int or tuple of ints, optional
+        The result's size in the dimensions after N and C.
+    scale_factor : float or tuple of floats, optional
+        In place of `size`: how many times larger the result is.
+    mode : str, optional
+        "nearest" (the default), "linear", "bilinear", "bicubic" or "trilinear", by the input's number of dimensions.
+    align_corners : bool, optional
+        Whether the corners' elements lie on each other; for the modes that interpolate.
+    recompute_scale_factor : bool, optional
+        Whether the factor is computed anew from the sizes, which are whole.
+
+    Notes
+    -----
+    Input: (N, C, L), (N, C, H, W) or (N, C, D, H, W). Output: each size n becomes ⌊n scale_factor⌋, or that of `size`.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Upsample(scale_factor=2)(gradlab.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self,
@@ -50,21 +75,78 @@ class Upsample(Described):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsampling of (N, C, H, W) to the nearest input element."""
+    """Pictures enlarged by repeating the nearest element.
+
+    Parameters
+    ----------
+    size : int or tuple of ints, optional
+        The result's height and width.
+    scale_factor : float or tuple of floats, optional
+        In place of `size`: how many times larger the result is.
+
+    Notes
+    -----
+    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or of the size given.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(gradlab.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Bilinear upsampling of (N, C, H, W), corners aligned."""
+    """Pictures enlarged by bilinear interpolation, their corners aligned.
+
+    Parameters
+    ----------
+    size : int or tuple of ints, optional
+        The result's height and width.
+    scale_factor : float or tuple of floats, optional
+        In place of `size`: how many times larger the result is.
+
+    Notes
+    -----
+    Input: (N, C, H, W). Output: (N, C, ⌊H scale_factor⌋, ⌊W scale_factor⌋), or of the size given.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(gradlab.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class PixelShuffle(Described):
-    """(..., C r², H, W) to (..., C, H r, W r)."""
+    """Channels dealt out to places: each r² channels become a picture r times as high and wide.
+
+    Parameters
+    ----------
+    upscale_factor : int
+        The factor r.
+
+    Notes
+    -----
+    Input: (*, C r², H, W). Output: (*, C, H r, W r).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.PixelShuffle(2)(gradlab.tensor([1.0, 2.0, 3.0, 4.0]).reshape(1, 4, 1, 1))
+    tensor([[[[1., 2.],
+              [3., 4.]]]])
+    """
 
     shown = "upscale_factor={upscale_factor}"
 
@@ -77,7 +159,24 @@ class PixelShuffle(Described):
 
 
 class PixelUnshuffle(Described):
-    """(..., C, H r, W r) to (..., C r², H, W)."""
+    """Places gathered into channels: the inverse of `PixelShuffle`.
+
+    Parameters
+    ----------
+    downscale_factor : int
+        The factor r.
+
+    Notes
+    -----
+    Input: (*, C, H r, W r). Output: (*, C r², H, W).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.PixelUnshuffle(2)(gradlab.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
+    tensor([1., 2., 3., 4.])
+    """
 
     shown = "downscale_factor={downscale_factor}"
 
@@ -90,7 +189,24 @@ class PixelUnshuffle(Described):
 
 
 class ChannelShuffle(Described):
-    """Channels of (N, C, ...) dealt out in turn to groups."""
+    """Channels dealt out in turn, so that those of different groups stand beside each other.
+
+    Parameters
+    ----------
+    groups : int
+        The number of groups, which divides that of the channels.
+
+    Notes
+    -----
+    Input: (N, C, *). Output: the same shape.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.ChannelShuffle(2)(gradlab.tensor([[[1.0], [2.0], [3.0], [4.0]]])).flatten()
+    tensor([1., 3., 2., 4.])
+    """
 
     shown = "groups={groups}"
 
@@ -103,7 +219,29 @@ class ChannelShuffle(Described):
 
 
 class Unfold(Described):
-    """The sliding blocks of (N, C, H, W) as columns: (N, C k², L)."""
+    """The sliding blocks of pictures as columns: what a convolution multiplies by its kernels.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of ints
+        The blocks' size.
+    dilation, padding, stride : int or tuple of ints, optional
+        As of a convolution: 1, 0 and 1 unless given.
+
+    Notes
+    -----
+    Input: (N, C, H, W) or (C, H, W). Output: (N, C times the block's elements, the number of blocks).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Unfold(2)(gradlab.arange(6.0).reshape(1, 1, 2, 3))
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
 
     shown = "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
 
@@ -116,7 +254,29 @@ class Unfold(Described):
 
 
 class Fold(Described):
-    """The transpose of `Unfold`: columns added up into pictures of `output_size`."""
+    """Columns added up into pictures: the transpose of `Unfold`.
+
+    Parameters
+    ----------
+    output_size : int or tuple of ints
+        The pictures' height and width.
+    kernel_size : int or tuple of ints
+        The blocks' size.
+    dilation, padding, stride : int or tuple of ints, optional
+        As of a convolution: 1, 0 and 1 unless given.
+
+    Notes
+    -----
+    Input: (N, C times the block's elements, the number of blocks), or without N. Output: (N, C, *output_size).
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> from gradlab import nn
+    >>> nn.Fold((2, 3), kernel_size=2)(gradlab.ones(1, 4, 2))
+    tensor([[[[1., 2., 1.],
+              [1., 2., 1.]]]])
+    """
 
     shown = "output_size={output_size}, " + Unfold.shown
 

@@ -1,0 +1,26 @@
+"""What the losses share: how their terms are reduced, and weights of classes or elements."""
+
+from __future__ import annotations
+
+from gradlab.core.tensor import Tensor
+from gradlab.nn.functional.losses import settled
+from gradlab.nn.modules.described import Described
+
+
+class Loss(Described):
+    """A loss of terms that are averaged ("mean"), added ("sum") or left ("none")."""
+
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
+        super().__init__()
+        legacy = size_average is not None or reduce is not None
+        self.reduction = settled(reduction, size_average, reduce) if legacy else reduction
+
+
+class WeightedLoss(Loss):
+    """A loss whose classes, or elements, may have weights."""
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
