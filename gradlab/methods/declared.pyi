@@ -520,6 +520,34 @@ class Declared:
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and elements."""
 
+    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Matrix product, written `@` too."""
+
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Product of two matrices."""
+
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Products of two batches of as many matrices."""
+
+    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Product of a matrix and a vector."""
+
+    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Inner product of two vectors."""
+
+    def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Inner product of two vectors; without complex numbers it is `dot`."""
+
+    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Outer product: each element of a vector times each of another."""
+    ger = outer
+
+    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Products of elements, summed over the last axes of both."""
+
+    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Kronecker product: each element of `input` times all of `other`, as blocks."""
+
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """The exponential of each element."""
 
@@ -821,6 +849,36 @@ class Declared:
 
     def lerp_(self, end: Tensor, weight: Any) -> Tensor:
         """`lerp`, written into this tensor's memory."""
+
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · mat1 mat2."""
+
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, written into this tensor's memory."""
+
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · batch1 batch2, matrix by matrix."""
+
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`baddbmm`, written into this tensor's memory."""
+
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · mat vec."""
+
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmv`, written into this tensor's memory."""
+
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · the outer product of two vectors."""
+
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addr`, written into this tensor's memory."""
+
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · the sum of the products of two batches of matrices."""
+
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addbmm`, written into this tensor's memory."""
 
     def pow(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         """input to the power of exponent, either of them a tensor or a number."""

@@ -18,6 +18,7 @@ from gradlab.ops.gamma import *
 from gradlab.ops.integers import *
 from gradlab.ops.interpolation import *
 from gradlab.ops.joins import *
+from gradlab.ops.multiply_add import *
 from gradlab.ops.picking import *
 from gradlab.ops.powers import *
 from gradlab.ops.products import *
