@@ -16,6 +16,7 @@ from gradlab.backend.namespaces import namespace_of, wrap
 from gradlab.backend.special import special_of
 from gradlab.core.destination import takes_out
 from gradlab.core.errors import names_of as _names_of
+from gradlab.core.operator import PARAMETERS, described, documented
 from gradlab.core.promotion import agree_on_float
 from gradlab.core.tensor import Tensor, constant
 from gradlab.ops import declared_special, log_softmax, softmax
@@ -83,9 +84,40 @@ _HALF = el.mul.named("MulBackward1")
 
 
 @takes_out
-def ndtr(input: Tensor) -> Tensor:
-    """The distribution function of the standard normal distribution."""
+def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Distribution function of the standard normal distribution.
+
+    Parameters
+    ----------
+    {input}
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`, floating point.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor.
+
+    Notes
+    -----
+    .. math:: y = \\tfrac12 \\operatorname{erfc}(-x / \\sqrt 2)
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.special.ndtr(gl.tensor([-1., 0., 1.]))
+    tensor([0.1587, 0.5000, 0.8413])
+    """
     return _HALF.record(erfc(input * -sqrt(0.5)), 0.5)
+
+
+ndtr.__doc__ = described(ndtr.__doc__)
+PARAMETERS["degree"] = "n : Tensor or number\n    The degree, of which the whole part counts; it broadcasts with `input`."
+CONSTANT = "\n\nIt has no derivative: the result is a constant, through which no gradient passes."
 
 
 def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[Callable[..., Tensor]]:
@@ -95,12 +127,19 @@ def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[
         called = Called(f"special_{name}")
 
         @takes_out
-        def special(input: Tensor) -> Tensor:
+        def special(input: Tensor, *, out: Tensor | None = None) -> Tensor:
             x = agree_on_float(called, input)[0].array
             return constant(wrap(function(special_of(x), x).astype(x.dtype, copy=False)))
 
         special.__name__ = special.__qualname__ = name
-        special.__doc__ = f"{doc}. It has no derivative."
+        summary, _, result = doc.partition(" -> ")
+        special.__doc__ = documented(
+            f"{summary}{CONSTANT}",
+            "input out",
+            "The shape of `input`, floating point.",
+            ["TypeError\n    If `input` is no tensor."],
+            f"special.{name}(gl.tensor([1., 2.])) -> tensor({result})",
+        )
         return special
 
     return [made(name, *entry) for name, entry in table.items()]
@@ -121,18 +160,39 @@ def _constants(table: dict[str, tuple[Callable[[Any, Any], Any], str]]) -> list[
     spherical_bessel_j0,
 ) = _constants(
     {
-        "bessel_j0": (lambda library, x: library.j0(x), "The Bessel function J₀"),
-        "bessel_j1": (lambda library, x: library.j1(x), "The Bessel function J₁"),
-        "bessel_y0": (lambda library, x: library.y0(x), "The Bessel function Y₀"),
-        "bessel_y1": (lambda library, x: library.y1(x), "The Bessel function Y₁"),
-        "modified_bessel_i0": (lambda library, x: library.i0(x), "The modified Bessel function I₀"),
-        "modified_bessel_i1": (lambda library, x: library.i1(x), "The modified Bessel function I₁"),
-        "modified_bessel_k0": (lambda library, x: library.k0(x), "The modified Bessel function K₀"),
-        "modified_bessel_k1": (lambda library, x: library.k1(x), "The modified Bessel function K₁"),
-        "scaled_modified_bessel_k0": (lambda library, x: library.k0e(x), "eˣ K₀(x)"),
-        "scaled_modified_bessel_k1": (lambda library, x: library.k1e(x), "eˣ K₁(x)"),
-        "airy_ai": (lambda library, x: library.airy(x)[0], "Airy's function Ai"),
-        "spherical_bessel_j0": (lambda library, x: library.spherical_jn(0, x), "The spherical Bessel function j₀: sin(x) / x"),
+        "bessel_j0": (lambda library, x: library.j0(x), "Bessel function of the first kind of order 0. -> [0.7652, 0.2239]"),
+        "bessel_j1": (lambda library, x: library.j1(x), "Bessel function of the first kind of order 1. -> [0.4401, 0.5767]"),
+        "bessel_y0": (lambda library, x: library.y0(x), "Bessel function of the second kind of order 0. -> [0.0883, 0.5104]"),
+        "bessel_y1": (lambda library, x: library.y1(x), "Bessel function of the second kind of order 1. -> [-0.7812, -0.1070]"),
+        "modified_bessel_i0": (
+            lambda library, x: library.i0(x),
+            "Modified Bessel function of the first kind of order 0. -> [1.2661, 2.2796]",
+        ),
+        "modified_bessel_i1": (
+            lambda library, x: library.i1(x),
+            "Modified Bessel function of the first kind of order 1. -> [0.5652, 1.5906]",
+        ),
+        "modified_bessel_k0": (
+            lambda library, x: library.k0(x),
+            "Modified Bessel function of the second kind of order 0. -> [0.4210, 0.1139]",
+        ),
+        "modified_bessel_k1": (
+            lambda library, x: library.k1(x),
+            "Modified Bessel function of the second kind of order 1. -> [0.6019, 0.1399]",
+        ),
+        "scaled_modified_bessel_k0": (
+            lambda library, x: library.k0e(x),
+            "Scaled modified Bessel function eˣ K₀(x). -> [1.1445, 0.8416]",
+        ),
+        "scaled_modified_bessel_k1": (
+            lambda library, x: library.k1e(x),
+            "Scaled modified Bessel function eˣ K₁(x). -> [1.6362, 1.0335]",
+        ),
+        "airy_ai": (lambda library, x: library.airy(x)[0], "Airy function Ai. -> [0.1353, 0.0349]"),
+        "spherical_bessel_j0": (
+            lambda library, x: library.spherical_jn(0, x),
+            "Spherical Bessel function of order 0: sin(x) / x. -> [0.8415, 0.4546]",
+        ),
     }
 )
 
@@ -155,7 +215,7 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
         called.public = ["input", "n"]
 
         @takes_out
-        def polynomial(input: Any, n: Any) -> Tensor:
+        def polynomial(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
             x, degree = (t.array for t in agree_on_float(called, input, n))
             xp = namespace_of[type(x)]
             degree = xp.asarray(degree, dtype=np.int64)  # its whole part
@@ -163,7 +223,14 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
             return constant(wrap(xp.where(degree < 0, 0, value).astype(x.dtype)))
 
         polynomial.__name__ = polynomial.__qualname__ = name
-        polynomial.__doc__ = f"{doc} of degree `n` (a number or a tensor) at `input`. It has no derivative."
+        summary, _, result = doc.partition(" -> ")
+        polynomial.__doc__ = documented(
+            f"{summary}{CONSTANT}",
+            "either degree out",
+            "The shape that `input` and `n` broadcast to, floating point; 0 where `n` is negative.",
+            ["TypeError\n    If neither is a tensor."],
+            f"special.{name}(gl.tensor([0.25, 0.5]), 2) -> tensor({result})",
+        )
         return polynomial
 
     return [made(name, *entry) for name, entry in table.items()]
@@ -184,18 +251,54 @@ def _polynomials(table: dict[str, tuple[Callable[[Any, Any, Any], Any], str]]) -
     legendre_polynomial_p,
 ) = _polynomials(
     {
-        "chebyshev_polynomial_t": (lambda s, n, x: s.eval_chebyt(n, x), "Chebyshev's polynomial of the first kind"),
-        "chebyshev_polynomial_u": (lambda s, n, x: s.eval_chebyu(n, x), "Chebyshev's polynomial of the second kind"),
-        "chebyshev_polynomial_v": (_third, "Chebyshev's polynomial of the third kind"),
-        "chebyshev_polynomial_w": (_fourth, "Chebyshev's polynomial of the fourth kind"),
-        "shifted_chebyshev_polynomial_t": (lambda s, n, x: s.eval_chebyt(n, 2 * x - 1), "Chebyshev's first kind on [0, 1]"),
-        "shifted_chebyshev_polynomial_u": (lambda s, n, x: s.eval_chebyu(n, 2 * x - 1), "Chebyshev's second kind on [0, 1]"),
-        "shifted_chebyshev_polynomial_v": (lambda s, n, x: _third(s, n, 2 * x - 1), "Chebyshev's third kind on [0, 1]"),
-        "shifted_chebyshev_polynomial_w": (lambda s, n, x: _fourth(s, n, 2 * x - 1), "Chebyshev's fourth kind on [0, 1]"),
-        "hermite_polynomial_h": (lambda s, n, x: s.eval_hermite(n, x), "Hermite's polynomial (the physicists')"),
-        "hermite_polynomial_he": (lambda s, n, x: s.eval_hermitenorm(n, x), "Hermite's polynomial (the statisticians')"),
-        "laguerre_polynomial_l": (lambda s, n, x: s.eval_laguerre(n, x), "Laguerre's polynomial"),
-        "legendre_polynomial_p": (lambda s, n, x: s.eval_legendre(n, x), "Legendre's polynomial"),
+        "chebyshev_polynomial_t": (
+            lambda s, n, x: s.eval_chebyt(n, x),
+            "Chebyshev polynomial of the first kind: T(n, cos θ) = cos nθ. -> [-0.8750, -0.5000]",
+        ),
+        "chebyshev_polynomial_u": (
+            lambda s, n, x: s.eval_chebyu(n, x),
+            "Chebyshev polynomial of the second kind: U(n, cos θ) = sin (n + 1)θ / sin θ. -> [-0.7500,  0.0000]",
+        ),
+        "chebyshev_polynomial_v": (
+            _third,
+            "Chebyshev polynomial of the third kind: V(n, cos θ) = cos (n + ½)θ / cos ½θ. -> [-1.2500, -1.0000]",
+        ),
+        "chebyshev_polynomial_w": (
+            _fourth,
+            "Chebyshev polynomial of the fourth kind: W(n, cos θ) = sin (n + ½)θ / sin ½θ. -> [-0.2500,  1.0000]",
+        ),
+        "shifted_chebyshev_polynomial_t": (
+            lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
+            "Shifted Chebyshev polynomial of the first kind: T(n, 2x - 1). -> [-0.5000, -1.0000]",
+        ),
+        "shifted_chebyshev_polynomial_u": (
+            lambda s, n, x: s.eval_chebyu(n, 2 * x - 1),
+            "Shifted Chebyshev polynomial of the second kind: U(n, 2x - 1). -> [ 0., -1.]",
+        ),
+        "shifted_chebyshev_polynomial_v": (
+            lambda s, n, x: _third(s, n, 2 * x - 1),
+            "Shifted Chebyshev polynomial of the third kind: V(n, 2x - 1). -> [ 1., -1.]",
+        ),
+        "shifted_chebyshev_polynomial_w": (
+            lambda s, n, x: _fourth(s, n, 2 * x - 1),
+            "Shifted Chebyshev polynomial of the fourth kind: W(n, 2x - 1). -> [-1., -1.]",
+        ),
+        "hermite_polynomial_h": (
+            lambda s, n, x: s.eval_hermite(n, x),
+            "Physicists' Hermite polynomial: H(n + 1) = 2x H(n) - 2n H(n - 1). -> [-1.7500, -1.0000]",
+        ),
+        "hermite_polynomial_he": (
+            lambda s, n, x: s.eval_hermitenorm(n, x),
+            "Probabilists' Hermite polynomial: He(n + 1) = x He(n) - n He(n - 1). -> [-0.9375, -0.7500]",
+        ),
+        "laguerre_polynomial_l": (
+            lambda s, n, x: s.eval_laguerre(n, x),
+            "Laguerre polynomial: (n + 1) L(n + 1) = (2n + 1 - x) L(n) - n L(n - 1). -> [0.5312, 0.1250]",
+        ),
+        "legendre_polynomial_p": (
+            lambda s, n, x: s.eval_legendre(n, x),
+            "Legendre polynomial: (n + 1) P(n + 1) = (2n + 1) x P(n) - n P(n - 1). -> [-0.4062, -0.1250]",
+        ),
     }
 )
 

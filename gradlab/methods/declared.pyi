@@ -653,6 +653,34 @@ class Declared:
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged: the conjugate transpose, since the numbers are real."""
 
+    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Matrix product, written `@` too."""
+
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Product of two matrices."""
+
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Products of two batches of as many matrices."""
+
+    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Product of a matrix and a vector."""
+
+    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Inner product of two vectors."""
+
+    def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Inner product of two vectors; without complex numbers it is `dot`."""
+
+    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Outer product: each element of a vector times each of another."""
+    ger = outer
+
+    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Products of elements, summed over the last axes of both."""
+
+    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Kronecker product: each element of `input` times all of `other`, as blocks."""
+
     def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
         """The distinct elements, or slices along an axis, in ascending order."""
 
@@ -1152,6 +1180,36 @@ class Declared:
 
     def argwhere(self) -> Tensor:
         """The indices of the elements that are not 0, one in each row: `nonzero` under NumPy's name."""
+
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · mat1 mat2."""
+
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmm`, written into this tensor's memory."""
+
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · batch1 batch2, matrix by matrix."""
+
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`baddbmm`, written into this tensor's memory."""
+
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · mat vec."""
+
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addmv`, written into this tensor's memory."""
+
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · the outer product of two vectors."""
+
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addr`, written into this tensor's memory."""
+
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+        """beta · input + alpha · the sum of the products of two batches of matrices."""
+
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        """`addbmm`, written into this tensor's memory."""
 
     def dist(self, other: Tensor, p: float = 2, *, out: Tensor | None = None) -> Tensor:
         """The p-norm of input - other."""

@@ -24,6 +24,7 @@ from gradlab.ops.interpolation import *
 from gradlab.ops.joins import *
 from gradlab.ops.linear_indices import *
 from gradlab.ops.masks import *
+from gradlab.ops.multiply_add import *
 from gradlab.ops.norms import *
 from gradlab.ops.permutation import *
 from gradlab.ops.powers import *

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from gradlab.core.destination import takes_out
+from gradlab.core.operator import composed
 from gradlab.core.promotion import cast
 from gradlab.core.tensor import Tensor
 from gradlab.ops.arguments import one_dim
@@ -377,9 +378,37 @@ def ordered(x: Tensor, axes: list[int]) -> Tensor:
     return x if axes == list(range(-len(axes), 0)) else shapes.permute.record(x, axes=tuple(axes))
 
 
+@composed()
 @takes_out
-def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Products summed over the last axes of both; with a 0-d tensor, the product."""
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Products of elements, summed over the last axes of both.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (…, n).
+    other : Tensor
+        Of shape (…, n). If either is 0-d, the result is the product.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        The axes of `input` but the last, then those of `other` but the last.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+    RuntimeError
+        If the last axes differ in size.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.inner(gl.tensor([[1., 2.], [3., 4.]]), gl.tensor([1., 2.]))
+    tensor([ 5., 11.])
+    """
     tensors("inner", input=input, other=other)
     one, two = input.array.shape, other.array.shape
     if not one or not two:
@@ -391,9 +420,36 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return contracted(input, other, [-1], [-1])
 
 
+@composed()
 @takes_out
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: each element of `input` times all of `other`, as blocks."""
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Kronecker product: each element of `input` times all of `other`, as blocks.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape.
+    other : Tensor
+        Of any shape; the one of fewer axes gets axes of size 1 in front.
+    {out}
+
+    Returns
+    -------
+    Tensor
+        Each size is the product of theirs; of the common dtype.
+
+    Raises
+    ------
+    TypeError
+        If an operand is no tensor.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.kron(gl.tensor([1., 2.]), gl.tensor([[1., 2.], [3., 4.]]))
+    tensor([[1., 2., 2., 4.],
+            [3., 4., 6., 8.]])
+    """
     tensors("kron", input=input, other=other)
     ndim = max(input.array.ndim, other.array.ndim)
     one, two = ((1,) * (ndim - x.array.ndim) + x.array.shape for x in (input, other))
