@@ -145,8 +145,39 @@ def flat(array: np.ndarray) -> np.ndarray | None:
 
 
 def save(obj: Any, f: Any, *ignored: Any, **options: Any) -> None:
-    """Write an object to a path or a binary file: tensors, NumPy arrays, numbers, strings, bytes, None, dtypes, devices, shapes,
-    and lists, tuples, sets and dicts of these. A path is replaced when all is written: an interrupted save leaves the old file.
+    """Write an object to a path or a binary file.
+
+    A path is replaced when all is written: an interrupted save leaves the old file.
+
+    Parameters
+    ----------
+    obj : object
+        Tensors, NumPy arrays, numbers, strings, bytes, None, dtypes, devices, shapes, and lists, tuples, sets and dicts of these.
+    f : path or binary file
+        Where to.
+    *ignored, **options : optional
+        What torch takes besides (how it pickles), without effect.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        If there is something else in `obj`; the error says where.
+    RuntimeError
+        If there is no such folder.
+
+    Examples
+    --------
+    >>> import io
+    >>> import gradlab as gl
+    >>> file = io.BytesIO()
+    >>> gl.save({"w": gl.ones(2), "step": 3}, file)
+    >>> _ = file.seek(0)
+    >>> gl.load(file)
+    {'w': tensor([1., 1.]), 'step': 3}
     """
     writer = _Writer()
     plain = writer.plain(obj, "the object")
@@ -185,8 +216,41 @@ def load(
 ) -> Any:
     """Read what `save` wrote, or a file of torch's that holds tensors and plain data (such as a `state_dict`).
 
-    map_location: the device of the tensors; by default the one they were saved from. A function (torch's
-    `lambda storage, location: storage`) means the CPU. weights_only, mmap: accepted; nothing but data is ever read.
+    Nothing but data is ever read: no code in a file is run.
+
+    Parameters
+    ----------
+    f : path or seekable binary file
+        Where from.
+    map_location : device, str or callable, optional
+        The device of the tensors; by default the one they were saved from. A function (torch's ``lambda storage, location:
+        storage``) means the CPU.
+    *ignored, **options : optional
+        What torch takes besides, without effect.
+    weights_only, mmap : bool, optional
+        Accepted, without effect.
+
+    Returns
+    -------
+    object
+        As it was saved.
+
+    Raises
+    ------
+    AttributeError
+        If `f` is no path, and no file that is seekable.
+    RuntimeError
+        If the file is damaged, or holds something else than data.
+
+    Examples
+    --------
+    >>> import io
+    >>> import gradlab as gl
+    >>> file = io.BytesIO()
+    >>> gl.save(gl.arange(3), file)
+    >>> _ = file.seek(0)
+    >>> gl.load(file)
+    tensor([0, 1, 2])
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:

@@ -17,18 +17,18 @@ from typing import Any
 import pytest
 
 import gradlab
-from gradlab import autograd, linalg, nn, optim, special
+from gradlab import autograd, func, homework, linalg, nn, optim, special
 from gradlab.core.operator import OPERATORS
 
 LIST = Path(__file__).with_name("undocumented.txt")
 SPACES = {"": gradlab, "special.": special, "linalg.": linalg, "nn.": nn, "nn.functional.": nn.functional}
-SPACES |= {"optim.": optim, "autograd.": autograd}
+SPACES |= {"optim.": optim, "autograd.": autograd, "func.": func, "homework.": homework}
 
 
 def public() -> Iterator[tuple[str, Any]]:
     """(name, function or class) of all that users call."""
     for place, space in SPACES.items():
-        for name in getattr(space, "__all__", dir(space)):
+        for name in [*getattr(space, "__all__", dir(space)), *(gradlab._LAZY if space is gradlab else ())]:
             value = getattr(space, name)
             if not name.startswith("_") and callable(value) and not inspect.ismodule(value):
                 yield place + name, value
@@ -49,8 +49,8 @@ def documented(name: str, value: Any) -> str:
     if name.startswith("Tensor.") or inspect.isclass(value):
         parameters = parameters[1:] if parameters and parameters[0] in ("self", "input") else parameters
     described = re.search(r"Parameters\n-+\n((?:.+\n?)+)", doc)
-    words = set(re.findall(r"^([\w, *]+) : ", described.group(1), re.MULTILINE)) if described else set()
-    missing = set(parameters) - {one.strip(" *") for line in words for one in line.split(",")}
+    words = set(re.findall(r"^([\w, *\\]+) : ", described.group(1), re.MULTILINE)) if described else set()
+    missing = set(parameters) - {one.strip(" *\\") for line in words for one in line.split(",")}
     if missing:
         return f"a description of {sorted(missing)}"
     if not inspect.isclass(value) and not re.search(r"^Returns\n-------\n", doc, re.MULTILINE):

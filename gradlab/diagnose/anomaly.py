@@ -243,12 +243,35 @@ def present() -> Anomaly | None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread."""
+    """Whether anomaly mode is on in this thread.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> with gl.autograd.set_detect_anomaly(False):
+    ...     gl.is_anomaly_enabled()
+    False
+    """
     return present() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for nan."""
+    """Whether anomaly mode looks for NaN in what each node returns.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.is_anomaly_check_nan_enabled()
+    True
+    """
     return _check.nan
 
 
@@ -266,7 +289,26 @@ def _switched_on(check_nan: bool) -> AbstractContextManager[None]:
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off in this thread."""
+    """Switch anomaly mode on or off in this thread.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether it is on from here.
+    check_nan : bool, default True
+        Whether a NaN that a node returns in a backward is an error.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_anomaly_enabled(False)
+    >>> gl.is_anomaly_enabled()
+    False
+    """
     mode, _check.nan = present(), check_nan
     if enabled and mode is None:
         mode = Anomaly(Sites() if recorded_already() is None else None)

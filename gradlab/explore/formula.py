@@ -156,10 +156,32 @@ def traceable(op: Primitive) -> bool:
 
 
 def formula(what: Primitive | Any) -> Rules:
-    """The rules of an operation, given by its name ("tanh"), its primitive, or a node (`y.grad_fn`).
+    r"""The rules of an operation as formulas: how a cotangent goes back through it.
 
-    ȳ is the cotangent that arrives, x̄ the one that goes on to x. Where the rule that runs would not be read (it moves
-    elements about, or is a formula from a text), the declared formula stands in, else nothing but the notation.
+    Where the rule that runs would not be read (it moves elements about, or is a formula from a text), the declared formula
+    stands in, else nothing but the notation.
+
+    Parameters
+    ----------
+    what : str, Primitive or node
+        The operation, by its name ("tanh"), its primitive, or a node (`y.grad_fn`).
+
+    Returns
+    -------
+    Rules
+        Shown as LaTeX in a notebook. ȳ is the cotangent that arrives, x̄ the one that goes on to x.
+
+    Raises
+    ------
+    ValueError
+        If it is a user's own Function, whose rule is code, or there is no such operation.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([0.5], requires_grad=True)
+    >>> gl.formula(x.tanh().grad_fn)
+    TanhBackward0: y = \tanh x; \bar{x} = \bar{y}\,\left(1 - y\,y\right)
     """
     if isinstance(what, Node):
         what = GRADLAB.whole(what)

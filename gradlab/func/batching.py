@@ -42,10 +42,21 @@ def vmap(
     chunk_size : int, optional
         Accepted; one slice is in memory at a time.
 
+    Returns
+    -------
+    callable
+        Takes what `func` takes, with an axis more, and returns what it returns, with one more.
+
     Raises
     ------
     ValueError
         If the axes do not fit the arguments or the results.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.vmap(lambda row: row.sum())(gl.ones(3, 4))
+    tensor([4., 4., 4.])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

@@ -29,14 +29,36 @@ def functional_call(
 
     Parameters
     ----------
+    module : Module
+        What is called.
     parameter_and_buffer_dicts : dict or sequence of dicts
         Tensors by name, as in `named_parameters()`. A buffer that the call assigns anew is written back to the dict.
     args : tuple or any
         The arguments; what is no tuple is the only one.
+    kwargs : dict, optional
+        Keyword arguments.
     tie_weights : bool
         A tensor given for one of the names of a shared parameter stands for all of them.
     strict : bool
         Refuse names that the module does not have, and names left out.
+
+    Returns
+    -------
+    object
+        What the module returns.
+
+    Raises
+    ------
+    RuntimeError
+        What `strict` refuses.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> layer = gl.nn.Linear(2, 1)
+    >>> weights = {"weight": gl.ones(1, 2), "bias": gl.zeros(1)}
+    >>> gl.func.functional_call(layer, weights, gl.tensor([3.0, 4.0]))
+    tensor([7.])
     """
     if isinstance(parameter_and_buffer_dicts, dict):
         replacements = parameter_and_buffer_dicts
@@ -137,7 +159,30 @@ def _untied(module: Module, replacements: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of several models of one class, stacked by name: (params, buffers) for `vmap`."""
+    """The parameters and the buffers of several models of one class, stacked by name, for `vmap`.
+
+    Parameters
+    ----------
+    models : sequence of Module
+        All in the same mode, with tensors of the same shapes.
+
+    Returns
+    -------
+    tuple of dict
+        (params, buffers): a tensor of shape (models, ...) for each name.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no model, or they differ in class, mode or shapes.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> params, buffers = gl.func.stack_module_state([gl.nn.Linear(2, 1) for _ in range(3)])
+    >>> params["weight"].shape
+    gradlab.Size([3, 1, 2])
+    """
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -160,7 +205,25 @@ def _stacked(tensors: list[Tensor], name: str) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Let every batch normalisation in `root` use the statistics of its batch alone, in place: no buffer is then written."""
+    """Let every batch normalisation use the statistics of its batch alone, in place: no buffer is then written.
+
+    Parameters
+    ----------
+    root : Module
+        The model.
+
+    Returns
+    -------
+    Module
+        `root`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> model = gl.func.replace_all_batch_norm_modules_(gl.nn.Sequential(gl.nn.BatchNorm1d(2)))
+    >>> model[0].running_mean is None
+    True
+    """
     for module in root.modules():
         if isinstance(module, BatchNorm):
             module.track_running_stats = False
@@ -170,7 +233,30 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """The function itself: it computes the same with its in-place operations, and there is no program here to rewrite."""
+    """The function itself: it computes the same with its in-place operations, and there is no program here to rewrite.
+
+    Parameters
+    ----------
+    func : callable
+        Of any arguments.
+    remove : {"mutations", "mutations_and_views"}
+        Accepted, without effect.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    RuntimeError
+        If `remove` is something else.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.functionalize(lambda x: x.clone().add_(1))(gl.zeros(2))
+    tensor([1., 1.])
+    """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options "
@@ -188,5 +274,23 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor itself: inside a transform it is a plain tensor already."""
+    """The tensor itself: inside a transform it is a plain tensor already.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Of any shape.
+    recurse : bool, default True
+        Accepted, without effect.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.debug_unwrap(gl.tensor([1.0]))
+    tensor([1.])
+    """
     return tensor

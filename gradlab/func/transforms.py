@@ -118,12 +118,21 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         Returns a tensor without axes (and with `has_aux` a pair: that tensor, and tensors that are handed on).
     argnums : int or tuple of int
         Which of the positional arguments are differentiated.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
 
     Returns
     -------
     callable
         Takes what `func` takes; returns (gradient, value), or (gradient, (value, aux)). The gradient is nested as the argument,
         in a tuple if `argnums` is one.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> f = gl.func.grad_and_value(lambda x: (x**2).sum())
+    >>> f(gl.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
     """
 
     @wraps(func)
@@ -154,9 +163,33 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`'s value by its arguments; with `has_aux`, (gradient, aux).
+    """A function that returns the gradient of `func`'s value by its arguments.
 
-    The arguments are those of `grad_and_value`. Per-sample gradients are `vmap(grad(f), in_dims=(None, 0))(w, samples)`.
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor without axes (and with `has_aux` a pair: that tensor, and tensors that are handed on).
+    argnums : int or tuple of int
+        Which of the positional arguments are differentiated.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
+
+    Returns
+    -------
+    callable
+        Takes what `func` takes; returns the gradient, nested as the argument, in a tuple if `argnums` is one; with `has_aux`
+        the pair (gradient, aux). Per-sample gradients are ``vmap(grad(f), in_dims=(None, 0))(w, samples)``.
+
+    Raises
+    ------
+    RuntimeError
+        If an argument is no tensor of floating point, or `func` does not return what it should.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.grad(lambda x: (x**3).sum())(gl.tensor([1.0, 2.0]))
+    tensor([ 3., 12.])
     """
     both = grad_and_value(func, argnums, has_aux)
 
@@ -186,10 +219,36 @@ def _vjp(func: Callable[..., Any], args: tuple[Any, ...], argnums: Any, has_aux:
 
 @in_normal_mode
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`func(*primals)`, and a function that multiplies a vector with the Jacobian: (output, vjp_fn), or (output, vjp_fn, aux).
+    """The value of `func`, and a function that multiplies a vector with its Jacobian.
 
-    `vjp_fn(cotangents)` takes what is nested and shaped as the output, and returns a tuple with one entry for each primal. It may
-    be called any number of times; nothing is run again.
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that are
+        handed on).
+    *primals : Tensor, or tensors in tuples, lists and dictionaries
+        The arguments.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
+
+    Returns
+    -------
+    tuple
+        (output, vjp_fn), or with `has_aux` (output, vjp_fn, aux). ``vjp_fn(cotangents)`` takes what is nested and shaped as
+        the output,
+        and returns a tuple with one entry for each primal. It may be called any number of times; nothing is run again.
+
+    Raises
+    ------
+    RuntimeError
+        If an argument is no tensor of floating point, or `func` does not return what it should.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> y, pull = gl.func.vjp(lambda x: x**2, gl.tensor([1.0, 2.0]))
+    >>> pull(gl.tensor([1.0, 1.0]))
+    (tensor([2., 4.]),)
     """
     call, ys, tree = _vjp(func, primals, None, has_aux)
     try:
@@ -223,11 +282,38 @@ def jacrev(
 
     All rows of an output are one batched reverse sweep, or as many at once as memory allows, or `chunk_size`.
 
+    Parameters
+    ----------
+    func :
+    callable
+        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
+        are handed on).
+    argnums : int or tuple of int
+        Which of the positional arguments are differentiated.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
+    chunk_size : int, optional
+        The most rows of a sweep.
+
     Returns
     -------
     callable
         Takes `func`'s arguments; returns the output's nesting with, in place of each tensor, the nesting of the argument (in a
         tuple if `argnums` is one) of tensors of shape output.shape + argument.shape; with `has_aux` the pair of that and aux.
+
+    Raises
+    ------
+    ValueError
+        If `chunk_size` is not positive.
+    RuntimeError
+        If an argument is no tensor of floating point, or `func` does not return tensors.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.jacrev(lambda x: x**2)(gl.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
     """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size})")
@@ -274,12 +360,35 @@ def _check_tensors(leaves: list[Any], what: str) -> None:
 
 @in_normal_mode
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """`func(*primals)`, and the Jacobian times `tangents`: (output, jvp), or (output, jvp, aux).
+    """The value of `func`, and its Jacobian times a vector of tangents.
 
     Parameters
     ----------
+    func : callable
+        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
+        are handed on).
     primals, tangents : tuple
-        Nested alike. With `strict` an output that does not depend on the primals is an error; else its tangent is zeros.
+        The arguments, and what each is moved by: nested alike, tensors of the same shapes.
+    strict : bool, default False
+        Whether an output that does not depend on the primals is an error; else its tangent is zeros.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
+
+    Returns
+    -------
+    tuple
+        (output, jvp), or with `has_aux` (output, jvp, aux). The second is nested as the output.
+
+    Raises
+    ------
+    RuntimeError
+        If primals are no tuple, tangents are nested or shaped otherwise, or what `strict` refuses.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.jvp(lambda x: x**2, (gl.tensor([1.0, 2.0]),), (gl.tensor([1.0, 0.0]),))
+    (tensor([1., 4.]), tensor([2., 0.]))
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -317,10 +426,38 @@ def _pushed(call: Call, outputs: list[Tensor], along: list[Tensor]) -> list[Tens
 
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable[..., Any]:
-    """As `jacrev`, computed by columns: for functions of few inputs and many outputs.
+    """A function that returns the Jacobian of `func` by its arguments, computed by columns: for functions of few inputs.
 
-    The function is called once, and all columns of an argument are one batched forward sweep over what it recorded, so every
-    column sees the same random numbers, whatever `randomness` says. `argnums` may be None: all arguments.
+    The function is called once, and all columns of an argument are one batched forward sweep over what it recorded.
+
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
+        are handed on).
+    argnums : int, tuple of int or None
+        Which of the positional arguments are differentiated; None: all.
+    has_aux : bool, default False
+        Whether `func` returns a pair of what is differentiated and something that is handed on.
+    randomness : str
+        Accepted: every column sees the same random numbers, whatever it says.
+
+    Returns
+    -------
+    callable
+        As of `jacrev`.
+
+    Raises
+    ------
+    RuntimeError
+        If an argument is no tensor of floating point, or `func` does not return what it should.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.jacfwd(lambda x: x**2)(gl.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
     """
 
     @wraps(func)
@@ -340,15 +477,57 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`, forward over reverse."""
+    """A function that returns the second derivatives of `func`: `jacfwd(jacrev(func))`, forward over reverse.
+
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor.
+    argnums : int or tuple of int
+        Which of the positional arguments are differentiated.
+
+    Returns
+    -------
+    callable
+        Takes `func`'s arguments; for one argument and a value without axes it returns a tensor of shape x.shape + x.shape.
+
+    Raises
+    ------
+    RuntimeError
+        If an argument is no tensor of floating point, or `func` does not return what it should.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.func.hessian(lambda x: x[0] ** 2 * x[1])(gl.tensor([1.0, 2.0]))
+    tensor([[4., 2.],
+            [2., 0.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)
 
 
 @in_normal_mode
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """`func(*primals)`, and the function's linear approximation there: `jvp_fn(*tangents)`, which runs nothing again.
+    """The value of `func`, and its linear approximation there.
 
-    Results that are no tensors are returned by both as they are.
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor, or tensors nested. Results that are no tensors are returned by both as they are.
+    *primals : Tensor, or tensors nested
+        The arguments.
+
+    Returns
+    -------
+    tuple
+        (output, jvp_fn): ``jvp_fn(*tangents)`` is the Jacobian of the recorded call times these tangents, and runs nothing again.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> y, push = gl.func.linearize(lambda x: x**2, gl.tensor([1.0, 2.0]))
+    >>> push(gl.tensor([0.0, 1.0]))
+    tensor([0., 4.])
     """
     call = Call(primals, None)
     try:

@@ -70,10 +70,20 @@ def compare(
     replies : mapping of str to mapping, optional
         What to say besides to numbers that are a known mistake: {"d": {(-0.125, 0.125): "the 2 is missing"}}.
 
+    Returns
+    -------
+    Compared
+        Shown as a table in a notebook.
+
     Raises
     ------
     ValueError
         If the names are not the same, or what is right is no numbers.
+
+    Examples
+    --------
+    >>> from gradlab.homework import compare
+    >>> print(compare({"dx": 2.0, "dy": 1.0}, {"dx": 2.0, "dy": 3.0}))  # doctest: +SKIP
     """
     if not right or set(yours) != set(right):
         raise ValueError(f"compare two mappings with the same names; these have {_names(yours)}, and {_names(right)}.")

@@ -27,6 +27,14 @@ def central_differences(function: Callable[[Tensor], Tensor], x: Tensor, step: f
     -------
     ndarray, shape (outputs, inputs)
         Both sides flattened.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab.homework import central_differences
+    >>> central_differences(lambda x: x**2, gl.tensor([1.0, 2.0])).round(4)
+    array([[2., 0.],
+           [0., 4.]])
     """
     at = np.array(x.array, np.float64)
     flat = at.reshape(-1)

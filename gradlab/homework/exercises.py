@@ -29,7 +29,23 @@ CHECKS = "checks.py"
 
 
 class Homework:
-    """Exercises by number. `checks.py` makes one and calls it `homework`."""
+    """Exercises by number. `checks.py` makes one and calls it `homework`.
+
+    Parameters
+    ----------
+    title : str
+        What errors and summaries call it.
+
+    Examples
+    --------
+    >>> from gradlab.homework import Homework
+    >>> homework = Homework("A first gradient")
+    >>> @homework.exercise(1, "The gradient", points=10)
+    ... def gradient(student):
+    ...     student.close(10, "of a square", student.function("gradient")(3.0), 6.0)
+    >>> homework.points
+    10
+    """
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -89,10 +105,25 @@ class Homework:
 def load(folder: str | Path = ".") -> Homework:
     """The homework that `checks.py` in a folder declares, read anew each time.
 
+    Parameters
+    ----------
+    folder : path, optional
+        The one of the notebook.
+
+    Returns
+    -------
+    Homework
+
     Raises
     ------
     FileNotFoundError, ValueError
         If there is no such file, or it makes no `homework`.
+
+    Examples
+    --------
+    >>> from gradlab.homework import load
+    >>> load("hw3_jacobian").points  # doctest: +SKIP
+    100
     """
     path = Path(folder).resolve() / CHECKS
     if not path.is_file():
@@ -116,18 +147,63 @@ def load(folder: str | Path = ".") -> Homework:
 
 
 def check(number: int, namespace: dict[str, Any], seed: int = 0, folder: str | Path = ".") -> Verdict:
-    """Check one exercise of the homework in a folder against a notebook's variables (`globals()`)."""
+    """Check one exercise of the homework in a folder against a notebook's variables.
+
+    Parameters
+    ----------
+    number : int
+        The exercise's.
+    namespace : dict
+        The variables: `globals()`.
+    seed : int, default 0
+        Of the shapes and numbers that the check draws.
+    folder : path, optional
+        Where `checks.py` is.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As of `load`, or if there is no such exercise.
+
+    Examples
+    --------
+    >>> from gradlab.homework import check
+    >>> print(check(1, globals()))  # doctest: +SKIP
+    """
     return load(folder).check(number, namespace, seed)
 
 
 def case(exercise: int, call: int = 1, folder: str | Path = ".") -> Any:
     """What `%check` gave to your function: "Try it: f, x = case(1, 2)" is the second call of exercise 1.
 
+    Parameters
+    ----------
+    exercise : int
+        Its number.
+    call : int, default 1
+        Which of the calls, counted from 1.
+    folder : path, optional
+        Where `checks.py` is.
+
     Returns
     -------
     tuple
         The functions and tensors, to be looked at and tried; where it is one thing, that thing. (Work that is graded is tried
         on others: the verdict there says "Try one like it".)
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As of `load`, or if there is no such call.
+
+    Examples
+    --------
+    >>> from gradlab.homework import case
+    >>> f, x = case(1, 2)  # doctest: +SKIP
     """
     arguments = load(folder).case(exercise, call)
     return arguments[0] if len(arguments) == 1 else arguments

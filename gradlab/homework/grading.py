@@ -273,6 +273,12 @@ def run(notebook: str | Path, seed: int = 0, checks: str | Path | None = None, a
     Notes
     -----
     What keeps a submission from forging its verdict, and what does not, is said at the head of `gradlab.homework.grading`.
+
+    Examples
+    --------
+    >>> from gradlab.homework import run
+    >>> for verdict in run("hw3_jacobian.ipynb", seed=123):  # doctest: +SKIP
+    ...     print(verdict)
     """
     path = Path(notebook).resolve()
     try:

@@ -140,6 +140,16 @@ def ask(key: str, *, numbers: int | None = None, choices: Iterable[Any] | None =
         The words to choose from.
     rows : iterable of str, optional
         With `choices`: one is chosen for each row, and the guess is a list of words.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> from gradlab.homework import ask, guess
+    >>> ask("slope", choices=("rises", "falls"))  # doctest: +SKIP
+    >>> guess.slope = "rises"
     """
     asked = question(key, numbers, choices, rows)
     guess.asked(asked)

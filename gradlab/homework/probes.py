@@ -30,7 +30,20 @@ MOST_VECTORS = 1000  # of one question: answering must not take long
 
 
 class Twice:
-    """A scalar function of a check's that a student's code may differentiate twice. The check calls it like the function."""
+    """A scalar function of a check's that a student's code may differentiate twice. The check calls it like the function.
+
+    Parameters
+    ----------
+    function : callable
+        From a tensor to a tensor without axes.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> from gradlab.homework import Twice
+    >>> Twice(lambda x: (x**3).sum())(gl.tensor([1.0, 2.0]))
+    tensor(9.)
+    """
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         self.function = function

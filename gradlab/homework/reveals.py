@@ -63,8 +63,9 @@ def reveal(
     rows: Iterable[Any] | None = None,
     then: Any = None,
 ) -> Revealed:
-    """Compare a guess with what is so, and say both; without a guess (`...` or None), or with one that has another number of
-    numbers, say only what is wanted.
+    """Compare a guess with what is so, and say both.
+
+    Without a guess (`...` or None), or with one that has another number of numbers, only what is wanted is said.
 
     Parameters
     ----------
@@ -83,6 +84,17 @@ def reveal(
         The rows of a table: guess and actual have a word for each.
     then : optional
         Something to look at, displayed below once there is a guess; a function is called for it then.
+
+    Returns
+    -------
+    Revealed
+        Shown in a notebook.
+
+    Examples
+    --------
+    >>> from gradlab.homework import guess, reveal
+    >>> guess.rows = (2, 3)
+    >>> reveal(guess.rows, (2, 3))  # doctest: +SKIP
     """
     labels = rows if rows is None else tuple(map(str, rows))
     verdict = _compared(guess, actual, of, count, replies, labels)

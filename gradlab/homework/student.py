@@ -85,6 +85,16 @@ class Student:
         not depend on what came back.
     purse : Purse, optional
         The seconds for all calls.
+
+    Examples
+    --------
+    >>> from gradlab.homework import Homework
+    >>> homework = Homework("A first gradient")
+    >>> @homework.exercise(1, "The gradient", points=10)
+    ... def gradient(student):
+    ...     student.close(10, "of a square", student.function("gradient")(3.0), 6.0)
+    >>> homework.check(1, {"gradient": lambda x: 2 * x}).points
+    10
     """
 
     def __init__(self, work: Work, verdict: Verdict, seed: int, purse: Purse | None = None) -> None:

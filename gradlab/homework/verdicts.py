@@ -29,7 +29,27 @@ class Finding:
 
 @dataclass
 class Verdict:
-    """What came out of one exercise."""
+    """What came out of one exercise.
+
+    Parameters
+    ----------
+    number : int
+        The exercise's.
+    title : str
+        The exercise's.
+    worth : float
+        Its points.
+    findings : list of Finding, optional
+        What was found, in order.
+    drawn : bool, default False
+        Whether it is for grading: `case(…)` then gives one of the same kind, in other shapes and numbers.
+
+    Examples
+    --------
+    >>> from gradlab.homework import Verdict
+    >>> Verdict(1, "The gradient", 10).headline()
+    'Exercise 1, The gradient: 0 of 10 points'
+    """
 
     number: int
     title: str

@@ -19,12 +19,29 @@ HIDE, SHOW = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
 
 def student_version(notebook: dict[str, Any]) -> dict[str, Any]:
-    """A copy of a notebook (as nbformat's JSON, version 4) without solutions, hidden tests and outputs.
+    r"""A copy of a notebook (as nbformat's JSON, version 4) without solutions, hidden tests and outputs.
+
+    Parameters
+    ----------
+    notebook : dict
+        As nbformat's JSON. It is not changed.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------
     ValueError
         If a mark is opened and not closed, closed and not opened, or opened twice.
+
+    Examples
+    --------
+    >>> from gradlab.homework import student_version
+    >>> text = "def f(x):\n    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION"
+    >>> cell = {"cell_type": "code", "source": text, "metadata": {}}
+    >>> "2 * x" in "".join(student_version({"cells": [cell]})["cells"][0]["source"])
+    False
     """
     version = deepcopy(notebook)
     for cell in version["cells"]:

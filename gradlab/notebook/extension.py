@@ -24,7 +24,27 @@ REPORT = ("gradlab.explore.report.report", "Report")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Install the magics. Loading twice is loading once."""
+    """Install the magics: what `%load_ext gradlab` calls. Loading twice is loading once.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        IPython's shell.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> import gradlab as gl
+    >>> shell = InteractiveShell()
+    >>> gl.load_ipython_extension(shell)
+    >>> "grad" in shell.magics_manager.magics["cell"]
+    True
+    >>> gl.unload_ipython_extension(shell)
+    """
     if _loaded(shell) is not None:
         return
     magics = GradMagics(shell)
@@ -47,7 +67,27 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take everything out again."""
+    """Take everything out again: what `%unload_ext gradlab` calls.
+
+    Parameters
+    ----------
+    shell : InteractiveShell
+        IPython's shell.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> import gradlab as gl
+    >>> shell = InteractiveShell()
+    >>> gl.load_ipython_extension(shell)
+    >>> gl.unload_ipython_extension(shell)
+    >>> "grad" in shell.magics_manager.magics["cell"]
+    False
+    """
     magics = _loaded(shell)
     if magics is None:
         return

@@ -55,7 +55,8 @@ def check_against_torch(f: Callable[..., Any], *inputs: Any) -> TorchComparison:
 
     Examples
     --------
-    >>> gl.check_against_torch(lambda x: (x * gl.sin(x)).sum(), [1.0, 2.0]).agrees
+    >>> import gradlab as gl
+    >>> gl.check_against_torch(lambda x: (x * gl.sin(x)).sum(), [1.0, 2.0]).agrees  # doctest: +SKIP
     True
     """
     if not callable(f):

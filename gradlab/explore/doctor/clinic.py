@@ -141,9 +141,10 @@ def doctor(out: Any = None, *, params: Any = None, optimizer: Any = None, loss: 
 
     Examples
     --------
-    >>> gl.doctor()                               # after a run
-    >>> gl.doctor(loss, params=model).findings
-    >>> gl.doctor(model, optimizer=opt, loss=loss)
+    >>> import gradlab as gl
+    >>> w = gl.tensor([4.0, 0.0], requires_grad=True)
+    >>> len(gl.doctor((w.log() * w).sum(), params=w).findings)
+    1
     """
     frame = sys._getframe(1)
     space = {**frame.f_globals, **frame.f_locals}

@@ -90,6 +90,20 @@ def graph(
         If a tensor does not require grad: there is no graph behind it.
     ValueError
         If there is no tensor at all, `limit` is too small, `level` is none, or there is no leaf of a name in `unfold`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> loss = (x * x).sum()
+    >>> print(gl.graph(loss).text())
+    loss (scalar 5): 2 operations on 1 leaf, x
+    <BLANKLINE>
+    loss  scalar 5
+    sum  SumBackward0  scalar
+    ×  MulBackward0  2
+    ├─ x  2  = [1, 2]
+    └─ x  2  = [1, 2]
     """
     if names is None:
         names = caller_names()

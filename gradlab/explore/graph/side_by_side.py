@@ -30,7 +30,7 @@ def graphs(
         What was computed. Each is called as the caller's variable is, or "graph 1", "graph 2", ….
     names : mapping of str to Tensor, optional
         What to call tensors. By default the names that the caller's variables have.
-    limit, level
+    limit, level : optional
         Of every graph, as of `graph`.
     **named : Tensor, sequence of Tensor, or Graph
         The same under names of their own: ``gl.graphs(before=loss1, after=loss2)``.
@@ -49,7 +49,10 @@ def graphs(
 
     Examples
     --------
-    >>> gl.graphs(product=x * y, sum=x + y)
+    >>> import gradlab as gl
+    >>> w = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> gl.graphs(sum=(w**2).sum(), mean=(w**2).mean())
+    <Graphs sum, mean>
     """
     if not outs and not named:
         raise ValueError("graphs(a=…, b=…) draws the graphs of several tensors; none was given.")

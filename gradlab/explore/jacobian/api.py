@@ -117,6 +117,15 @@ def jacobian(
     product (VJP). Many texts call the same product a Jacobian-vector product. Column j is Ju with u the j-th unit vector: one
     forward sweep. A user's hooks stay out of these sweeps, and no `.grad` is written; torch's engine, though, runs the hooks of
     torch's tensors and nodes, and what they return counts.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> J = gl.jacobian(lambda x: gl.stack([x[0] * x[1], x[0] ** 2]), x)
+    >>> J.tensor()
+    tensor([[2., 1.],
+            [2., 0.]])
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
     long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}
@@ -146,7 +155,7 @@ def hessian(
         A tensor of one element that was computed from `inputs`, or a function that computes it, as in `jacobian`.
     inputs : Tensor or sequence of Tensor
         What to differentiate by. Several inputs become blocks of rows and columns.
-    method, chunk_size, sparsity, plan, out, progress, resume, key, executor, names
+    method, chunk_size, sparsity, plan, out, progress, resume, key, executor, names : optional
         As in `jacobian`. The colours of "sparse" use that the matrix is symmetric, and a given `sparsity` is made symmetric.
 
     Returns
@@ -163,6 +172,14 @@ def hessian(
     Notes
     -----
     H[i, j] = ∂²output / ∂input[i] ∂input[j].
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0])
+    >>> gl.hessian(lambda x: x[0] ** 2 * x[1], x).tensor()
+    tensor([[4., 2.],
+            [2., 0.]])
     """
     request = {"method": method, "chunk_size": chunk_size, "sparsity": sparsity, "plan": plan}
     long = {"out": out, "progress": progress, "resume": resume, "key": key, "executor": executor}

@@ -58,7 +58,7 @@ def playground(
     library : {"gradlab", "torch"} or module, optional
         Whose tensors f is called with. By default it is tried with gradlab's, and if that fails with torch's once torch is
         imported.
-    **more
+    **more : pair or sequence of pairs
         The ranges of the parameters of f, by their names: ``x=(-3, 3)``; of a vector a pair for each element,
         ``p=[(-4, 4), (-2, 2)]``, whose elements are the inputs p[0] and p[1]. What has a default and no range keeps its default.
 
@@ -76,6 +76,14 @@ def playground(
         If a range is empty or not finite, or the point is outside; for an unknown optimizer, axis or library.
     RuntimeError
         If f raises wherever it is tried.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> def f(x):
+    ...     return x**3 / 3 - x
+    >>> gl.playground(f, x=(-2.4, 2.4))
+    <playground of x**3 / 3 - x>
     """
     asked = {**(ranges or {}), **more}
     inputs, call = read_inputs(f, asked)

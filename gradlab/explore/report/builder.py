@@ -94,6 +94,16 @@ def explain(
     RuntimeError
         If `out` does not require grad; if it has more than `bounds.jacobian_rows` elements and there are no weights; if the
         weights have not its shape; if the graph was freed.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> w = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> report = gl.explain((w**2).sum())
+    >>> report
+    <Report: the result = 5, with respect to w.>
+    >>> w.grad is None
+    True
     """
     names = caller_names() if names is None else dict(names)
     bounds = bounds or Bounds()

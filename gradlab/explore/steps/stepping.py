@@ -68,6 +68,7 @@ def step_through(out: Any, gradient: Any = None) -> StepThrough:
 
     Examples
     --------
+    >>> import gradlab as gl
     >>> a, b = gl.tensor(-3.0, requires_grad=True), gl.tensor(2.0, requires_grad=True)
     >>> gl.step_through(a * b + b**3).steps[-1].shares[1]["total"]
     9.0

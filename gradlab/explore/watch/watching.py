@@ -554,15 +554,19 @@ def watch(
 
     Examples
     --------
+    >>> import gradlab as gl
+    >>> model = gl.nn.Linear(2, 1)
+    >>> optimizer = gl.optim.SGD(model.parameters(), lr=0.1)
     >>> with gl.watch(model, optimizer) as w:
-    ...     for x, y in batches:
+    ...     for _ in range(10):
     ...         optimizer.zero_grad()
-    ...         loss = loss_fn(model(x), y)
+    ...         loss = model(gl.ones(4, 2)).square().mean()
     ...         loss.backward()
     ...         optimizer.step()
     ...         w.log(loss)
     >>> w.findings
-    >>> w.save("run.html")
+    Nothing was found.
+    >>> w.save("run.html")  # doctest: +SKIP
     """
     frame = sys._getframe(1)
     of = watched(model_or_params, {**frame.f_globals, **frame.f_locals}, list(frame.f_locals))
