@@ -284,8 +284,7 @@ def jacrev(
 
     Parameters
     ----------
-    func :
-    callable
+    func : callable
         Returns a tensor, or tensors in tuples, lists and dictionaries (and with `has_aux` a pair: that, and tensors that
         are handed on).
     argnums : int or tuple of int
