@@ -41,8 +41,34 @@ LUFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
 # ------------------------------------------------------------------------------------------------------------ Cholesky
 @takes_out
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with L Lᵀ = input (or its transpose, with upper=True), of symmetric positive-definite matrices, of
-    which the other triangle is not read. Raises LinAlgError where one is not positive-definite."""
+    """The triangular factor of symmetric positive-definite matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Symmetric positive-definite matrices, (…, n, n), floating point, of which one triangle is read.
+    upper : bool, default False
+        Whether the upper triangle is read and returned.
+
+    Returns
+    -------
+    Tensor
+        L, lower triangular with L Lᵀ = input; with `upper` its transpose.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is not positive-definite.
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.cholesky(gl.tensor([[4.0, 2.0], [2.0, 3.0]]))
+    tensor([[2.0000, 0.0000],
+            [1.0000, 1.4142]])
+    """
     return positive_root("linalg.cholesky", matrices("linalg.cholesky", input), upper, rules.cholesky)
 
 
@@ -55,7 +81,34 @@ def positive_root(name: str, A: Tensor, upper: bool, op: Any) -> Tensor:
 
 @takes_out
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Result:
-    """As `cholesky`, and for each matrix 0 or the order of the leading minor that is not positive; the factor is then nan."""
+    """The triangular factor of symmetric matrices, without an error where there is none.
+
+    Parameters
+    ----------
+    input : Tensor
+        Symmetric positive-definite matrices, (…, n, n), floating point, of which one triangle is read.
+    upper : bool, default False
+        Whether the upper triangle is read and returned.
+    check_errors : bool, default False
+        Whether a matrix that cannot be treated is an error all the same.
+
+    Returns
+    -------
+    named tuple
+        `L`, NaN where a matrix is not positive-definite, and `info` (…), int32: 0, or the order of the leading minor that is not
+        positive.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.cholesky_ex(gl.tensor([[1.0, 2.0], [2.0, 1.0]])).info
+    tensor(2, dtype=gradlab.int32)
+    """
     input = matrices("linalg.cholesky_ex", input)
     try:
         whole = rules.cholesky.record(input, upper=upper)
@@ -95,8 +148,36 @@ def orthogonal(A: Tensor, mode: str) -> list[Tensor]:
 
 @takes_out
 def qr(A: Tensor, mode: str = "reduced") -> Result:
-    """Q with orthonormal columns and upper triangular R with Q R = A. Of (m, n), k = min(m, n): "reduced" gives Q (m, k) and R
-    (k, n), "complete" (m, m) and (m, n), "r" only R. Differentiable where the first k columns are independent."""
+    """The factors of a matrix: orthonormal columns and an upper triangle.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    mode : {"reduced", "complete", "r"}
+        Of (m, n), k = min(m, n): "reduced" gives Q (m, k) and R (k, n), "complete" (m, m) and (m, n), "r" only R.
+
+    Returns
+    -------
+    named tuple
+        `Q` and `R`, with Q R = A.
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Notes
+    -----
+    Differentiable where the first k columns are independent.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.qr(gl.tensor([[3.0, 1.0], [4.0, 1.0]])).R.abs()
+    tensor([[5.0000, 1.4000],
+            [0.0000, 0.2000]])
+    """
     return QR(orthogonal(A, mode))
 
 
@@ -115,14 +196,67 @@ def singular(A: Tensor, full: bool) -> list[Tensor]:
 
 @takes_out
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Result:
-    """U, S and Vᵀ with U diag(S) Vᵀ = A, S descending. Of (m, n), k = min(m, n): U is (m, m) and Vᵀ (n, n), or (m, k) and (k, n)
-    with full_matrices=False. The gradient of U and V is finite where the singular values differ, that of S everywhere."""
+    """The singular value decomposition: U diag(S) Vᵀ = A.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    full_matrices : bool, default True
+        Of (m, n), k = min(m, n): whether U is (m, m) and Vᵀ (n, n), else (m, k) and (k, n).
+    driver : str, optional
+        Accepted, for torch's choice on a GPU.
+
+    Returns
+    -------
+    named tuple
+        `U`, `S` (…, k), descending, and `Vh`, which is Vᵀ.
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Notes
+    -----
+    The gradient of U and V is finite where the singular values differ, that of S everywhere.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.svd(gl.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+    tensor([4., 3.])
+    """
     return SVD(singular(A, full_matrices))
 
 
 @takes_out
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values, descending."""
+    """The singular values, descending.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    driver : str, optional
+        Accepted, for torch's choice on a GPU.
+
+    Returns
+    -------
+    Tensor
+        (…, k), k = min(m, n).
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.svdvals(gl.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor([4., 3.])
+    """
     A = matrices("linalg.svd", A, square=False)
     if wants_gradient(A):
         return singular(A, False)[1]
@@ -150,14 +284,73 @@ def eigen(A: Tensor, UPLO: str) -> list[Tensor]:
 
 @takes_out
 def eigh(input: Tensor, UPLO: str = "L") -> Result:
-    """The eigenvalues, ascending, and as columns the orthonormal eigenvectors of symmetric matrices, of which one triangle is
-    read. The gradient of the vectors is finite where the eigenvalues differ, that of the values everywhere."""
+    """The eigenvalues and eigenvectors of symmetric matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Symmetric matrices, (…, n, n), floating point, of which one triangle is read.
+    UPLO : {"L", "U"}
+        Which triangle.
+
+    Returns
+    -------
+    named tuple
+        `eigenvalues` (…, n), ascending, and `eigenvectors` (…, n, n), orthonormal columns.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+    RuntimeError
+        If `UPLO` is something else.
+
+    Notes
+    -----
+    The gradient of the vectors is finite where the eigenvalues differ, that of the values everywhere.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.eigh(gl.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
     return Eigh(eigen(input, UPLO))
 
 
 @takes_out
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, ascending."""
+    r"""The eigenvalues of symmetric matrices, ascending.
+
+    Parameters
+    ----------
+    input : Tensor
+        Symmetric matrices, (…, n, n), floating point, of which one triangle is read.
+    UPLO : {"L", "U"}
+        Which triangle.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…, n).
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Notes
+    -----
+    Of the eigenvector v of unit length the gradient is
+
+    .. math:: \bar{A} = \bar{\lambda} \, v v^\mathsf{T}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.eigvalsh(gl.tensor([[2.0, 1.0], [1.0, 2.0]]))
+    tensor([1., 3.])
+    """
     if type(input) is not Tensor or wants_gradient(input) or UPLO not in ("L", "U"):
         return eigen(input, UPLO)[0]
     input = matrices("linalg.eigh", input)
@@ -170,7 +363,29 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def eig(input: Tensor) -> NoReturn:
-    """Not supported: its results are complex."""
+    """Not supported: its results are complex, and gradients here are real.
+
+    Parameters
+    ----------
+    input : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    None
+        It always raises.
+
+    Raises
+    ------
+    NotImplementedError
+        Always; it says what there is: `eigh`, of symmetric matrices.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # of a symmetric matrix
+    tensor([1.4384, 5.5616])
+    """
     raise NotImplementedError(
         "linalg.eig: eigenvalues of a general matrix are complex, and complex tensors are not supported. "
         "Of a symmetric matrix, eigh() gives them."
@@ -178,7 +393,29 @@ def eig(input: Tensor) -> NoReturn:
 
 
 def eigvals(input: Tensor) -> NoReturn:
-    """Not supported: its results are complex."""
+    """Not supported: its results are complex, and gradients here are real.
+
+    Parameters
+    ----------
+    input : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    None
+        It always raises.
+
+    Raises
+    ------
+    NotImplementedError
+        Always; it says what there is: `eigh`, of symmetric matrices.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.eigh(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).eigenvalues  # of a symmetric matrix
+    tensor([1.4384, 5.5616])
+    """
     raise NotImplementedError(
         "linalg.eigvals: eigenvalues of a general matrix are complex, and complex tensors are not "
         "supported. Of a symmetric matrix, eigvalsh() gives them."
@@ -213,8 +450,33 @@ def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.nda
 
 @takes_out
 def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
-    """L (below the diagonal, its own being 1) and U in one tensor, and the row exchanges: row i was exchanged with row
-    pivots[i] - 1."""
+    """The factors of a matrix in one tensor, with the row exchanges: for `lu_solve`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    pivot : bool, default True
+        Whether rows are exchanged; False is refused.
+
+    Returns
+    -------
+    named tuple
+        `LU` (…, m, n): L below the diagonal, its own being 1, and U; and `pivots` (…, k), int32: row i was exchanged with row
+        pivots[i] - 1.
+
+    Raises
+    ------
+    RuntimeError
+        If a matrix is singular, it is no matrix or not floating point, or `pivot` is False.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.lu_factor(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).LU
+    tensor([[4.0000, 2.0000],
+            [0.5000, 2.0000]])
+    """
     packed, pivots, info, _ = lu_of("linalg.lu_factor", A, pivot)
     if info.any():
         at = int(info.ravel()[np.flatnonzero(info)[0]])
@@ -228,7 +490,33 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
 
 @takes_out
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Result:
-    """As `lu_factor`, and for each matrix 0 or the number of its first zero pivot."""
+    """The factors of a matrix in one tensor, without an error where it is singular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    pivot : bool, default True
+        Whether rows are exchanged; False is refused.
+    check_errors : bool, default False
+        Whether a matrix that cannot be treated is an error all the same.
+
+    Returns
+    -------
+    named tuple
+        `LU` and `pivots` as of `lu_factor`, and `info` (…), int32: 0, or the number of the first zero pivot.
+
+    Raises
+    ------
+    RuntimeError
+        If it is no matrix, not floating point, or `pivot` is False.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.lu_factor_ex(gl.ones(2, 2)).info
+    tensor(2, dtype=gradlab.int32)
+    """
     packed, pivots, info, _ = lu_of("linalg.lu_factor_ex", A, pivot)
     if check_errors and info.any():
         raise LinAlgError(f"linalg.lu_factor_ex: The diagonal element {int(info.max())} is zero.")
@@ -240,7 +528,32 @@ CHOSEN = el.where.named("LinalgLuBackward0")
 
 @takes_out
 def lu(A: Tensor, *, pivot: bool = True) -> Result:
-    """P, L and U with P L U = A: rows exchanged, lower triangular with 1 on the diagonal, upper triangular."""
+    """The factors of a matrix: rows exchanged, a lower and an upper triangle.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, (…, m, n), floating point.
+    pivot : bool, default True
+        Whether rows are exchanged; False is refused.
+
+    Returns
+    -------
+    named tuple
+        `P` (…, m, m), `L` (…, m, k) with 1 on the diagonal, and `U` (…, k, n), k = min(m, n), with P L U = A.
+
+    Raises
+    ------
+    RuntimeError
+        If it is no matrix, not floating point, or `pivot` is False.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.lu(gl.tensor([[2.0, 1.0], [1.0, 1.0]])).U
+    tensor([[2.0000, 1.0000],
+            [0.0000, 0.5000]])
+    """
     packed, _, _, order = lu_of("linalg.lu", A, pivot)
     m, n = A.array.shape[-2:]
     k, xp = min(m, n), namespace_of[type(A.array)]
@@ -271,7 +584,39 @@ def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
 
 @takes_out
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B (X A = B with left=False; Aᵀ instead of A with adjoint=True), from what `lu_factor(A)` gave."""
+    """X with A X = B, from what `lu_factor(A)` gave.
+
+    Parameters
+    ----------
+    LU : Tensor
+        (…, n, n).
+    pivots : Tensor
+        (…, n), int32.
+    B : Tensor
+        The right sides, (…, n, k).
+    left : bool, default True
+        Whether A X = B is solved, else X A = B.
+    adjoint : bool, default False
+        Whether Aᵀ stands in place of A.
+
+    Returns
+    -------
+    Tensor
+        (…, n, k).
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> LU, pivots = gl.linalg.lu_factor(gl.tensor([[4.0, 2.0], [2.0, 3.0]]))
+    >>> gl.linalg.lu_solve(LU, pivots, gl.tensor([[8.0], [7.0]]))
+    tensor([[1.2500],
+            [1.5000]])
+    """
     tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     name = "linalg.lu_solve"
     LU = matrices(name, LU, argument="LU")

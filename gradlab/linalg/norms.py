@@ -24,8 +24,43 @@ from gradlab.rules.linalg import completed
 
 @takes_out
 def vector_norm(input: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """(Σ |x|ᵖ)^(1/p) over the axes `dim`, all by default; at p = 0 the number of nonzeros, at ±inf the largest or smallest
-    magnitude."""
+    r"""The norm of vectors: a root of the sum of powers of magnitudes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point.
+    ord : float, default 2
+        p. At 0 the number of nonzeros, at ±inf the largest or smallest magnitude.
+    dim : int or tuple of ints, optional
+        The axes, all by default.
+    keepdim : bool, default False
+        Whether the axes stay, with length 1.
+    dtype : dtype, optional
+        What is computed in.
+
+    Returns
+    -------
+    Tensor
+        Of the other axes.
+
+    Raises
+    ------
+    RuntimeError
+        If it is not floating point.
+
+    Notes
+    -----
+    .. math:: \left( \sum |x|^p \right)^{1/p}
+
+    Its derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.vector_norm(gl.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     tensors("linalg_vector_norm", input=input)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
@@ -56,8 +91,38 @@ def extreme(ord: Any) -> Any:
 def matrix_norm(
     input: Tensor, ord: float | str = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Dtype | None = None
 ) -> Tensor:
-    """A norm of matrices: "fro" (of all elements), "nuc" (the sum of the singular values), 2 and -2 (the largest and the
-    smallest), 1 and -1 (of the columns' sums of magnitudes), inf and -inf (of the rows')."""
+    """A norm of matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices, (…, m, n), floating point.
+    ord : {"fro", "nuc", 2, -2, 1, -1, inf, -inf}
+        "fro" is of all elements, "nuc" the sum of the singular values, 2 and -2 the largest and the smallest, 1 and -1 of the
+        columns' sums of magnitudes, inf and -inf of the rows'.
+    dim : pair of ints
+        The axes of the matrices, the last two by default.
+    keepdim : bool, default False
+        Whether the axes stay, with length 1.
+    dtype : dtype, optional
+        What is computed in.
+
+    Returns
+    -------
+    Tensor
+        Of the other axes.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such norm, or it is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.matrix_norm(gl.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(5.)
+    """
     tensors("linalg_matrix_norm", input=input)
     if input.array.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
@@ -88,8 +153,37 @@ def matrix_norm(
 
 @takes_out
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """A norm of vectors or matrices: of a matrix where `ord` is given and `dim` names two axes, or where there are just two;
-    else as `vector_norm`, of all elements by default."""
+    """A norm of vectors or matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point.
+    ord : float or str, optional
+        As of `matrix_norm` or `vector_norm`.
+    dim : int or pair of ints, optional
+        The axes: of a matrix where `ord` is given and there are two of them.
+    keepdim : bool, default False
+        Whether the axes stay, with length 1.
+    dtype : dtype, optional
+        What is computed in.
+
+    Returns
+    -------
+    Tensor
+        Of the other axes. Without `ord` and `dim`, of all elements as one vector.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such norm, or it is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.norm(gl.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
     tensors("linalg_norm", input=input)
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if dims is not None and len(dims) not in (1, 2):
@@ -109,7 +203,37 @@ NAN_TO_NUM = el.where.named("NanToNumBackward0")
 
 @takes_out
 def cond(input: Tensor, p: Any = None) -> Tensor:
-    """The condition number ‖A‖ ‖A⁻¹‖ in a matrix norm; by default in that of 2, the quotient of the extreme singular values."""
+    r"""The condition number of matrices: how much a relative error can grow.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices, (…, m, n), floating point.
+    p : float or str, optional
+        The norm, as of `matrix_norm`; by default that of 2. Other norms than 2 and -2 are of square matrices.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…).
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Notes
+    -----
+    .. math:: \kappa(A) = \|A\| \, \|A^{-1}\|
+
+    In the norm of 2, the quotient of the extreme singular values.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.cond(gl.tensor([[2.0, 0.0], [0.0, 0.5]]))
+    tensor(4.)
+    """
     tensors("linalg_cond", input=input)
     if input.array.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
@@ -133,8 +257,33 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
 
 @takes_out
 def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """How many singular values exceed max(atol, rtol · the largest); rtol is by default the rounding error, max(m, n) eps.
-    With `hermitian` the matrices are symmetric: their lower triangle alone is read."""
+    """How many singular values exceed a bound.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices, (…, m, n), floating point.
+    tol, atol, rtol : float or Tensor, optional
+        Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the rounding error, max(m, n) eps.
+    hermitian : bool, default False
+        Whether the matrices are symmetric: their lower triangle alone is read.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…), int64.
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.matrix_rank(gl.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
     from gradlab.linalg.solving import tolerance
 
     tensors("linalg_matrix_rank", input=input)

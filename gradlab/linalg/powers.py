@@ -26,8 +26,30 @@ matmul = products.matmul
 
 @takes_out
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of two or more matrices, multiplied in the order that takes the fewest steps; the first and the last may be
-    vectors."""
+    """The product of two or more matrices, in the order that takes the fewest steps.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Matrices whose sizes fit; the first and the last may be vectors.
+
+    Returns
+    -------
+    Tensor
+        The product.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer than two, or the sizes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.multi_dot([gl.ones(2, 3), gl.ones(3, 1), gl.ones(1, 2)])
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
     factors = list(tensors)
     if len(factors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(factors)}")
@@ -62,7 +84,34 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 @takes_out
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """The product of n times the same square matrix; of its inverse, for negative n."""
+    """The product of n times the same square matrix; of its inverse, for negative n.
+
+    Parameters
+    ----------
+    input : Tensor
+        Square matrices, (…, n, n), floating point.
+    n : int
+        How many times; 0 gives the identity.
+
+    Returns
+    -------
+    Tensor
+        (…, n, n).
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+    LinAlgError
+        If n is negative, and a matrix is singular.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.matrix_power(gl.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """
     return power(input, n)
 
 
@@ -92,7 +141,36 @@ def power(A: Tensor, n: int) -> Tensor:
 
 
 def matrix_exp(input: Tensor) -> Tensor:
-    """e^A = 1 + A + A² / 2 + … of square matrices, by scaling and squaring (Higham 2005)."""
+    r"""The exponential of square matrices.
+
+    Parameters
+    ----------
+    input : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    Tensor
+        (…, n, n).
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Notes
+    -----
+    .. math:: e^A = 1 + A + \frac{A^2}{2} + \dots
+
+    By scaling and squaring (Higham 2005).
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.matrix_exp(gl.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
     return exponential(input)
 
 
@@ -109,7 +187,37 @@ def exponential(A: Tensor) -> Tensor:
 # -------------------------------------------------------------------------------------------------------------- vectors
 @takes_out
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The vector product along an axis of length 3; other axes are broadcast."""
+    r"""The vector product along an axis of length 3.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of shapes that broadcast, of length 3 along `dim`.
+    dim : int, default -1
+        The axis.
+
+    Returns
+    -------
+    Tensor
+        The shape that they broadcast to.
+
+    Raises
+    ------
+    RuntimeError
+        If the axis has another length, or the shapes do not broadcast.
+
+    Notes
+    -----
+    .. math:: (a \times b)_0 = a_1 b_2 - a_2 b_1
+
+    and so on in a circle.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.cross(gl.tensor([1.0, 0.0, 0.0]), gl.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
     products.tensors("linalg_cross", input=input, other=other)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError(
@@ -121,7 +229,31 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @takes_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The inner products of the vectors along `dim`; other axes are broadcast."""
+    """The inner products of vectors along an axis.
+
+    Parameters
+    ----------
+    x, y : Tensor
+        Of shapes that broadcast, of the same length along `dim`.
+    dim : int, default -1
+        The axis.
+
+    Returns
+    -------
+    Tensor
+        The other axes.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.vecdot(gl.tensor([[1.0, 2.0], [3.0, 4.0]]), gl.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
     products.tensors("linalg_vecdot", x=x, y=y)
     if x.array.dtype.kind != "f":
         raise RuntimeError(
@@ -133,13 +265,67 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonal of the axes `dim1` and `dim2`, as the last axis; a view."""
+    """The diagonal of two axes, as the last axis; a view.
+
+    Parameters
+    ----------
+    A : Tensor
+        Of at least two axes.
+    offset : int, default 0
+        Which diagonal: above the main one if it is positive, below if negative.
+    dim1, dim2 : int
+        The axes, the last two by default.
+
+    Returns
+    -------
+    Tensor
+        The other axes in order, and the diagonal.
+
+    Raises
+    ------
+    IndexError
+        If there is no such axis.
+    RuntimeError
+        If both axes are the same.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.diagonal(gl.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
     return diagonals.diagonal(A, offset, dim1, dim2)
 
 
 @takes_out
 def vander(x: Tensor, N: int | None = None) -> Tensor:
-    """The powers 0 to N - 1 of each element, along a new last axis; as many as x has in its last axis, by default."""
+    """The powers 0 to N - 1 of each element, along a new last axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Vectors, (…, n).
+    N : int, optional
+        How many; by default n.
+
+    Returns
+    -------
+    Tensor
+        (…, n, N).
+
+    Raises
+    ------
+    RuntimeError
+        If N is less than 2, or `x` has no axis.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.vander(gl.tensor([1, 2, 3]))
+    tensor([[1, 1, 1],
+            [1, 2, 4],
+            [1, 3, 9]])
+    """
     products.tensors("linalg_vander", x=x)
     if N is None:
         N = x.array.shape[-1] if x.array.ndim else 1

@@ -37,7 +37,36 @@ LstSq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_v
 # ------------------------------------------------------------------------------------------------------------ inverses
 @takes_out
 def inv(A: Tensor) -> Tensor:
-    """The inverse of square matrices. Raises LinAlgError for a singular one."""
+    r"""The inverse of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    Tensor
+        (…, n, n).
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Notes
+    -----
+    .. math:: \bar{A} = -A^{-\mathsf{T}} \bar{Y} A^{-\mathsf{T}}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.inv(gl.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
     return inverted("linalg.inv", matrices("linalg.inv", A))
 
 
@@ -61,8 +90,31 @@ def made_regular(A: Tensor, missing: np.ndarray) -> Tensor:
 
 @takes_out
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Result:
-    """The inverse, and for each matrix 0 or the number of the zero pivot that forbids it. The inverse of a singular matrix
-    is nan."""
+    """The inverse of square matrices, without an error where there is none.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+    check_errors : bool, default False
+        Whether a matrix that cannot be treated is an error all the same.
+
+    Returns
+    -------
+    named tuple
+        `inverse`, NaN of a singular matrix, and `info` (…), int32: 0, or the number of the zero pivot that forbids it.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.inv_ex(gl.ones(2, 2)).info
+    tensor(2, dtype=gradlab.int32)
+    """
     A = matrices("linalg.inv_ex", A)
     try:
         return InvEx((rules.inv.record(A), integers(np.zeros(A.array.shape[:-2], np.int32), A)))
@@ -86,8 +138,34 @@ def tolerance(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
 
 @takes_out
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
-    """The Moore-Penrose inverse. Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the
-    rounding error, max(m, n) eps. With `hermitian` the matrices are symmetric: their lower triangle alone is read."""
+    """The Moore-Penrose inverse.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices, (…, m, n), floating point.
+    rcond, atol, rtol : float or Tensor, optional
+        Singular values up to max(atol, rtol · the largest) count as 0; rtol is by default the rounding error, max(m, n) eps.
+    hermitian : bool, default False
+        Whether the matrices are symmetric: their lower triangle alone is read.
+
+    Returns
+    -------
+    Tensor
+        (…, n, m).
+
+    Raises
+    ------
+    RuntimeError
+        If it has fewer than two axes, or is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.pinv(gl.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
+    """
     if type(input) is not Tensor:
         tensors("linalg_pinv", input=input)
     if input.array.ndim < 2 or input.array.dtype.kind != "f":
@@ -102,7 +180,33 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
 
 @takes_out
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of the map that contracts over all but the first `ind` axes."""
+    """The inverse of the map that contracts over all but the first axes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point; the first `ind` axes have as many elements as the others.
+    ind : int, default 2
+        How many axes are the first.
+
+    Returns
+    -------
+    Tensor
+        Of shape input.shape[ind:] + input.shape[:ind].
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If the numbers of elements differ, or `ind` is not positive.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.tensorinv(gl.eye(4).reshape(4, 2, 2), ind=1).shape
+    gradlab.Size([2, 2, 4])
+    """
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = input.array.shape[:ind], input.array.shape[ind:]
@@ -136,8 +240,39 @@ def flipped(x: Tensor, op: Any = shapes.permute) -> Tensor:
 
 @takes_out
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X with A X = B (or X A = B, with left=False), for square A; B holds vectors or matrices. Raises LinAlgError where A is
-    singular."""
+    r"""X with A X = B, for square A.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+    B : Tensor
+        The right sides: (…, n, k), or vectors (…, n).
+    left : bool, default True
+        Whether A X = B is solved, else X A = B.
+
+    Returns
+    -------
+    Tensor
+        The shape of B, its batch broadcast with A's.
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If the shapes do not fit, or they are not floating point.
+
+    Notes
+    -----
+    .. math:: \bar{B} = A^{-\mathsf{T}} \bar{X}, \quad \bar{A} = -\bar{B} X^\mathsf{T}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.solve(gl.tensor([[4.0, 2.0], [2.0, 3.0]]), gl.tensor([8.0, 7.0]))
+    tensor([1.2500, 1.5000])
+    """
     tensors("linalg_solve", A=A, B=B)
     return solved("linalg.solve", A, B, left)
 
@@ -173,7 +308,35 @@ def solved(name: str, A: Tensor, B: Tensor, left: bool) -> Tensor:
 
 @takes_out
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Result:
-    """As `solve`, and for each matrix 0 or the number of its zero pivot; the solution is then nan."""
+    """X with A X = B, without an error where A is singular.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+    B : Tensor
+        The right sides: (…, n, k), or vectors (…, n).
+    left : bool, default True
+        Whether A X = B is solved, else X A = B.
+    check_errors : bool, default False
+        Whether a matrix that cannot be treated is an error all the same.
+
+    Returns
+    -------
+    named tuple
+        `result`, NaN where a matrix is singular, and `info` (…), int32: 0, or the number of its zero pivot.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit, or they are not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.solve_ex(gl.ones(2, 2), gl.ones(2)).info
+    tensor(2, dtype=gradlab.int32)
+    """
     tensors("linalg_solve_ex", A=A, B=B)
     try:
         return SolveEx((solved("linalg.solve_ex", A, B, left), integers(np.zeros(A.array.shape[:-2], np.int32), A)))
@@ -186,8 +349,38 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @takes_out
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """X with input X = B (or X input = B, with left=False), for a triangular matrix, of which the other triangle is not read; nor
-    is the diagonal, with unitriangular=True."""
+    """X with input X = B, for a triangular matrix.
+
+    Parameters
+    ----------
+    input : Tensor
+        Square matrices, (…, n, n), floating point. The other triangle is not read.
+    B : Tensor
+        The right sides, (…, n, k).
+    upper : bool
+        Which triangle.
+    left : bool, default True
+        Whether input X = B is solved, else X input = B.
+    unitriangular : bool, default False
+        Whether the diagonal is 1, and not read.
+
+    Returns
+    -------
+    Tensor
+        (…, n, k).
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit, or they are not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.solve_triangular(gl.tensor([[2.0, 0.0], [1.0, 1.0]]), gl.tensor([[4.0], [5.0]]), upper=False)
+    tensor([[2.],
+            [3.]])
+    """
     tensors("linalg_solve_triangular", input=input, B=B)
     name = "linalg.solve_triangular"
     input = matrices(name, input)
@@ -212,7 +405,36 @@ TRIANGULAR_T = shapes.permute.named("LinalgSolveTriangularBackward0", view=False
 
 @takes_out
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
-    """X with tensordot(input, X, X.ndim) = other; the axes `dims` of `input` are moved to its end first."""
+    """X with tensordot(input, X, X.ndim) = other.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point.
+    other : Tensor
+        The right side.
+    dims : tuple of ints, optional
+        Axes of `input` that are moved to its end first.
+
+    Returns
+    -------
+    Tensor
+        Of shape input.shape[other.ndim:].
+
+    Raises
+    ------
+    LinAlgError
+        If a matrix is singular.
+    RuntimeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.tensorsolve(gl.eye(4).reshape(4, 2, 2), gl.arange(4.0))
+    tensor([[0., 1.],
+            [2., 3.]])
+    """
     tensors("linalg_tensorsolve", input=input, other=other)
     ndim = input.array.ndim
     if dims is not None:
@@ -240,9 +462,36 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Result:
-    """The X of least ‖input X - b‖, and among those of least norm. `rank` and `singular_values` are of `input` (the latter for
-    the drivers "gelsd" and "gelss" only); `residuals` are the squared distances, where m > n and the driver is not "gelsy", the
-    default."""
+    """The X of least ‖input X - b‖, and among those of least norm.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices, (…, m, n), floating point.
+    b : Tensor
+        The right sides, (…, m, k) or (…, m).
+    rcond : float, optional
+        Singular values up to rcond · the largest count as 0.
+    driver : {"gelsy", "gels", "gelsd", "gelss"}, optional
+        How it is computed; "gelsy" by default.
+
+    Returns
+    -------
+    named tuple
+        `solution` (…, n, k); `residuals`, the squared distances, where m > n and the driver is not "gelsy"; `rank`; and
+        `singular_values`, for "gelsd" and "gelss".
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit, or there is no such driver.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.lstsq(gl.tensor([[1.0], [1.0], [1.0]]), gl.tensor([[1.0], [2.0], [6.0]])).solution  # the mean
+    tensor([[3.0000]])
+    """
     tensors("linalg_lstsq", input=input, b=b)
     name = "gradlab.linalg.lstsq"
     if input.array.ndim < 2:
@@ -286,7 +535,35 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
 # -------------------------------------------------------------------------------------------------------- determinants
 @takes_out
 def det(A: Tensor) -> Tensor:
-    """The determinant of square matrices. Its gradient is that of the cofactors, where the determinant is 0 as well."""
+    r"""The determinant of square matrices.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    Tensor
+        Of shape (…).
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Notes
+    -----
+    Its gradient is that of the cofactors, where the determinant is 0 as well:
+
+    .. math:: \bar{A} = \bar{d} \, \operatorname{adj}(A)^\mathsf{T}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.det(gl.tensor([[4.0, 2.0], [2.0, 3.0]]))
+    tensor(8.)
+    """
     return determinant(A)
 
 
@@ -302,5 +579,31 @@ def sign_and_logarithm(name: str, A: Tensor) -> list[Tensor]:
 
 @takes_out
 def slogdet(A: Tensor) -> Result:
-    """The sign of the determinant (0 of a singular matrix) and the logarithm of its magnitude."""
+    r"""The sign of the determinant, and the logarithm of its magnitude.
+
+    Parameters
+    ----------
+    A : Tensor
+        Square matrices, (…, n, n), floating point.
+
+    Returns
+    -------
+    named tuple
+        `sign` (…), 0 of a singular matrix, and `logabsdet` (…).
+
+    Raises
+    ------
+    RuntimeError
+        If they are not square, or not floating point.
+
+    Notes
+    -----
+    .. math:: \bar{A} = \bar{l} \, A^{-\mathsf{T}}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.linalg.slogdet(gl.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
+    tensor(-1.)
+    """
     return SlogDet(sign_and_logarithm("linalg.slogdet", A))
