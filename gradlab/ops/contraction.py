@@ -287,12 +287,37 @@ def from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Sums of products by the names of axes: `einsum("ij,jk->ik", a, b)` is the matrix product.
+    """Sums of products by the names of axes.
 
-    Each operand's axes are named by letters; letters that the output leaves out are summed. Without "->" the output has
-    the letters that appear once, in alphabetical order, after the axes of the ellipsis. A letter twice in one operand takes
-    its diagonal; "..." stands for any axes, broadcast. Axes may also be given as lists of integers:
-    `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    Parameters
+    ----------
+    *args : str and tensors
+        `einsum("ij,jk->ik", a, b)`; the tensors may be in a list. Or each with its axes as a list of integers:
+        `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+
+    Returns
+    -------
+    Tensor
+        With the axes that the output names.
+
+    Raises
+    ------
+    RuntimeError
+        If the names do not fit the shapes.
+
+    Notes
+    -----
+    Each operand's axes are named by letters; letters that the output leaves out are summed. Without "->" the output has the
+    letters that appear once, in alphabetical order, after the axes of the ellipsis. A letter twice in one operand takes its
+    diagonal; "..." stands for any axes, broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.einsum("ij,jk->ik", gl.tensor([[1.0, 2.0]]), gl.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    >>> gl.einsum("ii", gl.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
     """
     if len(args) < 2:
         raise ValueError(
@@ -323,8 +348,31 @@ def einsum(*args: Any) -> Tensor:
 # ---------------------------------------------------------------------------------------------------------- tensordot
 @takes_out
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """Products summed over pairs of axes: `dims` is how many last axes of `a` meet as many first ones of `b`, or two lists of
-    axes. What is left of `a` comes first."""
+    """Products summed over pairs of axes.
+
+    Parameters
+    ----------
+    a, b : Tensor
+        The operands.
+    dims : int or pair of lists of int, default 2
+        How many last axes of `a` meet as many first ones of `b`, or the axes of each.
+
+    Returns
+    -------
+    Tensor
+        The axes of `a` that are left, then those of `b`.
+
+    Raises
+    ------
+    RuntimeError
+        If the axes are not as many, or differ in length.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensordot(gl.ones(2, 3), gl.ones(3, 4), dims=1).shape
+    gradlab.Size([2, 4])
+    """
     tensors("tensordot", a=a, b=b)
     m, n = a.array.ndim, b.array.ndim
     if isinstance(dims, Tensor):

@@ -462,7 +462,30 @@ def chain_product(factors: list[Tensor]) -> Tensor:
 
 @takes_out
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of several matrices, multiplied in the order that takes the fewest steps."""
+    """The product of several matrices, in the order that takes the fewest steps.
+
+    Parameters
+    ----------
+    *matrices : Tensor
+        Matrices whose sizes fit.
+
+    Returns
+    -------
+    Tensor
+        The product.
+
+    Raises
+    ------
+    RuntimeError
+        If the sizes do not fit.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.chain_matmul(gl.ones(2, 3), gl.ones(3, 1), gl.ones(1, 2))
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
     warn_once(
         "gradlab.chain_matmul is deprecated and will be removed in a future PyTorch release. Use gradlab.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters."
@@ -497,7 +520,31 @@ def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tenso
 
 @takes_out
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The vector product along an axis of length 3; without `dim` the first one there is."""
+    """The vector product along an axis of length 3.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Of shapes that broadcast.
+    dim : int, optional
+        The axis; by default the first of length 3.
+
+    Returns
+    -------
+    Tensor
+        The shape that they broadcast to.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no axis of length 3, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.cross(gl.tensor([1.0, 0.0, 0.0]), gl.tensor([0.0, 1.0, 0.0]), dim=0)
+    tensor([0., 0., 1.])
+    """
     tensors("cross", input=input, other=other)
     ndim = input.array.ndim
     if dim is None:

@@ -19,7 +19,6 @@ import lab
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
-    items.sort(key=lambda item: here in item.path.parents)  # last: Playwright keeps an event loop running in this thread
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
@@ -33,9 +32,9 @@ def missing(reason):
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium."""
+    """A headless Chromium. (Its event loop runs in this thread, and ends with the module: other tests start loops of their own.)"""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
