@@ -32,7 +32,9 @@ from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
 from gradlab.creation import *
 from gradlab.interop import *
+from gradlab.linalg.removed import *
 from gradlab.linalg.toplevel import *
+from gradlab.linalg.toplevel_factors import *
 from gradlab.methods.declared import *
 from gradlab.methods.tensor import Methods as _Methods
 from gradlab.methods.twins import *

@@ -4,31 +4,17 @@ Everything is differentiable where torch's is, to any order. Complex results (`e
 """
 
 from gradlab.core.errors import names_of as _names_of
-from gradlab.linalg.factors import (
-    cholesky,
-    cholesky_ex,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    lu,
-    lu_factor,
-    lu_factor_ex,
-    lu_solve,
-    qr,
-    svd,
-    svdvals,
-)
+from gradlab.linalg.determinants import det, slogdet
+from gradlab.linalg.factors import cholesky, cholesky_ex, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from gradlab.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
 from gradlab.linalg.matrices import LinAlgError
 from gradlab.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from gradlab.linalg.powers import cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, vander, vecdot
 from gradlab.linalg.solving import (
-    det,
     inv,
     inv_ex,
     lstsq,
     pinv,
-    slogdet,
     solve,
     solve_ex,
     solve_triangular,

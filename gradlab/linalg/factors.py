@@ -1,8 +1,7 @@
-"""Factorizations: Cholesky, QR, SVD, symmetric eigenvalues, LU."""
+"""Factorizations: Cholesky, QR, SVD, symmetric eigenvalues."""
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,31 +10,25 @@ from gradlab.backend.namespaces import host, namespace_of
 from gradlab.core.destination import takes_out
 from gradlab.core.tensor import Tensor, constant
 from gradlab.linalg.matrices import (
-    LinAlgError,
     bad_minor,
-    factored,
     handed_out,
-    handing_out,
     integers,
     matrices,
     not_converged,
     not_positive,
     wants_gradient,
 )
-from gradlab.ops.products import exchanged, identity_like, tensors
+from gradlab.ops.products import exchanged, identity_like
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
 from gradlab.rules import factorizations as rules
 from gradlab.rules import linalg as systems
-from gradlab.rules import matrix as products
 from gradlab.rules import shapes
 from gradlab.rules.linalg import raising
 
 CholeskyEx = result_type("linalg_cholesky_ex", "L", "info")
 QR, SVD = result_type("linalg_qr", "Q", "R"), result_type("linalg_svd", "U", "S", "Vh")
 Eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
-LU, LUFactor = result_type("linalg_lu", "P", "L", "U"), result_type("linalg_lu_factor", "LU", "pivots")
-LUFactorEx = result_type("linalg_lu_factor_ex", "LU", "pivots", "info")
 
 
 # ------------------------------------------------------------------------------------------------------------ Cholesky
@@ -420,234 +413,3 @@ def eigvals(input: Tensor) -> NoReturn:
         "linalg.eigvals: eigenvalues of a general matrix are complex, and complex tensors are not "
         "supported. Of a symmetric matrix, eigvalsh() gives them."
     )
-
-
-# ------------------------------------------------------------------------------------------------------------------ LU
-def lu_of(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, np.ndarray, np.ndarray, np.ndarray]:
-    """L and U in one tensor, the row exchanges as LAPACK counts them, the numbers of the first zero pivots, and the
-    permutation matrices P with P A = L U. Computed in host memory."""
-    if type(A) is not Tensor:
-        tensors(name.replace(".", "_"), A=A)
-    if A.array.ndim < 2:
-        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.array.shape)} instead")
-    A = matrices(name, A, square=False)
-    if not pivot:
-        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
-    array = host(A.array)
-    batch, (m, n) = array.shape[:-2], array.shape[-2:]
-    flat = array.reshape(prod(batch), m, n)
-    factors, pivots = np.empty_like(flat), np.empty((len(flat), min(m, n)), np.int32)
-    info = np.empty(len(flat), np.int32)
-    for i, matrix in enumerate(flat):
-        factors[i], swaps, info[i] = factored(matrix)
-        pivots[i] = swaps + 1
-    asarray = namespace_of[type(A.array)].asarray
-    exchanges = pivots.reshape(*batch, min(m, n))
-    order = permutation(exchanges, m, array.dtype)
-    packed = rules.lu.record(A, factors=asarray(factors.reshape(array.shape)), order=asarray(order))
-    return packed, exchanges, info.reshape(batch), order
-
-
-@takes_out
-def lu_factor(A: Tensor, *, pivot: bool = True) -> Result:
-    """The factors of a matrix in one tensor, with the row exchanges: for `lu_solve`.
-
-    Parameters
-    ----------
-    A : Tensor
-        Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
-
-    Returns
-    -------
-    named tuple
-        `LU` (…, m, n): L below the diagonal, its own being 1, and U; and `pivots` (…, k), int32: row i was exchanged with row
-        pivots[i] - 1.
-
-    Raises
-    ------
-    RuntimeError
-        If a matrix is singular, it is no matrix or not floating point, or `pivot` is False.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.linalg.lu_factor(gl.tensor([[4.0, 2.0], [2.0, 3.0]])).LU
-    tensor([[4.0000, 2.0000],
-            [0.5000, 2.0000]])
-    """
-    packed, pivots, info, _ = lu_of("linalg.lu_factor", A, pivot)
-    if info.any():
-        at = int(info.ravel()[np.flatnonzero(info)[0]])
-        raise RuntimeError(
-            f"gradlab.linalg.lu_factor: U[{at},{at}] is zero and using it on lu_solve would result in a division "
-            "by zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-            "linalg.lu_factor_ex(A, pivot)"
-        )
-    return LUFactor((packed, integers(pivots, A)))
-
-
-@takes_out
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Result:
-    """The factors of a matrix in one tensor, without an error where it is singular.
-
-    Parameters
-    ----------
-    A : Tensor
-        Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
-    check_errors : bool, default False
-        Whether a matrix that cannot be treated is an error all the same.
-
-    Returns
-    -------
-    named tuple
-        `LU` and `pivots` as of `lu_factor`, and `info` (…), int32: 0, or the number of the first zero pivot.
-
-    Raises
-    ------
-    RuntimeError
-        If it is no matrix, not floating point, or `pivot` is False.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.linalg.lu_factor_ex(gl.ones(2, 2)).info
-    tensor(2, dtype=gradlab.int32)
-    """
-    packed, pivots, info, _ = lu_of("linalg.lu_factor_ex", A, pivot)
-    if check_errors and info.any():
-        raise LinAlgError(f"linalg.lu_factor_ex: The diagonal element {int(info.max())} is zero.")
-    return LUFactorEx((packed, integers(pivots, A), integers(info, A)))
-
-
-CHOSEN = el.where.named("LinalgLuBackward0")
-
-
-@takes_out
-def lu(A: Tensor, *, pivot: bool = True) -> Result:
-    """The factors of a matrix: rows exchanged, a lower and an upper triangle.
-
-    Parameters
-    ----------
-    A : Tensor
-        Matrices, (…, m, n), floating point.
-    pivot : bool, default True
-        Whether rows are exchanged; False is refused.
-
-    Returns
-    -------
-    named tuple
-        `P` (…, m, m), `L` (…, m, k) with 1 on the diagonal, and `U` (…, k, n), k = min(m, n), with P L U = A.
-
-    Raises
-    ------
-    RuntimeError
-        If it is no matrix, not floating point, or `pivot` is False.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> gl.linalg.lu(gl.tensor([[2.0, 1.0], [1.0, 1.0]])).U
-    tensor([[2.0000, 1.0000],
-            [0.0000, 0.5000]])
-    """
-    packed, _, _, order = lu_of("linalg.lu", A, pivot)
-    m, n = A.array.shape[-2:]
-    k, xp = min(m, n), namespace_of[type(A.array)]
-    below = constant(xp.tri(m, k, -1, dtype=bool))
-    pick, _ = handing_out("LinalgLuBackward0")
-    low = CHOSEN.record(below, pick(packed, index=(Ellipsis, slice(0, k)), skip=0), constant(xp.eye(m, k, dtype=A.array.dtype)))
-    above = constant(~xp.tri(k, n, -1, dtype=bool))
-    up = CHOSEN.record(above, pick(packed, index=(Ellipsis, slice(0, k), slice(None)), skip=0), 0)
-    return LU((integers(np.ascontiguousarray(order.mT), A), low, up))
-
-
-LU_SOLVED = systems.triangular.named("LinalgLuSolveBackward0")
-LU_EXCHANGED = products.matmul.named("LinalgLuSolveBackward0")
-LU_TURNED = shapes.permute.named("LinalgLuSolveBackward0", view=False)
-
-
-def permutation(pivots: np.ndarray, m: int, dtype: Any) -> np.ndarray:
-    """The matrices P with P A = L U, from LAPACK's row exchanges."""
-    swaps = pivots.reshape(prod(pivots.shape[:-1]), pivots.shape[-1])
-    order = np.empty((len(swaps), m, m), dtype)
-    for i, exchanges in enumerate(swaps):
-        rows = np.arange(m)
-        for row, other in enumerate(exchanges - 1):
-            rows[[row, other]] = rows[[other, row]]
-        order[i] = np.eye(m, dtype=dtype)[rows]
-    return order.reshape(*pivots.shape[:-1], m, m)
-
-
-@takes_out
-def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B, from what `lu_factor(A)` gave.
-
-    Parameters
-    ----------
-    LU : Tensor
-        (…, n, n).
-    pivots : Tensor
-        (…, n), int32.
-    B : Tensor
-        The right sides, (…, n, k).
-    left : bool, default True
-        Whether A X = B is solved, else X A = B.
-    adjoint : bool, default False
-        Whether Aᵀ stands in place of A.
-
-    Returns
-    -------
-    Tensor
-        (…, n, k).
-
-    Raises
-    ------
-    RuntimeError
-        If the shapes or dtypes do not fit.
-
-    Examples
-    --------
-    >>> import gradlab as gl
-    >>> LU, pivots = gl.linalg.lu_factor(gl.tensor([[4.0, 2.0], [2.0, 3.0]]))
-    >>> gl.linalg.lu_solve(LU, pivots, gl.tensor([[8.0], [7.0]]))
-    tensor([[1.2500],
-            [1.5000]])
-    """
-    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
-    name = "linalg.lu_solve"
-    LU = matrices(name, LU, argument="LU")
-    n = LU.array.shape[-1]
-    if pivots.array.dtype != np.int32:
-        raise RuntimeError(f"{name}: pivots should be a Tensor of scalar type gradlab.int32. lu_factor() makes them.")
-    if pivots.array.shape[-1:] != (n,):
-        raise RuntimeError(f"{name}: Number of pivots per batch should be same as the dimension of the matrix")
-    for beyond, bound in (
-        ((pivots.array < 1).any(), "greater or equal to 1"),
-        ((pivots.array > n).any(), "smaller or equal to LU.size(-2)"),
-    ):
-        if bool(beyond):
-            raise RuntimeError(f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?")
-    if B.array.ndim < 2:
-        raise RuntimeError(
-            f"{name}: The input tensor B must have at least 2 dimensions. B.unsqueeze(-1) makes a column of a vector."
-        )
-    have = B.array.shape[-2:]
-    if have[0 if left else 1] != n:
-        raise RuntimeError(
-            f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} "
-            f"and {have[0]}x{have[1]})"
-        )
-    if not left:
-        turned = lu_solve(LU, pivots, shapes.permute.record(B, axes=exchanged(B.array.ndim)), adjoint=not adjoint)
-        return LU_TURNED.record(turned, axes=exchanged(turned.array.ndim))
-    order = integers(permutation(host(pivots.array), LU.array.shape[-1], LU.array.dtype), LU)
-    if not adjoint:
-        low = systems.triangular.record(LU, products.matmul.record(order, B), upper=False, unit=True)
-        return LU_SOLVED.record(LU, low, upper=True, unit=False)
-    turned = shapes.permute.record(LU, axes=exchanged(LU.array.ndim))
-    up = systems.triangular.record(turned, B, upper=False, unit=False)
-    return LU_EXCHANGED.record(order.mT, systems.triangular.record(turned, up, upper=True, unit=True))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradlab.linalg.toplevel
+import gradlab.linalg.toplevel_factors
 import gradlab.nn.functional.activations
 import gradlab.ops  # noqa: F401  (its modules declare, as do those above)
 from gradlab.core import inplace

@@ -675,6 +675,9 @@ class Declared:
         """Outer product: each element of a vector times each of another."""
     ger = outer
 
+    def cross(self, other: Tensor, dim: int | None = None) -> Tensor:
+        """The vector product along an axis of length 3."""
+
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Products of elements, summed over the last axes of both."""
 
@@ -1379,8 +1382,50 @@ class Declared:
     def hardshrink(self, lambd: float = 0.5) -> Tensor:
         """The elements of a magnitude greater than a limit, 0 in place of the others."""
 
+    def inverse(self) -> Tensor:
+        """The inverse of square matrices."""
+
+    def det(self) -> Tensor:
+        """The determinant of square matrices."""
+
+    def matrix_exp(self) -> Tensor:
+        """The exponential of square matrices: 1 + A + A² / 2 + …."""
+
+    def matrix_power(self, n: int) -> Tensor:
+        """The product of n times the same square matrix; of its inverse, for negative n."""
+
+    def pinverse(self, rcond: float = 1e-15) -> Tensor:
+        """The Moore-Penrose inverse."""
+
+    def slogdet(self) -> Result:
+        """The sign of the determinant, and the logarithm of its magnitude."""
+
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: -inf where it is 0, NaN where it is negative."""
+
     def norm(self, p: float | str | None = 'fro', dim: int | Sequence[int] | None = None, keepdim: bool = False, dtype: Dtype | None = None, *, out: Tensor | None = None) -> Tensor:
         """The norm of all elements as one vector, or over the axes of `dim`."""
+
+    def cholesky(self, upper: bool = False) -> Tensor:
+        """The triangular factor of symmetric positive-definite matrices: `gradlab.linalg.cholesky`."""
+
+    def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor:
+        """X with A X = input, from the Cholesky factor of A."""
+
+    def cholesky_inverse(self, upper: bool = False) -> Tensor:
+        """The inverse of A, from its Cholesky factor."""
+
+    def qr(self, some: bool = True) -> Result:
+        """The factors of a matrix: orthonormal columns and an upper triangle."""
+
+    def svd(self, some: bool = True, compute_uv: bool = True) -> Result:
+        """The singular value decomposition: U diag(S) Vᵀ = input."""
+
+    def lu(self, pivot: bool = True, get_infos: bool = False) -> Any:
+        """The factors of a matrix in one tensor, with the row exchanges: `gradlab.linalg.lu_factor`."""
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """X with A X = b, from the factors that `lu` gave."""
 
     def zero_(self) -> Tensor:
         """Every element 0, in place."""

@@ -13,20 +13,20 @@ from gradlab.methods.creating import Creating
 from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
 from gradlab.methods.holding import Holding
-from gradlab.methods.products import Products
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
+from gradlab.methods.removed import Removed
 
 
 class Methods(
     Comparison,
     Declared,
     Elementary,
-    Products,
     Holding,
     Converting,
     Creating,
     Random,
+    Removed,
     Interop,
     Python,
 ):

@@ -518,6 +518,7 @@ def vector_product(input: Tensor, other: Tensor, axis: int, shown: int) -> Tenso
     return matrix.cross.record(*both, axis=(axis,))
 
 
+@composed()
 @takes_out
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The vector product along an axis of length 3.

@@ -34,7 +34,7 @@ def missing(reason):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium. (Its event loop runs in this thread, and ends with the module: other tests start loops of their own.)"""
+    """A headless Chromium. (Its event loop runs in this thread, and ends with the module: other tests have their own.)"""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:

@@ -1,0 +1,47 @@
+"""What torch had once, and says of where it went."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["eig", "lstsq", "matrix_rank", "solve", "symeig"]
+
+REMOVED = """Removed from torch: use gradlab.linalg.{instead}.
+
+Parameters
+----------
+*args, **options : optional
+    Whatever is passed.
+
+Returns
+-------
+None
+    It always raises.
+
+Raises
+------
+RuntimeError
+    Always; it says what to write.
+
+Examples
+--------
+>>> import gradlab as gl
+>>> A = gl.tensor([[4.0, 0.0], [0.0, 1.0]])
+>>> gl.linalg.{example}
+"""
+
+
+def _removed(name: str, instead: str, example: str) -> Any:
+    def function(*args: Any, **options: Any) -> NoReturn:
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. Use gradlab.linalg.{instead}.")
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = REMOVED.format(instead=instead, example=example)
+    return function
+
+
+eig = _removed("eig", "eigh, of a symmetric matrix", "eigh(A).eigenvalues\ntensor([1., 4.])")
+symeig = _removed("symeig", "eigh", "eigh(A).eigenvalues\ntensor([1., 4.])")
+solve = _removed("solve", "solve(A, B), its arguments reversed", "solve(A, gl.tensor([4.0, 1.0]))\ntensor([1., 1.])")
+lstsq = _removed("lstsq", "lstsq(A, B), its arguments reversed", "lstsq(A, gl.tensor([[4.0], [1.0]])).rank\ntensor(2)")
+matrix_rank = _removed("matrix_rank", "matrix_rank", "matrix_rank(A)\ntensor(2)")
