@@ -41,9 +41,32 @@ class _Capsule:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of another library's array (NumPy, CuPy, PyTorch, JAX …).
+    """A tensor that shares the memory of another library's array (NumPy, CuPy, PyTorch, JAX).
 
-    `ext_tensor` has `__dlpack__`, or is a capsule that it returned. copy=True copies; copy=False raises if it must copy.
+    Parameters
+    ----------
+    ext_tensor : object
+        It has `__dlpack__`, or is a capsule that it returned.
+    device : device, optional
+        Where it is to be.
+    copy : bool, optional
+        True copies, False refuses to.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    BufferError, TypeError
+        If it cannot be shared.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import numpy
+    >>> gl.from_dlpack(numpy.arange(3.0))
+    tensor([0., 1., 2.], dtype=gradlab.float64)
     """
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Capsule(ext_tensor)
@@ -69,7 +92,30 @@ _device = device
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A DLPack capsule of the tensor's memory. Libraries take the tensor itself too: `numpy.from_dlpack(tensor)`."""
+    """A DLPack capsule of the tensor's memory.
+
+    Libraries take the tensor itself too: `numpy.from_dlpack(tensor)`.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        It must not require a gradient.
+
+    Returns
+    -------
+    capsule
+
+    Raises
+    ------
+    BufferError, RuntimeError
+        If it requires a gradient.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> type(gl.to_dlpack(gl.ones(2))).__name__
+    'PyCapsule'
+    """
     return tensor.__dlpack__()
 
 

@@ -36,23 +36,86 @@ class _Settings:
 
 
 def get_num_threads() -> int:
-    """The number last given to set_num_threads, or that of the processors."""
+    """The number that was given to `set_num_threads` last, or that of the processors.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.get_num_threads() > 0
+    True
+    """
     return _Settings.threads
 
 
 def set_num_threads(num: int) -> None:
-    """Accepted and remembered. NumPy's BLAS reads its own number of threads from the environment, before it is imported
-    (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS)."""
+    """Accepted and remembered: NumPy's BLAS has its own number of threads.
+
+    It reads it from the environment before it is imported (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
+
+    Parameters
+    ----------
+    num : int
+        A positive number.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If it is not positive.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_num_threads(gl.get_num_threads())
+    """
     _Settings.threads = _positive("set_num_threads", num)
 
 
 def get_num_interop_threads() -> int:
-    """The number last given to set_num_interop_threads, or that of the processors."""
+    """The number that was given to `set_num_interop_threads` last, or that of the processors.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.get_num_interop_threads() > 0
+    True
+    """
     return _Settings.interop_threads
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Accepted and remembered."""
+    """Accepted and remembered.
+
+    Parameters
+    ----------
+    num : int
+        A positive number.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If it is not positive.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_num_interop_threads(2)
+    """
     _Settings.interop_threads = _positive("set_num_interop_threads", num)
 
 
@@ -65,27 +128,101 @@ def _positive(name: str, num: Any) -> int:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted and remembered: gradlab's operations are deterministic on the CPU."""
+    """Accepted and remembered: gradlab's operations are deterministic on the CPU.
+
+    Parameters
+    ----------
+    mode : bool
+        What is wished.
+    warn_only : bool, default False
+        Whether torch would only warn.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.use_deterministic_algorithms(False)
+    """
     _Settings.deterministic, _Settings.warn_only = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether use_deterministic_algorithms(True) was called."""
+    """Whether `use_deterministic_algorithms(True)` was called.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.are_deterministic_algorithms_enabled()
+    False
+    """
     return _Settings.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether it was called with warn_only=True."""
+    """Whether `use_deterministic_algorithms` was called with `warn_only=True`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _Settings.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Accepted, as use_deterministic_algorithms is: 0 or "default", 1 or "warn", 2 or "error"."""
+    """Accepted, as `use_deterministic_algorithms` is.
+
+    Parameters
+    ----------
+    debug_mode : int or str
+        0 or "default", 1 or "warn", 2 or "error".
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_deterministic_debug_mode("default")
+    """
     use_deterministic_algorithms(debug_mode not in (0, "default"), warn_only=debug_mode in (1, "warn"))
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Accepted and remembered: products of float32 matrices are always those of the "highest" precision."""
+    """Accepted and remembered: products of float32 matrices are always of the highest precision.
+
+    Parameters
+    ----------
+    precision : {"highest", "high", "medium"}
+        The precision.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_float32_matmul_precision("highest")
+    """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setting is '{_Settings.precision}'."
@@ -94,17 +231,64 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision last set."""
+    """The precision that was set last.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.get_float32_matmul_precision()
+    'highest'
+    """
     return _Settings.precision
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False: NumPy keeps numbers that are not normal, and gradlab does not change the processor's mode."""
+    """Accepted: NumPy keeps numbers that are not normal, and the processor's mode is not changed.
+
+    Parameters
+    ----------
+    mode : bool
+        What is wished.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_flush_denormal(True)
+    False
+    """
     return False
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """`model` as it is, or a decorator that does nothing: gradlab runs every operation when it is called."""
+    """The model as it is, or a decorator that does nothing: gradlab runs every operation when it is called.
+
+    Parameters
+    ----------
+    model : callable, optional
+        A module or a function.
+    **options : optional
+        torch's, without effect.
+
+    Returns
+    -------
+    object
+        `model`, or without one a decorator.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.compile(abs)(-2)
+    2
+    """
     if model is None:
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -92,7 +92,27 @@ _device_of: dict[type, Callable[[Any], device]] = {np.ndarray: lambda array: CPU
 
 
 def set_default_device(device: Any) -> None:
-    """Set where tensors are made if no device is asked for: the CPU unless changed."""
+    """Set where tensors are made if no device is asked for: the CPU unless changed.
+
+    Parameters
+    ----------
+    device : device, str or None
+        The device; None is the CPU.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_default_device("cpu")
+    """
     where = globals()["device"]("cpu" if device is None else device)
     if where.type == "cuda":
         cupy_for(where)
@@ -100,7 +120,18 @@ def set_default_device(device: Any) -> None:
 
 
 def get_default_device() -> device:
-    """Where tensors are made if no device is asked for."""
+    """Where tensors are made if no device is asked for.
+
+    Returns
+    -------
+    device
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.get_default_device()
+    device(type='cpu')
+    """
     return current.device
 
 

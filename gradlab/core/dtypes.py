@@ -56,12 +56,43 @@ default = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """The dtype of a tensor made of Python floats; float32 unless changed."""
+    """The dtype of a tensor made of Python floats: float32 unless changed.
+
+    Returns
+    -------
+    dtype
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.get_default_dtype()
+    gradlab.float32
+    """
     return OF_NUMPY[default.float]
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of tensors made of Python floats: float16, float32 or float64."""
+    """Set the dtype of tensors made of Python floats.
+
+    Parameters
+    ----------
+    d : dtype
+        float16, float32 or float64.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        If it is no dtype of floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_default_dtype(gl.float32)
+    """
     if not isinstance(d, dtype):
         raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}.")
     if not d.is_floating_point:

@@ -118,5 +118,22 @@ class inference_mode(Decorating):  # noqa: N801  (torch's name)
 
 
 def is_inference(input: Any) -> bool:
-    """Whether the tensor was made in inference mode, or is a view of one that was."""
+    """Whether a tensor was made in inference mode, or is a view of one that was.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of any shape.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> with gl.inference_mode(): x = gl.ones(2)
+    >>> gl.is_inference(x)
+    True
+    """
     return type(input.storage) is InferenceStorage

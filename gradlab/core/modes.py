@@ -30,12 +30,34 @@ mode = Mode()
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on tensors that require gradients are being recorded in this thread."""
+    """Whether operations on tensors that require gradients are being recorded in this thread.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> with gl.no_grad(): gl.is_grad_enabled()
+    False
+    """
     return mode.grad
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in inference mode."""
+    """Whether this thread is in inference mode.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.is_inference_mode_enabled()
+    False
+    """
     return mode.inference
 
 
@@ -171,7 +193,26 @@ class _GradMode(Decorating):
 
 
 class no_grad(_GradMode):  # noqa: N801  (torch's name)
-    """Operations inside are not recorded: their results have `requires_grad=False`."""
+    """Operations inside are not recorded: their results do not require a gradient.
+
+    Parameters
+    ----------
+    function : callable, optional
+        What is decorated: `@no_grad` and `@no_grad()` are the same.
+
+    Returns
+    -------
+    context manager
+        And decorator.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> with gl.no_grad(): y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     wanted = False
 
@@ -184,7 +225,26 @@ class no_grad(_GradMode):  # noqa: N801  (torch's name)
 
 
 class enable_grad(no_grad):  # noqa: N801  (torch's name)
-    """Operations inside are recorded, also within `no_grad`."""
+    """Operations inside are recorded, also within `no_grad`.
+
+    Parameters
+    ----------
+    function : callable, optional
+        What is decorated.
+
+    Returns
+    -------
+    context manager
+        And decorator.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> with gl.no_grad(), gl.enable_grad(): y = x * 2
+    >>> y.requires_grad
+    True
+    """
 
     wanted = True
 

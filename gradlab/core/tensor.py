@@ -112,7 +112,29 @@ class Tensor(Methods):
         raise RuntimeError("requires_grad must be a bool. It cannot be deleted: set it to False.")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Ask for gradients of this leaf (or no longer), in place. Only floating point tensors can have them."""
+        """Ask for gradients of this leaf, or no longer, in place.
+
+        Parameters
+        ----------
+        requires_grad : bool, default True
+            Whether.
+
+        Returns
+        -------
+        Tensor
+            This tensor.
+
+        Raises
+        ------
+        RuntimeError
+            If it is not floating point, or no leaf and `requires_grad` is False.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).requires_grad_()
+        tensor([1., 1.], requires_grad=True)
+        """
         if requires_grad:
             if self.node is None:
                 if type(self.storage) is InferenceStorage and not mode.inference:
@@ -197,7 +219,20 @@ class Tensor(Methods):
         self.grad_slot = None
 
     def detach(self) -> Tensor:
-        """The same memory without history. Writes through it are noticed by autograd."""
+        """The same memory without history.
+
+        Returns
+        -------
+        Tensor
+            A view that requires no gradient. Writes through it are noticed by autograd.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(2, requires_grad=True)
+        >>> x.detach().requires_grad
+        False
+        """
         twin = constant(self.array)
         twin.storage = own_storage(self)
         if WATCHED:
@@ -251,7 +286,18 @@ class Tensor(Methods):
         return not self.is_inference() and view_of(self) is not None
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in inference mode, or is a view of one that was."""
+        """Whether the tensor was made in inference mode, or is a view of one that was.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).is_inference()
+        False
+        """
         return type(self.storage) is InferenceStorage
 
     @property

@@ -18,7 +18,7 @@ from gradlab.ops.norms import vector_norm
 from gradlab.ops.products import tensors
 from gradlab.ops.results import Result, result_type
 from gradlab.rules import elementwise as el
-from gradlab.rules import indexing, shapes
+from gradlab.rules import indexing
 
 __all__ = [
     "det",
@@ -34,7 +34,6 @@ __all__ = [
 
 SlogDet = result_type("slogdet", "sign", "logabsdet")
 LOGDET = el.where.named("WhereBackward0")
-TRANSPOSED = shapes.permute.named("TransposeBackward0")
 FLIPPED = indexing.getitem.named("FlipBackward0", view=False)
 
 

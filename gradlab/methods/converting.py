@@ -51,7 +51,41 @@ class Converting:
         copy: _bool = False,
         memory_format: Any = None,
     ) -> Tensor:
-        """On another device or in another dtype: `to(dtype)`, `to(device)`, `to(device, dtype)`, or as `to(other)` has them."""
+        """The tensor on another device, or in another dtype.
+
+        Parameters
+        ----------
+        *args : dtype, device or Tensor
+            `to(dtype)`, `to(device)`, `to(device, dtype)`, or as `to(other)` has them.
+        device : device, optional
+            Where to.
+        dtype : dtype, optional
+            In which dtype.
+        other : Tensor, optional
+            Whose dtype and device it gets.
+        non_blocking : bool, default False
+            Whether a copy from page-locked memory may go on by itself.
+        copy : bool, default False
+            Whether it is a copy in any case.
+        memory_format : memory_format, optional
+            The order of the axes in memory.
+
+        Returns
+        -------
+        Tensor
+            Itself if nothing changes and `copy` is False. The gradient goes back in the dtype and to the device of this one.
+
+        Raises
+        ------
+        RuntimeError
+            If there is no such device.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([1.5, 2.5]).to(gl.int64)
+        tensor([1, 2])
+        """
         for at, arg in enumerate(args):
             if isinstance(arg, Tensor) and not at:
                 other = arg
@@ -83,22 +117,102 @@ class Converting:
         return result
 
     def cpu(self, memory_format: Any = None) -> Tensor:
-        """In host memory."""
+        """In host memory.
+
+        Parameters
+        ----------
+        memory_format : memory_format, optional
+            The order of the axes in memory.
+
+        Returns
+        -------
+        Tensor
+            Itself if it is there.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).cpu()
+        tensor([1., 1.])
+        """
         return self.to("cpu", memory_format=memory_format)
 
     def cuda(self, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
-        """On a GPU."""
+        """On a GPU.
+
+        Parameters
+        ----------
+        device : device or int, optional
+            Which; by default the current one.
+        non_blocking : bool, default False
+            Whether a copy from page-locked memory may go on by itself.
+        memory_format : memory_format, optional
+            The order of the axes in memory.
+
+        Returns
+        -------
+        Tensor
+            Itself if it is there.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).cuda().device if gl.cuda.is_available() else "no GPU"
+        'no GPU'
+        """
         return self.to("cuda" if device is None else device, non_blocking=non_blocking, memory_format=memory_format)
 
     def type(self, dtype: Any = None, non_blocking: _bool = False) -> Any:
-        """The type's name, as `gradlab.FloatTensor`; with a dtype, or such a type or its name, the tensor in it."""
+        """The type's name; with a dtype, or such a type or its name, the tensor in it.
+
+        Parameters
+        ----------
+        dtype : dtype, type or str, optional
+            What it is to be.
+        non_blocking : bool, default False
+            Accepted, without effect on the CPU.
+
+        Returns
+        -------
+        str or Tensor
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).type()
+        'gradlab.FloatTensor'
+        >>> gl.ones(2).type(gl.int64)
+        tensor([1, 1])
+        """
         if dtype is None:
             return f"gradlab.{'cuda.' if self.is_cuda else ''}{self.dtype.legacy}"
         legacy = as_legacy(dtype)
         return copies.cast(self, dtype) if legacy is None else self.to("cuda" if legacy[1] else "cpu", legacy[0])
 
     def type_as(self, other: Tensor) -> Tensor:
-        """In the dtype and on the device of `other`."""
+        """In the dtype and on the device of another tensor.
+
+        Parameters
+        ----------
+        other : Tensor
+            The other one.
+
+        Returns
+        -------
+        Tensor
+            Itself if it is so.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).type_as(gl.tensor([1]))
+        tensor([1, 1])
+        """
         if not isinstance(other, Tensor):
             raise expected("type_as", "other", 1, "Tensor", other)
         return self.to(other)
@@ -146,7 +260,29 @@ class Converting:
         return permutation.transpose(self, -2, -1) if self.array.ndim else self
 
     def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """There is no bfloat16."""
+        """There is no bfloat16: NumPy has none.
+
+        Parameters
+        ----------
+        memory_format : memory_format, optional
+            Accepted.
+
+        Returns
+        -------
+        None
+            It always raises.
+
+        Raises
+        ------
+        TypeError
+            Always.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).half().dtype  # the other short one
+        gradlab.float16
+        """
         raise TypeError("bfloat16 is a dtype that NumPy does not have, and gradlab neither: use .half() (float16) or .float().")
 
     float, double, half = _cast_to(float32), _cast_to(float64), _cast_to(float16)

@@ -77,7 +77,29 @@ class Holding:
         )
 
     def retain_grad(self) -> None:
-        """Let backward write this non-leaf's `.grad` too. Does nothing on a leaf."""
+        """Let backward write the `.grad` of this tensor too, which is no leaf.
+
+        On a leaf it does nothing.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        RuntimeError
+            If it does not require a gradient.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> (y * y).sum().backward()
+        >>> y.grad
+        tensor([ 6., 12.])
+        """
         if self.node is None:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False. Set it on what the tensor is made of.")
         if type(self.node) is not AccumulateGrad:
@@ -96,7 +118,31 @@ class Holding:
         return RemovableHandle(self.node.hooks_of_its_own().tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call `hook(tensor)` whenever this leaf's `.grad` was written."""
+        """Call a function whenever this leaf's `.grad` was written.
+
+        Parameters
+        ----------
+        hook : callable
+            `hook(tensor)`; what it returns is ignored.
+
+        Returns
+        -------
+        RemovableHandle
+            `handle.remove()` takes it away.
+
+        Raises
+        ------
+        RuntimeError
+            If it is no leaf, or does not require a gradient.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(2, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> (x * 3).sum().backward()
+        tensor([3., 3.])
+        """
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True on it.")
         if type(self.node) is not AccumulateGrad:
@@ -129,7 +175,25 @@ class Holding:
         raise RuntimeError("Deletion of _post_accumulate_grad_hooks not allowed!")
 
     def detach_(self) -> Tensor:
-        """Forget the history of this tensor, in place."""
+        """Forget the history of this tensor, in place.
+
+        Returns
+        -------
+        Tensor
+            This tensor, a leaf now.
+
+        Raises
+        ------
+        RuntimeError
+            If it is a view.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(2, requires_grad=True) * 2
+        >>> x.detach_().is_leaf
+        True
+        """
         if self._is_view():
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self.node = None
@@ -140,7 +204,25 @@ class Holding:
 
     # ------------------------------------------------------------------------------------------------- reading values
     def item(self) -> Any:
-        """The only element as a Python number."""
+        """The only element as a Python number.
+
+        It has no history: what is computed from it is not differentiated.
+
+        Returns
+        -------
+        bool, int or float
+
+        Raises
+        ------
+        RuntimeError
+            If there is not one element.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([2.5]).item()
+        2.5
+        """
         if self.array.size != 1:
             raise RuntimeError(
                 f"a Tensor with {self.array.size} elements cannot be converted to Scalar. It has shape "
@@ -153,7 +235,19 @@ class Holding:
         return self.array.item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
+        """The elements as nested lists of Python numbers.
+
+        Returns
+        -------
+        list, or a number
+            Of a tensor without axes a number.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
         if WATCHED:
             left(self, "item()")
         if NOTED:
@@ -161,7 +255,30 @@ class Holding:
         return self.array.tolist()
 
     def numpy(self, *, force: _bool = False) -> np.ndarray:
-        """The elements as a NumPy array that shares memory."""
+        """The elements as a NumPy array that shares memory.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to detach and to copy from a GPU where that is needed.
+
+        Returns
+        -------
+        ndarray
+
+        Raises
+        ------
+        RuntimeError
+            If it requires a gradient, and `force` is False.
+        TypeError
+            If it is on a GPU, and `force` is False.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+        """
         if force:
             return self.detach().cpu().array
         if self.requires_grad and mode.grad:
@@ -177,11 +294,43 @@ class Holding:
 
     # ---------------------------------------------------------------------------------------------------------- shape
     def size(self, dim: _int | None = None) -> Any:
-        """The shape, or the length of one axis."""
+        """The shape, or the length of one axis.
+
+        Parameters
+        ----------
+        dim : int, optional
+            Which axis.
+
+        Returns
+        -------
+        Size or int
+
+        Raises
+        ------
+        IndexError
+            If there is no such axis.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).size(), gl.ones(2, 3).size(-1)
+        (gradlab.Size([2, 3]), 3)
+        """
         return size_of(self.array.shape) if dim is None else self.array.shape[one_dim(dim, self.array.ndim)]
 
     def dim(self) -> _int:
-        """The number of axes."""
+        """The number of axes.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).dim()
+        2
+        """
         return self.array.ndim
 
     ndimension = dim
@@ -190,21 +339,82 @@ class Holding:
     layout: Any = Fixed(strided)
 
     def stride(self, dim: _int | None = None) -> Any:
-        """How many elements apart neighbours along each axis (or along `dim`) lie in memory."""
+        """How many elements apart neighbours along each axis lie in memory.
+
+        Parameters
+        ----------
+        dim : int, optional
+            Which axis.
+
+        Returns
+        -------
+        tuple of int, or int
+
+        Raises
+        ------
+        IndexError
+            If there is no such axis.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).stride()
+        (3, 1)
+        """
         steps = tuple(n // self.array.itemsize for n in self.array.strides)
         return steps if dim is None else steps[one_dim(dim, self.array.ndim)]
 
     def storage_offset(self) -> _int:
-        """How many elements into the memory that it shares the first element lies."""
+        """How many elements into the memory that it shares the first element lies.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(5)[2:].storage_offset()
+        2
+        """
         base = self.array.base
         return 0 if type(base) is not type(self.array) else (address(self.array) - address(base)) // self.array.itemsize
 
     def data_ptr(self) -> _int:
-        """The address of the first element."""
+        """The address of the first element.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(3)
+        >>> x[1:].data_ptr() - x.data_ptr()
+        4
+        """
         return address(self.array)
 
     def is_set_to(self, tensor: Tensor) -> _bool:
-        """Whether the other tensor shows the same elements of the same memory."""
+        """Whether the other tensor shows the same elements of the same memory.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            The other one.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> x = gl.ones(2)
+        >>> x.is_set_to(x.detach())
+        True
+        """
         return (address(self.array), self.array.shape, self.array.strides) == (
             address(tensor.array),
             tensor.array.shape,
@@ -212,11 +422,38 @@ class Holding:
         )
 
     def is_contiguous(self, memory_format: Any = None) -> _bool:
-        """Whether the elements lie in memory in the order of their indices (or in that of the format)."""
+        """Whether the elements lie in memory in the order of their indices, or in that of the format.
+
+        Parameters
+        ----------
+        memory_format : memory_format, optional
+            Which order is asked for; by default that of the indices.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2, 3).t().is_contiguous()
+        False
+        """
         return self.array.flags.c_contiguous if memory_format is None else is_arranged(self.array, memory_format)
 
     def element_size(self) -> _int:
-        """Bytes an element takes."""
+        """Bytes that an element takes.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).element_size()
+        4
+        """
         return self.array.itemsize
 
     @property
@@ -230,12 +467,39 @@ class Holding:
         return self.array.size * self.array.itemsize
 
     def share_memory_(self) -> Tensor:
-        """Itself: gradlab's memory is the process's own, and other processes are sent copies."""
+        """Itself: gradlab's memory is the process's own, and other processes are sent copies.
+
+        Returns
+        -------
+        Tensor
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).share_memory_()
+        tensor([1., 1.])
+        """
         return self
 
     def pin_memory(self, device: Any = None) -> Tensor:
-        """A copy in page-locked memory, which `.to("cuda", non_blocking=True)` sends without a wait; itself if it is there, or if
-        there is no GPU. It has no history."""
+        """A copy in page-locked memory, which `.to("cuda", non_blocking=True)` sends without a wait.
+
+        Parameters
+        ----------
+        device : device, optional
+            Accepted, without effect.
+
+        Returns
+        -------
+        Tensor
+            Itself if it is there, or if there is no GPU. It has no history.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).pin_memory()
+        tensor([1., 1.])
+        """
         if not cuda.probe() or self.is_pinned():
             return self
         if self.is_cuda:
@@ -243,11 +507,38 @@ class Holding:
         return constant(pinned(cuda.cupy, self.array))
 
     def is_pinned(self, device: Any = None) -> _bool:
-        """Whether the memory is page-locked."""
+        """Whether the memory is page-locked.
+
+        Parameters
+        ----------
+        device : device, optional
+            Accepted, without effect.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).is_pinned()
+        False
+        """
         return cuda.cupy is not None and is_pinned(cuda.cupy, self.array)
 
     def is_shared(self) -> _bool:
-        """False: see share_memory_."""
+        """False: gradlab's memory is the process's own.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).is_shared()
+        False
+        """
         return False
 
     is_distributed = is_shared
@@ -264,7 +555,18 @@ class Holding:
         return not self.is_cuda
 
     def get_device(self) -> _int:
-        """The number of the GPU; -1 on the CPU."""
+        """The number of the GPU; -1 on the CPU.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> gl.ones(2).get_device()
+        -1
+        """
         return self.device.index if self.is_cuda else -1  # type: ignore[return-value]
 
     @property
