@@ -58,7 +58,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     Raises
     ------
-    BufferError, TypeError
+    BufferError, RuntimeError, TypeError
         If it cannot be shared.
 
     Examples
@@ -213,10 +213,19 @@ class _AsTorch:
 
 
 def as_torch() -> _AsTorch:
-    """Let `import torch` mean gradlab in this process, with all its modules: `import torch.nn as nn`, `from torch import optim` …
+    """Let `import torch` mean gradlab in this process, with all its modules.
 
-    Returns an object with `undo()`, which is a context manager too: `with gradlab.as_torch(): import torch`. Raises if torch is
-    imported already. A module or a name of torch's that gradlab does not have raises when it is asked for.
+    A module or a name of torch's that gradlab does not have raises when it is asked for.
+
+    Returns
+    -------
+    object
+        With `undo()`, which takes it back; a context manager too.
+
+    Raises
+    ------
+    RuntimeError
+        If torch is imported already.
     """
     return _AsTorch()
 

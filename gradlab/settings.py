@@ -193,12 +193,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     -------
     None
 
-    Raises
-    ------
-    RuntimeError
-        If it is none of these.
-
-    Examples
+        Examples
     --------
     >>> import gradlab as gl
     >>> gl.set_deterministic_debug_mode("default")

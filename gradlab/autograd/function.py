@@ -167,15 +167,27 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     Operations inside `forward` are not recorded. Only tensors that are arguments themselves have gradients, not those in lists.
     Batched cotangents (`is_grads_batched`) run `backward` once for each.
 
-    >>> class Cube(Function):
+    Parameters
+    ----------
+    *args, **kwargs : optional
+        It is never made: `apply` is called on the class.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> class Cube(gl.autograd.Function):
     ...     @staticmethod
     ...     def forward(ctx, x):
     ...         ctx.save_for_backward(x)
     ...         return x ** 3
     ...     @staticmethod
     ...     def backward(ctx, g):
-    ...         x, = ctx.saved_tensors
+    ...         (x,) = ctx.saved_tensors
     ...         return g * 3 * x ** 2
+    >>> x = gl.tensor([2.0], requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor([12.])
     """
 
     clear_saved_tensors_on_access = False

@@ -155,8 +155,27 @@ def backward(
     create_graph : bool
         Record the gradients' own computation, for derivatives of higher order. `.grad` then refers to its tensor's history, which
         is a reference cycle: torch's warning says so.
+    grad_variables : sequence, optional
+        The older name of `grad_tensors`.
     inputs : Tensor, GradientEdge, sequence or dict of these, optional
         Only these receive gradients; non-leaves may be among them.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor has no history, a weight has not its shape, or the graph was freed.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> gl.autograd.backward((x**2).sum())
+    >>> x.grad
+    tensor([2., 4.])
     """
     __tracebackhide__ = True
     outputs = _sequence(tensors, "tensors")
@@ -224,12 +243,34 @@ def grad(
         have that axis too: many rows of the Jacobian in one sweep.
     retain_graph, create_graph : bool
         As for `backward`.
+    only_inputs : bool
+        Accepted: it is always so.
     allow_unused : bool, optional
         Return None for an input that the outputs do not depend on, instead of raising.
+    is_grads_batched : bool
+        Whether `grad_outputs` have one more axis in front.
     materialize_grads : bool
         Zeros instead of None.
     hooks : bool
         Whether the hooks that users have registered run.
+
+    Returns
+    -------
+    tuple of Tensor, or dict
+        A gradient for each input, of its shape (with `is_grads_batched`, one more axis in front); None where `allow_unused`
+        allows it.
+
+    Raises
+    ------
+    RuntimeError
+        If an output has no history, a weight has not its shape, an input was not used, or the graph was freed.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> gl.autograd.grad((x**2).sum(), x)
+    (tensor([2., 4.]),)
     """
     __tracebackhide__ = True
     if materialize_grads:
@@ -284,8 +325,38 @@ def jvp_of_graph(
 ) -> tuple[Tensor | None, ...]:
     """Ju: the outputs' tangents for given tangents of the inputs, by one forward sweep over the recorded graph.
 
-    Nothing is run again. `tangents` have the inputs' shapes (with `is_batched`, one more axis in front); an output that
-    none of the inputs reaches gives None.
+    Nothing is run again.
+
+    Parameters
+    ----------
+    outputs : Tensor or sequence of Tensor
+        What was computed.
+    inputs : Tensor or sequence of Tensor
+        From what.
+    tangents : Tensor or sequence of Tensor
+        One for each input, of its shape (with `is_batched`, one more axis in front).
+    is_batched : bool, default False
+        Whether there are several of them.
+    create_graph : bool, default False
+        Whether the sweep is recorded itself.
+
+    Returns
+    -------
+    tuple of Tensor
+        One for each output; None for one that no input reaches.
+
+    Raises
+    ------
+    RuntimeError
+        If a shape does not fit, or the graph was freed.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x**2
+    >>> gl.autograd.jvp_of_graph(y, x, gl.tensor([1.0, 0.0]))
+    (tensor([2., 0.]),)
     """
     ys, xs, us = _sequence(outputs, "outputs"), _sequence(inputs, "inputs"), _sequence(tangents, "tangents")
     lead = us[0].array.shape[:1] if is_batched else ()

@@ -12,14 +12,23 @@ worst. Differences lose half the digits, so the inputs should be of double preci
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradlab.autograd.functions import grad
-from gradlab.backend.namespaces import host, is_writable, namespace_of, wrap
+from gradlab.autograd.jacobians_compared import (
+    checked_inputs,
+    differences,
+    forward_jacobian,
+    numerical_jacobian,
+    outputs_of,
+    reverse_jacobian,
+    tuple_of,
+    unit_tensor,
+)
+from gradlab.backend.namespaces import host, namespace_of, wrap
 from gradlab.core.tensor import Tensor, constant
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -61,124 +70,6 @@ class Tolerance(NamedTuple):
     atol: float
     rtol: float
     nondet: float
-
-
-def _tuple_of(x: Any) -> tuple[Any, ...]:
-    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
-
-
-def _outputs(func: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
-    """The floating point tensors that the function returns."""
-    outputs = _tuple_of(func(*inputs))
-    for y in outputs:
-        if not isinstance(y, Tensor):
-            raise TypeError(
-                f"gradcheck expects func to return a Tensor or a tuple of Tensors, but it returned {type(y).__name__}."
-            )
-    return [y for y in outputs if y.array.dtype.kind == "f"]
-
-
-# ------------------------------------------------------------------------------------------------------- the two Jacobians
-def _checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
-    """The positions of the inputs that require grad."""
-    wanted = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.node is not None]
-    for i in wanted:
-        x = inputs[i].array
-        if x.dtype != np.float64:
-            warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
-                "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                stacklevel=5,
-            )
-        if x.size and any(stride == 0 and n > 1 for stride, n in zip(x.strides, x.shape, strict=True)):
-            raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                ".contiguous on the input before passing it to gradcheck."
-            )
-        if not is_writable(x):
-            raise RuntimeError(f"The {i}th input's memory is read-only, and gradcheck moves its elements. Give it a clone().")
-    if not wanted:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
-        )
-    return wanted
-
-
-def _differences(
-    func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], array: Any, by: Any, at: Any, eps: float
-) -> list[Any]:
-    """The central difference of every output as `array[at]` moves by plus and minus `by`; outputs stay `like` they were."""
-    kept = array[at].copy()
-    try:
-        array[at] = kept - by
-        below = [y.array.copy() for y in _outputs(func, inputs)]
-        array[at] = kept + by
-        above = [y.array.copy() for y in _outputs(func, inputs)]
-    finally:
-        array[at] = kept
-    differences = []
-    for a, b, y in zip(below, above, like, strict=True):
-        index = f"on index {at} " if at is not Ellipsis else ""
-        for what in ("shape", "dtype"):
-            one = getattr(a, what)
-            other = next((getattr(c, what) for c in (b, y.array) if getattr(c, what) != one), None)
-            if other is not None:
-                raise AssertionError(
-                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed {index}"
-                    f"by {eps}, but got: {what}s {_shown(one)} and {_shown(other)}."
-                )
-        differences.append((b - a) / (2 * eps))
-    return differences
-
-
-def _shown(what: Any) -> Any:
-    from gradlab.core.dtypes import known_dtype
-    from gradlab.core.errors import Size
-
-    return Size(what) if isinstance(what, tuple) else known_dtype(what)
-
-
-def _numerical(func: Callable[..., Any], inputs: tuple[Any, ...], like: list[Tensor], at: int, eps: float) -> list[Any]:
-    """For each output the matrix (elements of the input, elements of the output) of differences."""
-    array = inputs[at].array
-    by_element = [_differences(func, inputs, like, array, eps, index, eps) for index in np.ndindex(array.shape)]
-    return [np.stack([host(d).reshape(-1) for d in column]) for column in zip(*by_element, strict=True)]
-
-
-def _flat(derivative: Tensor | None, like: Tensor) -> Any:
-    """A derivative's elements on the host; zeros for one that is not there."""
-    return np.zeros(like.array.size) if derivative is None else host(derivative.array).reshape(-1)
-
-
-def _unit(x: Tensor, index: tuple[int, ...]) -> Tensor:
-    unit = namespace_of[type(x.array)].zeros(x.array.shape, x.array.dtype)
-    unit[index] = 1
-    return constant(unit)
-
-
-def _reverse(output: Tensor, inputs: list[Tensor]) -> list[Any]:
-    """For each input the matrix of analytical derivatives, a row of the output after another."""
-    rows = [
-        grad(output, inputs, _unit(output, index), retain_graph=True, allow_unused=True)
-        for index in np.ndindex(output.array.shape)
-    ]
-    by_input = zip(*rows, strict=True) if rows else [()] * len(inputs)
-    return [
-        np.array([_flat(g, x) for g in column]).reshape(len(rows), x.array.size).T
-        for column, x in zip(by_input, inputs, strict=True)
-    ]
-
-
-def _forward(func: Callable[..., Any], inputs: tuple[Any, ...], at: int, along: Tensor, kept: list[int]) -> list[Any]:
-    """The tangents of the outputs numbered `kept`, flat, for one of the input that stands at `at`."""
-    from gradlab.autograd.forward_ad import dual_level, make_dual, unpack_dual
-
-    with dual_level():
-        detached = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
-        detached[at] = make_dual(detached[at], along)
-        outputs = _outputs(func, tuple(detached))
-        return [_flat(unpack_dual(outputs[i]).tangent, outputs[i]).copy() for i in kept]
 
 
 # ------------------------------------------------------------------------------------------------------------------ comparison
@@ -230,9 +121,9 @@ def _compare(
     func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance, forward: bool, check_dtypes: bool
 ) -> Iterator[Entry]:
     """The worst entry of the Jacobian of each output by each input, all entries compared."""
-    every = _outputs(func, inputs)
+    every = outputs_of(func, inputs)
     kept = [i for i, y in enumerate(every) if y.node is not None]
-    differences = [_numerical(func, inputs, every, at, tolerance.eps) for at in wanted]
+    differences = [numerical_jacobian(func, inputs, every, at, tolerance.eps) for at in wanted]
     if not kept:
         if any(d.any() for matrices in differences for d in matrices):
             raise GradcheckError(
@@ -244,7 +135,7 @@ def _compare(
     xs = [inputs[at] for at in wanted]
     if forward:
         for j, (at, x) in enumerate(zip(wanted, xs, strict=True)):
-            columns = [_forward(func, inputs, at, _unit(x, index), kept) for index in np.ndindex(x.array.shape)]
+            columns = [forward_jacobian(func, inputs, at, unit_tensor(x, index), kept) for index in np.ndindex(x.array.shape)]
             for k, i in enumerate(kept):
                 matrix = np.stack([column[k] for column in columns]) if columns else np.zeros((0, every[i].array.size))
                 numerical = differences[j][i] if columns else matrix
@@ -252,7 +143,7 @@ def _compare(
         return
     for k, i in enumerate(kept):
         y = every[i]
-        once, again = _reverse(y, xs), _reverse(y, xs)
+        once, again = reverse_jacobian(y, xs), reverse_jacobian(y, xs)
         for j, (x, a, b) in enumerate(zip(xs, once, again, strict=True)):
             if (np.abs(a - b) > tolerance.nondet).any():
                 raise GradcheckError(NONDETERMINISTIC.format(tolerance.nondet))
@@ -281,7 +172,7 @@ def _compare_fast(
     func: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[int], tolerance: Tolerance, forward: bool
 ) -> Iterator[Entry]:
     """The same for one random combination vᵀJu of the entries each."""
-    every, random = _outputs(func, inputs), np.random.default_rng(0)
+    every, random = outputs_of(func, inputs), np.random.default_rng(0)
     kept = [i for i, y in enumerate(every) if y.node is not None]
 
     def direction(x: Tensor) -> Any:
@@ -291,10 +182,10 @@ def _compare_fast(
 
     us, vs = [direction(inputs[at]) for at in wanted], {i: direction(every[i]) for i in kept}
     for j, (at, u) in enumerate(zip(wanted, us, strict=True)):
-        numbers = _differences(func, inputs, every, inputs[at].array, tolerance.eps * u, ..., tolerance.eps)
+        numbers = differences(func, inputs, every, inputs[at].array, tolerance.eps * u, ..., tolerance.eps)
         if not kept and any(np.abs(host(d)).max(initial=0) > tolerance.nondet for d in numbers):
             raise GradcheckError("Numerical gradient for function expected to be zero")
-        pushed = _forward(func, inputs, at, constant(u), kept) if forward and kept else []
+        pushed = forward_jacobian(func, inputs, at, constant(u), kept) if forward and kept else []
         for k, i in enumerate(kept):
             v, y = host(vs[i]), every[i]
             if forward:
@@ -352,12 +243,12 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wa
     """A batch of tangents over the recorded graph against one after another in forward mode."""
     from gradlab.autograd.functional_helpers import tangents
 
-    every, random = _outputs(func, inputs), np.random.default_rng(0)
+    every, random = outputs_of(func, inputs), np.random.default_rng(0)
     kept = [i for i, y in enumerate(every) if y.node is not None]
     for j, at in enumerate(wanted):
         x = inputs[at]
         us = namespace_of[type(x.array)].asarray(random.standard_normal((2, *x.array.shape)), dtype=x.array.dtype)
-        singly = [_forward(func, inputs, at, constant(u), kept) for u in us]
+        singly = [forward_jacobian(func, inputs, at, constant(u), kept) for u in us]
         batched = tangents([every[i] for i in kept], [x], [constant(us)], traced=False, batched=True)
         for k, t in enumerate(batched):
             got = np.zeros_like(np.stack([one[k] for one in singly])) if t is None else host(t.array).reshape(2, -1)
@@ -372,7 +263,7 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...], wa
 
 def _check_zero_cotangents(func: Callable[..., Any], inputs: tuple[Any, ...], xs: list[Tensor], undefined: bool) -> None:
     """Cotangents of zeros give zeros; and so they do where one output has no cotangent at all."""
-    outputs = [y for y in _outputs(func, inputs) if y.node is not None]
+    outputs = [y for y in outputs_of(func, inputs) if y.node is not None]
     if not outputs:
         return
     zeros = [constant(namespace_of[type(y.array)].zeros_like(y.array)) for y in outputs]
@@ -419,8 +310,8 @@ def compared(
     ):
         if asked and not needed:
             raise AssertionError(f"Setting {name}=True requires {other} to be True")
-    arguments, tolerance = _tuple_of(inputs), Tolerance(eps, atol, rtol, nondet_tol)
-    wanted = _checked_inputs(arguments)
+    arguments, tolerance = tuple_of(inputs), Tolerance(eps, atol, rtol, nondet_tol)
+    wanted = checked_inputs(arguments)
     xs = [arguments[at] for at in wanted]
     entries: list[Entry] = []
     for forward in [False] * check_backward_ad + [True] * check_forward_ad:
@@ -433,7 +324,7 @@ def compared(
         _check_batched_forward(func, arguments, wanted)
     if check_backward_ad:
         if check_batched_grad:
-            _check_batched([y for y in _outputs(func, arguments) if y.node is not None], xs)
+            _check_batched([y for y in outputs_of(func, arguments) if y.node is not None], xs)
         _check_zero_cotangents(func, arguments, xs, check_undefined_grad)
     return entries
 
@@ -489,6 +380,18 @@ def gradcheck(
     ------
     GradcheckError
         With both matrices, and the entry that is furthest off.
+
+    Returns
+    -------
+    bool
+        True; or False, if they differ and `raise_exception` is False.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([0.5, 2.0], dtype=gl.float64, requires_grad=True)
+    >>> gl.autograd.gradcheck(lambda x: x.sin() * x, (x,))
+    True
     """
     return _passes(
         raise_exception,
@@ -540,27 +443,55 @@ def gradgradcheck(
 ) -> bool:
     """Compare the second derivatives of a function with differences of its recorded first ones.
 
-    The arguments are those of `gradcheck`; `grad_outputs` are the cotangents of the first derivatives, random ones by default
-    (not contiguous with `gen_non_contig_grad_outputs`); `check_fwd_over_rev` and `check_rev_over_rev` say which modes are
-    checked.
+    Parameters
+    ----------
+    func, inputs, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes : optional
+        As of `gradcheck`.
+    check_batched_grad, fast_mode, masked : optional
+        As of `gradcheck`.
+    grad_outputs : Tensor or tuple, optional
+        The cotangents of the first derivatives, random ones by default.
+    gen_non_contig_grad_outputs : bool
+        Whether the random ones are not contiguous.
+    check_fwd_over_rev, check_rev_over_rev : bool
+        Which modes are checked.
+
+    Returns
+    -------
+    bool
+        True; or False, if they differ and `raise_exception` is False.
+
+    Raises
+    ------
+    GradcheckError
+        With both matrices, and the entry that is furthest off.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([0.5, 2.0], dtype=gl.float64, requires_grad=True)
+    >>> gl.autograd.gradgradcheck(lambda x: x.sin() * x, (x,))
+    True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     for asked, name in ((check_undefined_grad, "check_undefined_grad"), (check_batched_grad, "check_batched_grad")):
         if asked and not check_rev_over_rev:
             raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
-    arguments = _tuple_of(inputs)
+    arguments = tuple_of(inputs)
     if grad_outputs is None:
         random = np.random.default_rng(0)
-        weights = tuple(_weight(y, random, gen_non_contig_grad_outputs) for y in _outputs(func, arguments) if y.node is not None)
+        weights = tuple(
+            _weight(y, random, gen_non_contig_grad_outputs) for y in outputs_of(func, arguments) if y.node is not None
+        )
     else:
-        weights = _tuple_of(grad_outputs)
+        weights = tuple_of(grad_outputs)
     differentiated = [isinstance(x, Tensor) and x.node is not None for x in arguments]
     weighted = [v.requires_grad for v in weights]
 
     def first_derivatives(*args: Any) -> tuple[Tensor, ...]:
         xs = [x.requires_grad_() if wanted else x for x, wanted in zip(args[: len(arguments)], differentiated, strict=True)]
-        outputs = [y for y in _outputs(func, tuple(xs)) if y.node is not None]
+        outputs = [y for y in outputs_of(func, tuple(xs)) if y.node is not None]
         vs = [v.requires_grad_() if wanted else v for v, wanted in zip(args[len(arguments) :], weighted, strict=True)]
         gradients = grad(
             outputs,

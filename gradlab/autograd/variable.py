@@ -13,7 +13,25 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """Returns the tensor itself, detached, as torch does since 0.4."""
+    """The tensor itself, detached: torch's older name for tensors.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        A tensor; none, an empty one.
+    requires_grad : bool, default False
+        Whether it asks for gradients.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.autograd.Variable(gl.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = False) -> Tensor:  # type: ignore[misc]
         if data is None:

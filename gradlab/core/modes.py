@@ -62,7 +62,18 @@ def is_inference_mode_enabled() -> bool:
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` was told last. Sweeps run in the thread that starts them either way."""
+    """What `set_multithreading_enabled` was told last. Sweeps run in the thread that starts them either way.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.autograd.is_multithreading_enabled()
+    True
+    """
     return mode.multithreading
 
 
@@ -250,7 +261,25 @@ class enable_grad(no_grad):  # noqa: N801  (torch's name)
 
 
 class set_grad_enabled(_GradMode):  # noqa: N801  (torch's name)
-    """Set recording on or off at once; as a context manager or decorator, for its extent."""
+    """Set recording on or off at once; as a context manager or decorator, for its extent.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether operations are recorded.
+
+    Returns
+    -------
+    context manager
+        And decorator.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([1.0, 2.0], requires_grad=True)
+    >>> with gl.set_grad_enabled(False): print((x * 2).requires_grad)
+    False
+    """
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -285,7 +314,23 @@ def recorded_if(on: bool) -> no_grad:
 
 
 class set_multithreading_enabled(Decorating):  # noqa: N801  (torch's name)
-    """Accepted for torch's sake: gradlab's sweeps run in the thread that starts them, whatever is set."""
+    """Accepted for torch's sake: gradlab's sweeps run in the thread that starts them, whatever is set.
+
+    Parameters
+    ----------
+    mode : bool
+        What is wished.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> with gl.autograd.set_multithreading_enabled(False): gl.autograd.is_multithreading_enabled()
+    False
+    """
 
     def __init__(self, mode: bool) -> None:
         self.outer = globals()["mode"].multithreading

@@ -70,6 +70,18 @@ def set_printoptions(
         A set of the above, over which the other arguments take precedence.
     sci_mode : bool
         Force (True) or forbid (False) scientific notation. None decides by the magnitudes.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_printoptions(precision=2)
+    >>> gl.tensor(3.14159)
+    tensor(3.14)
+    >>> gl.set_printoptions(profile="default")
     """
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(map(repr, PROFILES))}, got {profile!r}.")

@@ -231,7 +231,20 @@ def value_of(node: Any, at: int) -> Tensor | None:
 
 
 class SavedTensor:
-    """One tensor as a node saved it: what `node._raw_saved_self` and its like are."""
+    """One tensor as a node saved it: what `node._raw_saved_self` and its like are.
+
+    Parameters
+    ----------
+    *args : optional
+        It cannot be made by hand.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.ones(2, requires_grad=True)
+    >>> type((x * x).grad_fn._raw_saved_self).__name__
+    'SavedTensor'
+    """
 
     __slots__ = ("_at", "_node")
     _node: Any

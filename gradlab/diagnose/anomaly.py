@@ -334,6 +334,17 @@ class set_detect_anomaly:  # noqa: N801  (torch's name)
         On or off.
     check_nan : bool
         Whether a backward that returns nan raises an error.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> with gl.autograd.set_detect_anomaly(False):
+    ...     print(gl.is_anomaly_enabled())
+    False
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -348,10 +359,25 @@ class set_detect_anomaly:  # noqa: N801  (torch's name)
 
 
 class detect_anomaly:  # noqa: N801  (torch's name)
-    """Inside the `with` block, a backward pass that fails tells in which line of the forward pass the failing operation is.
+    """A backward inside the block that fails tells in which line of the forward pass the failing operation is.
 
-    The forward pass must run inside the block too. With `check_nan`, a backward that returns nan raises a RuntimeError that names
-    the operation. It slows both passes down: use it to find an error.
+    The forward pass must run inside the block too. It slows both passes down: use it to find an error.
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Whether a backward that returns NaN raises a RuntimeError that names the operation.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.tensor([0.0], requires_grad=True)
+    >>> with gl.autograd.detect_anomaly(check_nan=False):  # doctest: +SKIP
+    ...     x.sqrt().backward()
     """
 
     def __init__(self, check_nan: bool = True) -> None:

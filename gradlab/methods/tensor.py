@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from gradlab.core.tensor import Tensor
 from gradlab.interop import Interop
+from gradlab.methods.attributes import Attributes
 from gradlab.methods.comparison import Comparison
 from gradlab.methods.converting import Converting
 from gradlab.methods.creating import Creating
 from gradlab.methods.declared import Declared
 from gradlab.methods.elementary import Elementary
-from gradlab.methods.holding import Holding
+from gradlab.methods.gradients import Gradients
 from gradlab.methods.python import Python
 from gradlab.methods.random import Random
 from gradlab.methods.removed import Removed
@@ -22,7 +23,8 @@ class Methods(
     Comparison,
     Declared,
     Elementary,
-    Holding,
+    Gradients,
+    Attributes,
     Converting,
     Creating,
     Random,
