@@ -12,7 +12,7 @@ _keep_freed_memory()
 
 import gradlab.diagnose.registration as _explaining
 import gradlab.notebook.registration as _viewing
-from gradlab import autograd, backends, cuda, linalg, nn, return_types, special
+from gradlab import autograd, backends, cuda, linalg, nn, random, return_types, special
 from gradlab.backend.namespaces import device
 from gradlab.core.dtypes import bool_ as bool
 from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
@@ -30,7 +30,6 @@ from gradlab.core.layout import (
 from gradlab.core.modes import enable_grad, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from gradlab.core.printing import set_printoptions
 from gradlab.core.tensor import Tensor
-from gradlab.creation import *
 from gradlab.interop import *
 from gradlab.linalg.removed import *
 from gradlab.linalg.toplevel import *
@@ -47,7 +46,6 @@ from gradlab.nn.functional.padding import constant_pad_nd
 from gradlab.nn.functional.shuffles import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from gradlab.nn.functional.smooth_activations import celu, celu_, selu, selu_
 from gradlab.ops import *
-from gradlab.random import *
 from gradlab.rules import traced as _traced
 from gradlab.settings import *
 

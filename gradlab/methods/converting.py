@@ -13,8 +13,8 @@ from gradlab.core.dtypes import dtype, float16, float32, float64, int8, int16, i
 from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.layout import arranged
 from gradlab.core.tensor import Tensor
-from gradlab.creation.legacy import as_legacy
 from gradlab.ops import copies, permutation
+from gradlab.ops.legacy_tensors import as_legacy
 from gradlab.rules import elementwise as el
 from gradlab.rules import shapes
 

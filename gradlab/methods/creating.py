@@ -6,8 +6,8 @@ from typing import Any
 
 from gradlab.core.errors import expected
 from gradlab.core.tensor import Tensor
-from gradlab.creation import data, filled, legacy
-from gradlab.creation.factories import sizes
+from gradlab.ops import creation, from_data, legacy_tensors
+from gradlab.ops.creation_arguments import sizes
 
 
 def like_self(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
@@ -24,36 +24,33 @@ class Creating:
 
     array: Any
 
-    __init__, new = legacy.construct, legacy.new  # type: ignore[assignment]
+    __init__, new = legacy_tensors.construct, legacy_tensors.new  # type: ignore[assignment]
 
     def new_tensor(self, data: Any, **options: Any) -> Tensor:
         """A tensor with a copy of `data`."""
         if isinstance(data, Tensor):
-            _data.warn_of_copy("tensor.new_tensor")
+            from_data.warn_of_copy("tensor.new_tensor")
             data = data.array
-        return _data.tensor(data, **like_self(self, options))
+        return from_data.tensor(data, **like_self(self, options))
 
     def new_zeros(self, *size: Any, **options: Any) -> Tensor:
         """Zeros."""
-        return filled.zeros(sizes("new_zeros", size, options.pop("size", None)), **like_self(self, options))
+        return creation.zeros(sizes("new_zeros", size, options.pop("size", None)), **like_self(self, options))
 
     def new_ones(self, *size: Any, **options: Any) -> Tensor:
         """Ones."""
-        return filled.ones(sizes("new_ones", size, options.pop("size", None)), **like_self(self, options))
+        return creation.ones(sizes("new_ones", size, options.pop("size", None)), **like_self(self, options))
 
     def new_empty(self, *size: Any, **options: Any) -> Tensor:
         """Unset values."""
-        return filled.empty(sizes("new_empty", size, options.pop("size", None)), **like_self(self, options))
+        return creation.empty(sizes("new_empty", size, options.pop("size", None)), **like_self(self, options))
 
     def new_full(self, size: Any, fill_value: Any, **options: Any) -> Tensor:
         """One value."""
         if not isinstance(size, (tuple, list)):
             raise expected("new_full", "size", 1, "tuple of ints", size)
-        return filled.full(size, fill_value, **like_self(self, options))
+        return creation.full(size, fill_value, **like_self(self, options))
 
     def new_empty_strided(self, size: Any, stride: Any, **options: Any) -> Tensor:
         """Unset values, with the given strides."""
-        return filled.empty_strided(size, stride, **like_self(self, options))
-
-
-_data = data
+        return creation.empty_strided(size, stride, **like_self(self, options))

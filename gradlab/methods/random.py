@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradlab import random
 from gradlab.backend.mersenne import MersenneTwister
 from gradlab.backend.namespaces import is_writable, namespace_of
 from gradlab.core import inplace
@@ -16,8 +15,10 @@ from gradlab.core.modes import mode
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import WATCHED
+from gradlab.ops import random_sampling
 from gradlab.ops.broadcasting import expand
-from gradlab.random import Generator, drawn_into, engine_of, floating, integers
+from gradlab.ops.generators import Generator, engine_of
+from gradlab.ops.random_sampling import drawn_into, floating, integers
 from gradlab.rules.draws import NODES
 
 
@@ -60,19 +61,19 @@ class Random:
 
     array: Any
 
-    bernoulli, multinomial = random.bernoulli, random.multinomial
+    bernoulli, multinomial = random_sampling.bernoulli, random_sampling.multinomial
 
     def uniform_(self, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **named: float) -> Tensor:
         """Uniform numbers in [from, to), in place."""
         low = named.pop("from", from_)
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-        engine, dtype = engine_for(self, "uniform_", generator), floating(self.array.dtype, random.UNIFORM)
+        engine, dtype = engine_for(self, "uniform_", generator), floating(self.array.dtype, random_sampling.UNIFORM)
         return redraw(self, "UniformBackward0", lambda shape: engine.uniform(shape, dtype, float(low), float(to)))
 
     def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers, in place."""
-        engine, dtype = engine_for(self, "normal_", generator), floating(self.array.dtype, random.NORMAL)
+        engine, dtype = engine_for(self, "normal_", generator), floating(self.array.dtype, random_sampling.NORMAL)
         contiguous = self.array.flags.c_contiguous
         return redraw(self, "NormalBackward0", lambda shape: engine.normal(shape, dtype, float(mean), float(std), contiguous))
 

@@ -21,9 +21,9 @@ from gradlab.core.silence import quietly
 from gradlab.core.storage import wrote
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, writing
-from gradlab.creation.factories import sizes as as_sizes
-from gradlab.creation.filled import fits
 from gradlab.ops import indexing
+from gradlab.ops.creation import fits
+from gradlab.ops.creation_arguments import sizes as as_sizes
 from gradlab.rules import elementwise as el
 
 

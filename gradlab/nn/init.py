@@ -12,8 +12,8 @@ from typing import Any
 
 from gradlab.core.modes import no_grad
 from gradlab.core.tensor import Tensor
-from gradlab.creation import filled
 from gradlab.linalg.factors import qr
+from gradlab.ops import creation
 from gradlab.ops.comparison import where
 from gradlab.ops.diagonals import diag
 from gradlab.random import randperm
@@ -114,18 +114,18 @@ def trunc_normal_(
         low, high = tensor.new_tensor(a, device="cpu").item(), tensor.new_tensor(b, device="cpu").item()
         result = tensor.normal_(mean, std, generator=generator)
         while (outside := (result < low) | (result > high)).any():
-            result = where(outside, filled.empty_like(result).normal_(mean, std, generator=generator), result)
+            result = where(outside, creation.empty_like(result).normal_(mean, std, generator=generator), result)
     else:  # uniform proposals, kept in proportion to the density
         peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
         def refused(proposal: Tensor) -> Tensor:
             density = proposal.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
-            return filled.empty_like(tensor).uniform_(generator=generator).log_().gt(density)
+            return creation.empty_like(tensor).uniform_(generator=generator).log_().gt(density)
 
         result = tensor.uniform_(a, b, generator=generator)
         pending = refused(result)
         while pending.any():
-            proposal = filled.empty_like(tensor).uniform_(a, b, generator=generator)
+            proposal = creation.empty_like(tensor).uniform_(a, b, generator=generator)
             result = where(pending, proposal, result)
             pending = pending & refused(proposal)
     return tensor if result is tensor else tensor.copy_(result)
@@ -136,7 +136,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    return tensor.copy_(filled.eye(*tensor.shape))
+    return tensor.copy_(creation.eye(*tensor.shape))
 
 
 @no_grad()

@@ -12,7 +12,7 @@ from gradlab.core.errors import advice
 from gradlab.core.storage import own_storage
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
-from gradlab.creation.filled import empty
+from gradlab.ops.creation import empty
 
 __all__ = ["Buffer", "Parameter"]
 

@@ -20,8 +20,8 @@ from gradlab.backend.namespaces import SCALARS
 from gradlab.core.dtypes import float64
 from gradlab.core.errors import names_of
 from gradlab.core.tensor import Tensor, constant
-from gradlab.creation.data import as_tensor, tensor
 from gradlab.ops import stack
+from gradlab.ops.from_data import as_tensor, tensor
 from gradlab.random import Generator, multinomial, randint, randperm
 
 __all__ = [

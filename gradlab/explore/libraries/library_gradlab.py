@@ -19,7 +19,6 @@ from gradlab.core.ports import Bundle
 from gradlab.core.storage import now
 from gradlab.core.tensor import Tensor
 from gradlab.core.watching import Watcher, watching
-from gradlab.creation.data import tensor
 from gradlab.diagnose.autopsy import why_lost
 from gradlab.explore.libraries.gauging import Gauge
 from gradlab.explore.libraries.protocol import Change, Library, Recording, See
@@ -29,6 +28,7 @@ from gradlab.explore.trace.notes import Note
 from gradlab.explore.trace.slopes import sharp, slopes
 from gradlab.explore.trace.values import Value, brief, dtype_name, of_arrays, pending, settled, share
 from gradlab.nn.parameter import Parameter
+from gradlab.ops.from_data import tensor
 
 FIRST = 1024  # elements that are looked at first, where any other than 0 will do
 

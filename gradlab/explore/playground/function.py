@@ -18,10 +18,10 @@ from gradlab import optim as gradlab_optim
 from gradlab.core.dtypes import float32, float64
 from gradlab.core.modes import enable_grad, no_grad
 from gradlab.core.tensor import Tensor
-from gradlab.creation.data import tensor
 from gradlab.explore.libraries import GRADLAB, Library, adapters, library_of
 from gradlab.explore.playground.inputs import Call
 from gradlab.func import vmap
+from gradlab.ops.from_data import tensor
 
 CHUNK = 8  # points of the first call of many; the next ones are larger as long as they are quick
 LARGEST = 8192

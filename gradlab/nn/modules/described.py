@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any, ClassVar
 
-from gradlab.creation import empty
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.nn.parameter import Parameter
+from gradlab.ops.creation import empty
 
 
 class Described(Module):

@@ -13,10 +13,10 @@ from gradlab.core.dtypes import dtype, float16, float32, float64
 from gradlab.core.node import RemovableHandle
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED
-from gradlab.creation.factories import Device
 from gradlab.nn.modules import hooks
 from gradlab.nn.modules.state import State, named_members, type_named
 from gradlab.nn.parameter import TEMPORARY, Buffer, Parameter
+from gradlab.ops.creation_arguments import Device
 
 __all__ = ["Module"]
 

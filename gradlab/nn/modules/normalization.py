@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from gradlab.core.tensor import Tensor
-from gradlab.creation import empty, tensor
 from gradlab.nn import functional, init
 from gradlab.nn.modules.described import Described, unset
+from gradlab.ops.creation import empty
+from gradlab.ops.from_data import tensor
 
 __all__ = [
     "BatchNorm1d",

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from gradlab.core.tensor import Tensor
-from gradlab.creation import zeros
 from gradlab.nn import init
 from gradlab.nn.modules.described import unset
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.recurrence import STEPS, State
 from gradlab.nn.modules.shared import with_shared_texts
+from gradlab.ops.creation import zeros
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from gradlab.core.errors import advice
 from gradlab.core.tensor import Tensor
-from gradlab.creation import zeros
 from gradlab.nn import init
 from gradlab.nn.functional import dropout
 from gradlab.nn.modules.described import unset
@@ -24,6 +23,7 @@ from gradlab.nn.modules.recurrence import GATES, STEPS, State, check_sizes
 from gradlab.nn.modules.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import cat, stack
+from gradlab.ops.creation import zeros
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 

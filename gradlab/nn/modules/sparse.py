@@ -6,11 +6,11 @@ from typing import Any
 
 from gradlab.core.modes import no_grad
 from gradlab.core.tensor import Tensor
-from gradlab.creation import empty
 from gradlab.nn import functional, init
 from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.nn.parameter import Parameter
+from gradlab.ops.creation import empty
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

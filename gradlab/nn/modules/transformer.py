@@ -9,7 +9,6 @@ from typing import Any
 
 from gradlab.core.modes import is_grad_enabled
 from gradlab.core.tensor import Tensor
-from gradlab.creation import full
 from gradlab.nn import functional, init
 from gradlab.nn.functional.attention import additive
 from gradlab.nn.modules.activation import GELU, ReLU
@@ -21,6 +20,7 @@ from gradlab.nn.modules.module import Module
 from gradlab.nn.modules.normalization import LayerNorm
 from gradlab.nn.modules.shared import with_shared_texts
 from gradlab.ops import triu
+from gradlab.ops.creation import full
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from gradlab.core.modes import no_grad
 from gradlab.core.tensor import Tensor, constant
-from gradlab.creation.data import tensor
 from gradlab.linalg.norms import vector_norm
+from gradlab.ops.from_data import tensor
 from gradlab.ops.joins import stack
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]

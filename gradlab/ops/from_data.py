@@ -12,7 +12,7 @@ from gradlab.core.dtypes import as_numpy_dtype, default, dtype, join, known_dtyp
 from gradlab.core.errors import advice, expected, type_name
 from gradlab.core.tensor import Tensor, constant
 from gradlab.core.watching import WATCHED, cut
-from gradlab.creation.factories import Device, factory, placed
+from gradlab.ops.creation_arguments import Device, factory, placed
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
 

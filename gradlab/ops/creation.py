@@ -15,7 +15,7 @@ from gradlab.core.errors import expected, invalid_combination
 from gradlab.core.layout import arranged
 from gradlab.core.silence import silence
 from gradlab.core.tensor import Tensor
-from gradlab.creation.factories import factory, factory_like, sizes
+from gradlab.ops.creation_arguments import factory, factory_like, sizes
 
 __all__ = [
     "arange",

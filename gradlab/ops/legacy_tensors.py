@@ -26,8 +26,8 @@ from gradlab.core.dtypes import (
 )
 from gradlab.core.errors import Size, advice
 from gradlab.core.tensor import Tensor
-from gradlab.creation.data import from_data
-from gradlab.creation.factories import Device, placed, sizes
+from gradlab.ops.creation_arguments import Device, placed, sizes
+from gradlab.ops.from_data import from_data
 
 __all__ = [
     "BoolTensor",

@@ -1,0 +1,120 @@
+"""Streams of random numbers: torch's own CPU stream, so that a seed gives the numbers a course's text prints.
+
+A GPU draws from the same stream, unless `cuda.manual_seed` has given it one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend import streams
+from gradlab.backend.mersenne import MersenneTwister
+from gradlab.core.errors import expected
+from gradlab.core.tensor import Tensor, constant
+from gradlab.ops.creation_arguments import Device, place
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
+
+
+class Generator:
+    """A random stream of its own: `Generator().manual_seed(0)`."""
+
+    __module__ = "gradlab"
+
+    def __init__(self, device: Device = "cpu") -> None:
+        self.device, self.engine = place(device), MersenneTwister()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to `seed`."""
+        self.engine.manual_seed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Start the stream of a seed that the operating system draws, and return it."""
+        return self.engine.seed()
+
+    def initial_seed(self) -> int:
+        """The seed the stream was started with."""
+        return self.engine.initial_seed()
+
+    def get_state(self) -> Tensor:
+        """The stream's present state, as torch lays it out (uint8)."""
+        return constant(self.engine.get_state())
+
+    def set_state(self, new_state: Tensor) -> None:
+        """Go on from a state that `get_state` returned."""
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a gradlab.ByteTensor, but got {type(new_state).__name__}")
+        self.engine.set_state(new_state.array)
+
+    def clone_state(self) -> Generator:
+        """Another generator in this one's state."""
+        twin = Generator(self.device)
+        twin.set_state(self.get_state())
+        return twin
+
+    graphsafe_get_state = clone_state
+
+
+default_generator = Generator()
+default_generator.engine = streams.default
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream over: the same seed gives the same numbers, and on the CPU they are torch's. GPUs draw from it
+    again, too."""
+    streams.of_gpus.clear()
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Start the default stream from a seed that the operating system draws, and return it."""
+    streams.of_gpus.clear()
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default stream (uint8)."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Go on from a state of the default stream that `get_rng_state` returned."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
+    """Draws inside the `with` block leave the default stream, and those of the GPUs, as they were before."""
+    before = streams.states() if enabled else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            streams.go_on_from(before)
+
+
+def engine_of(name: str, generator: Any, xp: Any = np) -> MersenneTwister:
+    """The engine of a generator, or of what arrays of the namespace `xp` are drawn from without one."""
+    if generator is None:
+        return streams.stream(xp)
+    if not isinstance(generator, Generator):
+        raise expected(name, "generator", None, "gradlab.Generator", generator)
+    return generator.engine

@@ -1,0 +1,272 @@
+"""Tensors of random numbers, drawn from the streams of `gradlab.ops.generators`.
+
+A draw fills its tensor in the order of its memory, as torch's does. On a GPU the numbers are those of the CPU, moved.
+
+(Dropout's mask is what `MersenneTwister.bernoulli(1 - p, shape)` draws, as torch's `empty_like(input).bernoulli_(1 - p)` does.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradlab.backend.mersenne import MersenneTwister
+from gradlab.backend.namespaces import CPU, namespace_of, namespace_on, wrap
+from gradlab.core.destination import into
+from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype, default, dtype
+from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.modes import mode
+from gradlab.core.tensor import Tensor, constant
+from gradlab.core.watching import WATCHED
+from gradlab.ops.broadcasting import expand
+from gradlab.ops.creation_arguments import Device, factory, factory_like, place, placed, sizes
+from gradlab.ops.generators import Generator, engine_of
+from gradlab.rules.draws import NODES
+
+__all__ = [
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+]
+
+
+def floating(wanted: np.dtype | None, kernel: str) -> np.dtype:
+    """The dtype, if it is a floating point one; the default one for None."""
+    if wanted is None:
+        return default.float
+    if wanted.kind != "f":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{OF_NUMPY[wanted].word}'. Give a floating point dtype.")
+    return wanted
+
+
+UNIFORM, NORMAL = "check_uniform_bounds", "normal_kernel_cpu"
+
+
+# -------------------------------------------------------------------------------------------------------------- tensors
+@factory
+def rand(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
+    """Uniform numbers in [0, 1)."""
+    return engine_of("rand", generator, xp).uniform(sizes("rand", shape, size), floating(dtype, UNIFORM))
+
+
+@factory
+def randn(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
+    """Standard normal numbers."""
+    return engine_of("randn", generator, xp).normal(sizes("randn", shape, size), floating(dtype, NORMAL))
+
+
+RANDINT = "(int high, tuple of ints size)", "(int low, int high, tuple of ints size)"
+
+
+@factory
+def randint(
+    *bounds: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+) -> Any:
+    """Integers from low (0 if left out) up to but not including high: `randint(high, size)` or `randint(low, high, size)`."""
+    given = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
+    names = [k for k in (("high", "size") if len(bounds) + len(given) == 2 else ("low", "high", "size")) if k not in given]
+    if len(names) != len(bounds):
+        raise invalid_combination("randint", bounds, *RANDINT, **given)
+    found = given | dict(zip(names, bounds, strict=True))
+    if not isinstance(found["size"], (tuple, list)):
+        raise (
+            expected("randint", "size", 2, "tuple of ints", found["size"])
+            if len(found) == 2
+            else invalid_combination("randint", bounds, *RANDINT, **given)
+        )
+    if not all(isinstance(v, (int, np.integer, Tensor)) for k, v in found.items() if k != "size"):
+        raise invalid_combination("randint", bounds, *RANDINT, **given)
+    return integers(
+        engine_of("randint", generator, xp),
+        int(found.get("low", 0)),
+        int(found["high"]),
+        sizes("randint", (found["size"],)),
+        np.dtype(np.int64) if dtype is None else dtype,
+    )
+
+
+def integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...], wanted: np.dtype) -> np.ndarray:
+    """Integers from low up to but not including high, in a dtype that must have them."""
+    if wanted.kind in "iub" and low < high:
+        least, most = (0, 1) if wanted.kind == "b" else (np.iinfo(wanted).min, np.iinfo(wanted).max)
+        for name, bound in (("from", low), ("to - 1", high - 1)):
+            if not least <= bound <= most:
+                raise RuntimeError(
+                    f"{name} is out of bounds for {OF_NUMPY[wanted].c_name}. It is {bound}; "
+                    f"{OF_NUMPY[wanted].name} holds {least} to {most}."
+                )
+    return engine.randint(low, high, shape).astype(wanted, copy=False)
+
+
+@factory
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
+    """The integers from 0 to n - 1 in random order."""
+    if not isinstance(n, (int, np.integer)):
+        raise expected("randperm", "n", 1, "int", n)
+    wanted = np.dtype(np.int64) if dtype is None else dtype
+    if wanted.kind == "b":
+        raise NotImplementedError("\"randperm\" not implemented for 'Bool'. Use an integer dtype.")
+    if n > (np.iinfo(wanted).max if wanted.kind in "iu" else 2 ** (np.finfo(wanted).nmant + 1)):
+        raise RuntimeError(f"value cannot be converted to type {OF_NUMPY[wanted].name}_t without overflow. n is {n}.")
+    return engine_of("randperm", generator, xp).randperm(int(n)).astype(wanted, copy=False)
+
+
+def drawn_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any:
+    """Fill an array, in the order of its memory, with what `draw` makes of a shape."""
+    if array.flags.c_contiguous:
+        array[...] = namespace_of[type(array)].asarray(draw(array.shape))
+        return array
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    array.transpose(order)[...] = namespace_of[type(array)].asarray(draw(tuple(array.shape[axis] for axis in order)))
+    return array
+
+
+@factory_like
+def rand_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
+    """Uniform numbers in the shape, dtype and device of `input`."""
+    wanted, engine = floating(dtype, UNIFORM), engine_of("rand_like", generator, xp)
+    return drawn_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
+
+
+@factory_like
+def randn_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
+    """Standard normal numbers in the shape, dtype and device of `input`."""
+    wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator, xp)
+    made = xp.empty_like(input, wanted)
+    return drawn_into(made, lambda shape: engine.normal(shape, wanted, contiguous=made.flags.c_contiguous))
+
+
+@factory_like
+def randint_like(
+    input: Any, *bounds: Any, low: Any = 0, high: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+) -> Any:
+    """Integers from low (0 if left out) up to but not including high, in the shape, dtype and device of `input`."""
+    low, high = (*bounds, high)[:2] if len(bounds) > 1 or (bounds and high is not None) else (low, bounds[0] if bounds else high)
+    if not isinstance(low, (int, Tensor)) or not isinstance(high, (int, Tensor)):
+        raise invalid_combination(
+            "randint_like", (input, *bounds), "(Tensor input, int high)", "(Tensor input, int low, int high)"
+        )
+    engine = engine_of("randint_like", generator, xp)
+    return drawn_into(xp.empty_like(input, dtype), lambda shape: integers(engine, int(low), int(high), shape, dtype))
+
+
+# ------------------------------------------------------------------------------------- in place, and of tensors of chances
+def sampled(x: Tensor, values: Any, node: str) -> Tensor:
+    """Drawn values as a function of `x`: torch records the draw, with a gradient of 0."""
+    if (x.node is not None and mode.grad) or WATCHED:
+        return NODES[node].record(x, values=values)
+    return constant(values)
+
+
+def _finished(name: str, out: Tensor | None, made: Tensor) -> Tensor:
+    return made if out is None else into(name, out, made)
+
+
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """1 with the probability in each element of `input`, else 0; with the probability `p` everywhere, if it is given."""
+    if not isinstance(input, Tensor):
+        raise expected("bernoulli", "input", 1, "Tensor", input)
+    array = input.array
+    engine = engine_of("bernoulli", generator, namespace_of[type(array)])
+    if p is None:
+        chances = namespace_on(CPU).asarray(input.detach().cpu().array)
+        if array.dtype.kind != "f":
+            floating(array.dtype, "bernoulli_tensor_cpu_p_")
+        drawn = engine.bernoulli(chances)
+    else:
+        drawn = engine.bernoulli(float(p), array.shape)
+    made = namespace_of[type(array)].asarray(drawn.astype(array.dtype))
+    return _finished("bernoulli", out, sampled(input, made, "BernoulliBackward0" if p is None else "NotImplemented"))
+
+
+NORMALS = (
+    "(Tensor mean, Tensor std)",
+    "(Tensor mean, float std = 1)",
+    "(float mean, Tensor std)",
+    "(float mean, float std, tuple of ints size)",
+)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal numbers: of means and standard deviations given by tensors (broadcast) or numbers, or of one of each and a size."""
+    tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
+    engine = engine_of("normal", generator, namespace_of[type(tensors[0].array)] if tensors else namespace_on(place(device)))
+    if not all(isinstance(x, (int, float, Tensor)) for x in (mean, std)) or (size is None) != bool(tensors):
+        raise invalid_combination("normal", (mean, std, *(() if size is None else (size,))), *NORMALS)
+    if not tensors:
+        shape = sizes("normal", (size,))
+        wanted = floating(None if dtype is None else as_numpy_dtype(dtype, "normal"), NORMAL)
+        made = placed(engine.normal(shape, wanted, mean=float(mean), std=float(std)), device, requires_grad)
+        return _finished("normal", out, made)
+    for x in tensors:
+        floating(x.array.dtype, NORMAL)
+    like = tensors[0].array
+    xp = namespace_of[type(like)]
+    m, s = (x.array if isinstance(x, Tensor) else x for x in (mean, std))
+    if isinstance(std, Tensor) and bool((s < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0. The smallest is " + f"{float(s.min()):g}.")
+    if not isinstance(std, Tensor) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    both = tensors[0] + tensors[-1]  # raises torch's error where they do not broadcast
+    shape = both.array.shape
+    drawn = wrap(xp.asarray(engine.normal(shape, like.dtype)) * s + m)
+    node = f"NormalBackward{1 if not isinstance(std, Tensor) else 3 if isinstance(mean, Tensor) else 2}"
+    recorded = [x for x in tensors if x.node is not None]
+    source = both if len(recorded) > 1 else expand((recorded or tensors)[0], shape)
+    return _finished("normal", out, sampled(source, xp.asarray(drawn, dtype=like.dtype), node))
+
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Indices (int64) drawn with probability proportional to the weights in each row of `input`: (num_samples) of weights (n),
+    (m, num_samples) of (m, n)."""
+    if not isinstance(input, Tensor):
+        raise expected("multinomial", "input", 1, "Tensor", input)
+    engine, weights = engine_of("multinomial", generator, namespace_of[type(input.array)]), input.detach().cpu().array
+    if weights.dtype.kind != "f":
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.word}. Call .float().")
+    if weights.ndim not in (1, 2):
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim. It has shape {list(weights.shape)}.")
+    if not num_samples > 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > weights.shape[-1]:
+        raise RuntimeError(
+            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement. {num_samples} of "
+            f"{weights.shape[-1]} were asked for: give replacement=True, if an index may come twice."
+        )
+    if not replacement or num_samples == 1:
+        if not bool(np.isfinite(weights).all()) or bool((weights < 0).any()):
+            raise RuntimeError(
+                "probability tensor contains either `inf`, `nan` or element < 0. Give probabilities or weights, "
+                "such as softmax makes of scores."
+            )
+    elif not bool((weights >= 0).all()):
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0). It may also be NaN.")
+    elif not bool(np.isfinite(weights).all()):
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+    if bool((weights.sum(-1) <= 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    drawn = engine.multinomial(weights, num_samples, replacement)
+    return _finished("multinomial", out, constant(namespace_of[type(input.array)].asarray(drawn)))
