@@ -77,6 +77,16 @@ PARAMETERS = {
     "matrices": "input : Tensor\n    A matrix, or a batch of them.",
     "row_col": "row, col : int\n    The sizes of the matrix.",
     "ignored": "layout, pin_memory : optional\n    Taken as torch takes them, and without effect.",
+    "size": "size : int or sequence of int\n    The shape: ``(2, 3)`` as one sequence, or as integers one after the other.",
+    "created_dtype": "dtype : dtype, optional\n    The dtype of the result; the default one if it is left out.",
+    "like_dtype": "dtype : dtype, optional\n    The dtype of the result; that of `input` if it is left out.",
+    "like_device": "device : device or str, optional\n    Where the result is; where `input` is, if it is left out.",
+    "created_out": "out : Tensor, optional\n    Where the result is written, and what is returned.",
+    "memory_format": "memory_format : memory_format, optional\n    How the elements lie in memory.",
+    "requires_grad": (
+        "requires_grad : bool, default False\n    Whether a gradient of the result is wanted. Its dtype must be floating point."
+    ),
+    "generator": "generator : Generator, optional\n    The stream that is drawn from; the default one if it is left out.",
     "mask": "mask : Tensor\n    Bools, of a shape that broadcasts with that of `input`.",
     "include_self": (
         "include_self : bool, default True\n    Whether the element that is there counts too. (Where nothing goes, it stays.)"

@@ -17,6 +17,7 @@ from gradlab.ops.declared import *
 from gradlab.ops.diagonals import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
+from gradlab.ops.evenly_spaced import *
 from gradlab.ops.extremes import *
 from gradlab.ops.from_data import *
 from gradlab.ops.gamma import *

@@ -1,61 +1,214 @@
-"""Tensors of one value, of ones on a diagonal, and of numbers evenly spaced."""
+"""Tensors of one value, and of ones on a diagonal."""
 
 from __future__ import annotations
 
 import builtins
-import warnings
-from math import ceil, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from gradlab.backend.mersenne import multiply_add
 from gradlab.core.dtypes import OF_NUMPY, default
-from gradlab.core.errors import expected, invalid_combination
+from gradlab.core.errors import expected
 from gradlab.core.layout import arranged
-from gradlab.core.silence import silence
 from gradlab.core.tensor import Tensor
-from gradlab.ops.creation_arguments import factory, factory_like, sizes
+from gradlab.ops.creation_arguments import Device, factory, factory_like, sizes
 
 __all__ = [
-    "arange",
     "empty",
     "empty_like",
     "empty_strided",
     "eye",
     "full",
     "full_like",
-    "linspace",
-    "logspace",
     "ones",
     "ones_like",
-    "range",
     "zeros",
     "zeros_like",
 ]
 
 
 @factory
-def zeros(*shape: Any, size: Any = None, dtype: Any, xp: Any) -> Any:
-    """A tensor of zeros: `zeros(2, 3)` or `zeros((2, 3))`; of the default dtype if none is given."""
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+    size : sequence of int, optional
+        The shape, by its name.
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        Zeros, of this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
     return xp.zeros(sizes("zeros", shape, size), default.float if dtype is None else dtype)
 
 
 @factory
-def ones(*shape: Any, size: Any = None, dtype: Any, xp: Any) -> Any:
-    """A tensor of ones."""
+def ones(
+    *shape: Any,
+    size: Any = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor of ones.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+    size : sequence of int, optional
+        The shape, by its name.
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        Ones, of this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(3, requires_grad=True)
+    tensor([1., 1., 1.], requires_grad=True)
+    """
     return xp.ones(sizes("ones", shape, size), default.float if dtype is None else dtype)
 
 
 @factory
-def empty(*shape: Any, size: Any = None, memory_format: Any = None, dtype: Any, xp: Any) -> Any:
-    """A tensor with unset values."""
+def empty(
+    *shape: Any,
+    size: Any = None,
+    memory_format: Any = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor whose elements are not set: they are what the memory held.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+    size : sequence of int, optional
+        The shape, by its name.
+    {memory_format}
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        A tensor of this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.empty(2, 3).shape
+    gradlab.Size([2, 3])
+    """
     return arranged(xp.empty(sizes("empty", shape, size), default.float if dtype is None else dtype), memory_format)
 
 
 @factory
-def empty_strided(size: Any, stride: Any, *, dtype: Any, xp: Any) -> Any:
-    """A tensor with unset values whose neighbours along each axis lie `stride` elements apart in memory."""
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor with given strides, whose elements are not set.
+
+    Parameters
+    ----------
+    size : sequence of int
+        The shape.
+    stride : sequence of int
+        How many elements apart the neighbours along each axis lie.
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        A tensor of this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If there are not as many strides as sizes, or one is negative.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     shape, steps = sizes("empty_strided", (size,)), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(steps)} and {len(shape)}.")
@@ -95,8 +248,52 @@ def fits(value: Any, wanted: np.dtype) -> Any:
 
 
 @factory
-def full(size: Any, fill_value: Any, *, dtype: Any, xp: Any) -> Any:
-    """A tensor of one value, whose type gives the dtype if none is given."""
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor of one value.
+
+    Parameters
+    ----------
+    size : sequence of int
+        The shape.
+    fill_value : number or Tensor
+        The value: a number, or a 0-d tensor without history.
+    {created_out}
+    dtype : dtype, optional
+        The dtype of the result; that of the value's type if it is left out.
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The value, in this shape.
+
+    Raises
+    ------
+    TypeError
+        If `size` is no sequence, or `fill_value` no number.
+    RuntimeError
+        If a size is negative, or the dtype does not hold the value.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.full((2, 2), 7)
+    tensor([[7, 7],
+            [7, 7]])
+    """
     if not isinstance(size, (tuple, list)):
         raise expected("full", "size", 1, "tuple of ints", size)
     value = value_of("full", fill_value, 2)
@@ -106,155 +303,220 @@ def full(size: Any, fill_value: Any, *, dtype: Any, xp: Any) -> Any:
 
 
 @factory_like
-def zeros_like(input: Any, *, dtype: Any, xp: Any) -> Any:
-    """Zeros of the shape, dtype and device of `input`."""
+def zeros_like(
+    input: Any,
+    *,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Zeros in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        Zeros, of the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.zeros_like(gl.tensor([1, 2]))
+    tensor([0, 0])
+    """
     return xp.zeros_like(input, dtype)
 
 
 @factory_like
-def ones_like(input: Any, *, dtype: Any, xp: Any) -> Any:
-    """Ones of the shape, dtype and device of `input`."""
+def ones_like(
+    input: Any,
+    *,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Ones in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        Ones, of the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones_like(gl.tensor([1., 2.]))
+    tensor([1., 1.])
+    """
     return xp.ones_like(input, dtype)
 
 
 @factory_like
-def empty_like(input: Any, *, dtype: Any, xp: Any) -> Any:
-    """Unset values of the shape, dtype and device of `input`."""
+def empty_like(
+    input: Any,
+    *,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor in the shape of another, whose elements are not set.
+
+    Parameters
+    ----------
+    {input}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.empty_like(gl.tensor([1., 2.])).shape
+    gradlab.Size([2])
+    """
     return xp.empty_like(input, dtype)
 
 
 @factory_like
-def full_like(input: Any, fill_value: Any, *, dtype: Any, xp: Any) -> Any:
-    """One value in the shape, dtype and device of `input`."""
+def full_like(
+    input: Any,
+    fill_value: Any,
+    *,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """One value in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    fill_value : number or Tensor
+        The value: a number, or a 0-d tensor without history.
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The value, in the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    RuntimeError
+        If the dtype does not hold the value.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.full_like(gl.tensor([1., 2.]), 3)
+    tensor([3., 3.])
+    """
     return xp.full_like(input, fits(value_of("full_like", fill_value, 2), dtype), dtype)
 
 
-def number(name: str, argument: str, position: int, value: Any) -> Any:
-    """A bound of a range: a number, or the one in a tensor of one element."""
-    if isinstance(value, (Tensor, np.generic)):
-        value = value.item()
-    if not isinstance(value, (int, float)):
-        raise expected(name, argument, position, "Number", value)
-    return value
-
-
 @factory
-def arange(*bounds: Any, start: Any = None, end: Any = None, step: Any = None, dtype: Any, xp: Any) -> Any:
-    """The numbers from start up to but not including end: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`;
-    int64 if all are integers, else the default float."""
-    if dtype is None and start is end is step is None and len(bounds) == 1 and type(bounds[0]) is int and bounds[0] >= 0:
-        return np.arange(bounds[0], dtype=np.int64)  # nearly always
-    named = {k: v for k, v in (("start", start), ("end", end), ("step", step)) if v is not None}
-    order = ["end"] if len(bounds) + len(named) == 1 else [k for k in ("start", "end", "step") if k not in named]
-    if len(bounds) > len(order) or (len(bounds) == 1 and "end" not in named and order != ["end"] and "step" in named):
-        order = ["end"] if len(bounds) == 1 else order
-    if len(bounds) > len(order) or "end" not in {*order[: len(bounds)], *named}:
-        raise invalid_combination("arange", bounds, "(Number end)", "(Number start, Number end, Number step = 1)", **named)
-    named |= zip(order, bounds, strict=False)
-    values = {k: number("arange", k, 1 + at, v) for at, (k, v) in enumerate(named.items())}
-    return counted(values.get("start", 0), values["end"], values.get("step", 1), dtype)
+def eye(
+    n: Any,
+    m: Any = None,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A matrix with ones on its diagonal and zeros elsewhere.
 
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    m : int, optional
+        The number of columns; n if it is left out.
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
 
-def counted(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
-    """start, start + step, … up to end, which is left out. An integer dtype counts by the whole part of step."""
-    if dtype is None:
-        dtype = np.dtype(np.int64) if all(isinstance(x, int) for x in (start, end, step)) else default.float
-    if dtype.kind == "b":
-        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'. Use an integer dtype.")
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (isfinite(start) and isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
-    if (end - start) / step < 0:
-        raise RuntimeError(f"upper bound and lower bound inconsistent with step sign. From {start} to {end} by {step}.")
-    count = ceil((end - start) / step)
-    if dtype.kind in "iu":
-        given, start, end, step = step, int(start), int(end), int(step)
-        if dtype == np.int64:
-            if not step:
-                raise ValueError(f"step must be nonzero. As an integer, {given} is 0.")
-            count = -((start - end) // step)
-    return (start + step * np.arange(count, dtype=np.int64 if dtype.kind in "iu" else np.float64)).astype(dtype)
+    Returns
+    -------
+    Tensor
+        The matrix, of shape (n, m).
 
+    Raises
+    ------
+    TypeError
+        If a size is no integer.
+    RuntimeError
+        If a size is negative.
 
-@factory
-def range(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any, xp: Any) -> Any:
-    """The numbers from start to end, which is included. Deprecated: use arange."""
-    if end is None:
-        raise TypeError('range() missing 1 required positional arguments: "end"')
-    warnings.warn(
-        "gradlab.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use gradlab.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=3,
-    )
-    start, end, step = (number("range", "start", 1, x) for x in (start or 0, end, step))
-    count = int((end - start) / step) + 1 if step else 0
-    return counted(start, start + (count - 0.5) * step, step, default.float if dtype is None else dtype)
-
-
-def bounds_of(name: str, start: Any, end: Any, steps: Any, wanted: np.dtype) -> tuple[Any, Any]:
-    """The two bounds of a range of `steps` numbers, as numbers that the dtype has."""
-    bounds = []
-    for argument, x in (("start", start), ("end", end)):
-        if isinstance(x, Tensor) and x.array.ndim:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {argument} with {x.array.ndim} dimension(s)."
-            )
-        x = x.item() if isinstance(x, (Tensor, np.generic)) else x
-        if not isinstance(x, (int, float)) or not isinstance(steps, (int, np.integer)):
-            raise invalid_combination(
-                name, (start, end) if steps is None else (start, end, steps), "(Number start, Number end, int steps)"
-            )
-        bounds.append(x)
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if wanted.kind == "b":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'. Use another dtype.")
-    if steps > 1:
-        bounds = [fits(x, wanted) for x in bounds]
-    return bounds[0], bounds[1]
-
-
-@factory
-def linspace(start: Any, end: Any, steps: Any = None, *, dtype: Any, xp: Any) -> Any:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced."""
-    wanted = default.float if dtype is None else dtype
-    bounds = bounds_of("linspace", start, end, steps, wanted)
-    if steps < 2:
-        return np.full(steps, bounds[0]).astype(wanted)
-    typed = wanted.type if wanted.kind == "f" else np.float64  # counted from either end in this type, as torch does
-    first, last = map(typed, bounds)
-    width = (last - first) / typed(steps - 1)
-    forth, back = (np.arange(n).astype(typed) for n in (steps // 2, steps - steps // 2))
-    halves = (
-        (first + width * forth, last - width * back)
-        if typed is np.float16
-        else (multiply_add(forth, width, first), multiply_add(back, -width, last))
-    )
-    return np.concatenate((halves[0], halves[1][::-1])).astype(wanted)
-
-
-@factory
-def logspace(start: Any, end: Any, steps: Any = None, base: float = 10.0, *, dtype: Any, xp: Any) -> Any:
-    """`base` to the power of `steps` numbers from `start` to `end`, evenly spaced."""
-    wanted = default.float if dtype is None else dtype
-    bounds = bounds_of("logspace", start, end, steps, wanted)
-    if steps < 2:
-        powers = np.full(steps, float(bounds[0]))
-    else:
-        first, last = map(wanted.type if wanted.kind == "f" else int, bounds)
-        width = float(last - first) / (steps - 1)
-        powers = np.concatenate(
-            (float(first) + width * np.arange(steps // 2), (float(last) - width * np.arange(steps - steps // 2))[::-1])
-        )
-    with silence():
-        return (float(base) ** powers).astype(wanted)
-
-
-@factory
-def eye(n: Any, m: Any = None, *, dtype: Any, xp: Any) -> Any:
-    """Ones on the diagonal of an (n, m) matrix, zeros elsewhere."""
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     for position, (name, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
         if not isinstance(count, (int, np.integer)):
             raise expected("eye", name, position, "int", count)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.namespaces import CPU, current, device, moved, namespace_of, namespace_on
+from gradlab.core import operator as documentation
 from gradlab.core.destination import into
 from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype
 from gradlab.core.errors import advice, expected, invalid_combination
@@ -46,26 +47,15 @@ def placed(array: Any, where: Device, requires_grad: bool) -> Tensor:
     return made
 
 
-SHARED = [
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value)
-    for name, value in (
-        ("out", None),
-        ("dtype", None),
-        ("layout", None),
-        ("device", None),
-        ("pin_memory", False),
-        ("requires_grad", False),
-    )
-]
-LIKE = [inspect.Parameter("memory_format", inspect.Parameter.KEYWORD_ONLY, default=None), *SHARED[1:]]
-
-
-def described(function: Any, make: Callable[..., Any], shared: list[inspect.Parameter]) -> Any:
-    """`function` with the name, the docstring and the signature of what it adds to `make`."""
+def described(function: Any, make: Callable[..., Any]) -> Any:
+    """`function` with the name, the docstring and the signature of `make`, but for `xp`. (`make` spells out the keywords that
+    it is not given, so that what is read from the source agrees with the signature.)"""
     functools.update_wrapper(function, make)
-    own = [p.replace(annotation=p.empty) for p in inspect.signature(make).parameters.values() if p.name not in ("xp", "dtype")]
-    function.__signature__ = inspect.Signature([*own, *shared])
-    del function.__wrapped__
+    function.__doc__ = documentation.described(make.__doc__)
+    function.__annotations__ = {k: v for k, v in make.__annotations__.items() if k != "xp"} | {"return": "Tensor"}
+    whole = inspect.signature(make)
+    parameters = [one for one in whole.parameters.values() if one.name != "xp"]
+    function.__signature__ = whole.replace(parameters=parameters, return_annotation="Tensor")
     return function
 
 
@@ -94,7 +84,7 @@ def factory(make: Callable[..., Any]) -> Factory:
             return placed(array, where, requires_grad)
         return constant(array)
 
-    return described(function, make, SHARED)
+    return described(function, make)
 
 
 def _into(name: str, out: Any, array: Any, wanted: Any) -> Tensor:
@@ -134,7 +124,7 @@ def factory_like(make: Callable[..., Any]) -> Factory:
         array = arranged(make(like, *args, dtype=wanted, xp=namespace_of[type(like)], **options), memory_format)
         return placed(array, input.device if device is None else device, requires_grad)
 
-    return described(function, make, LIKE)
+    return described(function, make)
 
 
 def sizes(name: str, shape: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:

@@ -225,8 +225,45 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
 
 
 @factory
-def scalar_tensor(s: Any, *, dtype: Any, xp: Any) -> Any:
-    """A tensor without axes of a number, of the default dtype if none is given."""
+def scalar_tensor(
+    s: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """A tensor without axes, of a number.
+
+    Parameters
+    ----------
+    s : number or Tensor
+        The number; a tensor must have one element.
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        A 0-d tensor.
+
+    Raises
+    ------
+    TypeError
+        If `s` is no number.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.scalar_tensor(3)
+    tensor(3.)
+    """
     if not isinstance(s, (bool, int, float, Tensor)):
         raise expected("scalar_tensor", "s", 1, "Number", s)
     return xp.asarray(s.item() if isinstance(s, Tensor) else s, default.float if dtype is None else dtype)

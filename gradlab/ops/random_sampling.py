@@ -53,14 +53,102 @@ UNIFORM, NORMAL = "check_uniform_bounds", "normal_kernel_cpu"
 
 # -------------------------------------------------------------------------------------------------------------- tensors
 @factory
-def rand(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
-    """Uniform numbers in [0, 1)."""
+def rand(
+    *shape: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Numbers drawn uniformly from [0, 1).
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+    size : sequence of int, optional
+        The shape, by its name.
+    {generator}
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The numbers, in this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+    NotImplementedError
+        If `dtype` is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> _ = gl.manual_seed(0)
+    >>> gl.rand(2)
+    tensor([0.4963, 0.7682])
+    """
     return engine_of("rand", generator, xp).uniform(sizes("rand", shape, size), floating(dtype, UNIFORM))
 
 
 @factory
-def randn(*shape: Any, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
-    """Standard normal numbers."""
+def randn(
+    *shape: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Numbers drawn from the normal distribution of mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape: ``(2, 3)`` as one sequence, or as integers one after the other.
+    size : sequence of int, optional
+        The shape, by its name.
+    {generator}
+    {created_out}
+    {created_dtype}
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The numbers, in this shape.
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+    NotImplementedError
+        If `dtype` is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> _ = gl.manual_seed(0)
+    >>> gl.randn(2)
+    tensor([ 1.5410, -0.2934])
+    """
     return engine_of("randn", generator, xp).normal(sizes("randn", shape, size), floating(dtype, NORMAL))
 
 
@@ -69,9 +157,58 @@ RANDINT = "(int high, tuple of ints size)", "(int low, int high, tuple of ints s
 
 @factory
 def randint(
-    *bounds: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+    *bounds: Any,
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
 ) -> Any:
-    """Integers from low (0 if left out) up to but not including high: `randint(high, size)` or `randint(low, high, size)`."""
+    """Integers drawn uniformly from `low` up to `high`, which is left out.
+
+    Parameters
+    ----------
+    bounds : int and sequence of int
+        ``high, size`` or ``low, high, size``.
+    low : int, default 0
+        The least integer.
+    high : int
+        One more than the greatest.
+    size : sequence of int
+        The shape.
+    {generator}
+    {created_out}
+    dtype : dtype, optional
+        The dtype of the result; int64 if it is left out.
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The integers, in this shape.
+
+    Raises
+    ------
+    TypeError
+        If `high` or `size` is not given.
+    RuntimeError
+        If there is no integer from `low` up to `high`, or the dtype does not hold them.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.randint(1, 7, (100,))
+    >>> bool((x >= 1).all() & (x < 7).all())
+    True
+    """
     given = {k: v for k, v in (("low", low), ("high", high), ("size", size)) if v is not None}
     names = [k for k in (("high", "size") if len(bounds) + len(given) == 2 else ("low", "high", "size")) if k not in given]
     if len(names) != len(bounds):
@@ -108,8 +245,50 @@ def integers(engine: MersenneTwister, low: int, high: int, shape: tuple[int, ...
 
 
 @factory
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
-    """The integers from 0 to n - 1 in random order."""
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """The integers from 0 to n - 1, in random order.
+
+    Parameters
+    ----------
+    n : int
+        How many.
+    {generator}
+    {created_out}
+    dtype : dtype, optional
+        The dtype of the result; int64 if it is left out.
+    {ignored}
+    {device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The integers, of shape (n).
+
+    Raises
+    ------
+    TypeError
+        If `n` is no integer.
+    RuntimeError
+        If the dtype does not hold n.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.randperm(5).sort().values
+    tensor([0, 1, 2, 3, 4])
+    """
     if not isinstance(n, (int, np.integer)):
         raise expected("randperm", "n", 1, "int", n)
     wanted = np.dtype(np.int64) if dtype is None else dtype
@@ -131,15 +310,93 @@ def drawn_into(array: Any, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Any
 
 
 @factory_like
-def rand_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
-    """Uniform numbers in the shape, dtype and device of `input`."""
+def rand_like(
+    input: Any,
+    *,
+    generator: Generator | None = None,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Numbers drawn uniformly from [0, 1), in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    {generator}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The numbers, in the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    NotImplementedError
+        If the dtype is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.rand_like(gl.zeros(2, 3)).shape
+    gradlab.Size([2, 3])
+    """
     wanted, engine = floating(dtype, UNIFORM), engine_of("rand_like", generator, xp)
     return drawn_into(xp.empty_like(input, wanted), lambda shape: engine.uniform(shape, wanted))
 
 
 @factory_like
-def randn_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp: Any) -> Any:
-    """Standard normal numbers in the shape, dtype and device of `input`."""
+def randn_like(
+    input: Any,
+    *,
+    generator: Generator | None = None,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
+) -> Any:
+    """Numbers drawn from the standard normal distribution, in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    {generator}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The numbers, in the shape of `input`.
+
+    Raises
+    ------
+    {no_tensor}
+    NotImplementedError
+        If the dtype is not floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.randn_like(gl.zeros(2, 3)).shape
+    gradlab.Size([2, 3])
+    """
     wanted, engine = floating(dtype, NORMAL), engine_of("randn_like", generator, xp)
     made = xp.empty_like(input, wanted)
     return drawn_into(made, lambda shape: engine.normal(shape, wanted, contiguous=made.flags.c_contiguous))
@@ -147,9 +404,55 @@ def randn_like(input: Any, *, generator: Generator | None = None, dtype: Any, xp
 
 @factory_like
 def randint_like(
-    input: Any, *bounds: Any, low: Any = 0, high: Any = None, generator: Generator | None = None, dtype: Any, xp: Any
+    input: Any,
+    *bounds: Any,
+    low: Any = 0,
+    high: Any = None,
+    generator: Generator | None = None,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Device = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    xp: Any,
 ) -> Any:
-    """Integers from low (0 if left out) up to but not including high, in the shape, dtype and device of `input`."""
+    """Integers drawn uniformly from `low` up to `high`, in the shape of a tensor.
+
+    Parameters
+    ----------
+    {input}
+    bounds : int
+        ``high`` or ``low, high``.
+    low : int, default 0
+        The least integer.
+    high : int
+        One more than the greatest.
+    {generator}
+    {memory_format}
+    {like_dtype}
+    {ignored}
+    {like_device}
+    {requires_grad}
+
+    Returns
+    -------
+    Tensor
+        The integers, in the shape and dtype of `input`.
+
+    Raises
+    ------
+    TypeError
+        If `input` is no tensor, or `high` is not given.
+    RuntimeError
+        If there is no integer from `low` up to `high`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.randint_like(gl.zeros(3), 1)
+    tensor([0., 0., 0.])
+    """
     low, high = (*bounds, high)[:2] if len(bounds) > 1 or (bounds and high is not None) else (low, bounds[0] if bounds else high)
     if not isinstance(low, (int, Tensor)) or not isinstance(high, (int, Tensor)):
         raise invalid_combination(
