@@ -160,7 +160,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 
     Notes
     -----
-    .. math:: e^A = 1 + A + \frac{A^2}{2} + \dots
+    .. math:: e^A = 1 + A + \frac{A^2}{2} + \ldots
 
     By scaling and squaring (Higham 2005).
 

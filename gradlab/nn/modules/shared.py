@@ -111,13 +111,13 @@ TEXTS = {
         'ValueError\n    If `groups` is not positive or does not divide the channels, or `padding_mode` is not "zeros".'
     ),
     "kernel": (
-        "weight : Parameter of shape (out_channels, in_channels / groups, *kernel_size)\n"
+        "weight : Parameter of shape (out_channels, in_channels / groups) + kernel_size\n"
         "    The kernels, uniform within ±1/√fan_in at the start.\n"
         "bias : Parameter of shape (out_channels,), or None\n"
         "    What is added, of the same distribution."
     ),
     "transposed_kernel": (
-        "weight : Parameter of shape (in_channels, out_channels / groups, *kernel_size)\n"
+        "weight : Parameter of shape (in_channels, out_channels / groups) + kernel_size\n"
         "    The kernels, uniform within ±1/√fan_in at the start.\n"
         "bias : Parameter of shape (out_channels,), or None\n"
         "    What is added, of the same distribution."
