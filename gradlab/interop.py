@@ -226,6 +226,12 @@ def as_torch() -> _AsTorch:
     ------
     RuntimeError
         If torch is imported already.
+
+    Examples
+    --------
+    >>> import gradlab
+    >>> undo = gradlab.as_torch()  # doctest: +SKIP
+    >>> import torch  # doctest: +SKIP
     """
     return _AsTorch()
 

@@ -1,5 +1,6 @@
 """Random numbers: the streams, and what is drawn from them."""
 
+from gradlab.ops.distributions import bernoulli, multinomial, normal
 from gradlab.ops.generators import (
     Generator,
     default_generator,
@@ -11,9 +12,6 @@ from gradlab.ops.generators import (
     set_rng_state,
 )
 from gradlab.ops.random_sampling import (
-    bernoulli,
-    multinomial,
-    normal,
     rand,
     rand_like,
     randint,

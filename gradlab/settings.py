@@ -193,7 +193,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     -------
     None
 
-        Examples
+    Examples
     --------
     >>> import gradlab as gl
     >>> gl.set_deterministic_debug_mode("default")

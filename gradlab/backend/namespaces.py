@@ -20,7 +20,23 @@ namespace_of: dict[type, Any] = dict.fromkeys((np.ndarray, *SCALARS), np)  # 0-d
 
 
 class device:  # noqa: N801  (torch's name)
-    """Where a tensor's memory lies: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`."""
+    """Where a tensor's memory lies.
+
+    Parameters
+    ----------
+    type : str or device, optional
+        "cpu", "cuda" or "cuda:1".
+    index : int, optional
+        Which GPU.
+    device : str or device, optional
+        The same as `type`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.device("cuda", 1)
+    device(type='cuda', index=1)
+    """
 
     __module__ = "gradlab"
     __slots__ = ("before", "index", "type")

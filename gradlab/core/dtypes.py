@@ -15,7 +15,19 @@ from gradlab.core.errors import advice
 
 
 class dtype:  # noqa: N801  (torch's name)
-    """An element type: `gradlab.float32`. Compare by `==` or `is`; there is one object for each."""
+    """An element type: `gradlab.float32`.
+
+    Parameters
+    ----------
+    name, word, c_name : str
+        How it is spelled. It is not made by hand: there is one object for each, to be compared by `==` or `is`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(2).dtype is gl.float32
+    True
+    """
 
     __module__ = "gradlab"
     __slots__ = ("c_name", "is_complex", "is_floating_point", "is_signed", "itemsize", "legacy", "name", "numpy", "word")

@@ -60,7 +60,19 @@ class RuleError(RuntimeError):
 
 
 class Size(tuple[int, ...]):
-    """A shape, printed as `gradlab.Size([2, 3])`."""
+    """A shape, printed as `gradlab.Size([2, 3])`: a tuple of ints.
+
+    Parameters
+    ----------
+    sizes : sequence of int, optional
+        The lengths of the axes.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(2, 3).shape
+    gradlab.Size([2, 3])
+    """
 
     __slots__ = ()
     __module__ = "gradlab"

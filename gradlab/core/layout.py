@@ -12,7 +12,19 @@ from gradlab.core.errors import advice
 
 
 class layout:  # noqa: N801  (torch's name)
-    """How a tensor is stored. There is one: `gradlab.strided`."""
+    """How a tensor is stored. There is one: `gradlab.strided`.
+
+    Parameters
+    ----------
+    name : str
+        How it is spelled. It is not made by hand.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(2).layout
+    gradlab.strided
+    """
 
     __module__ = "gradlab"
 
@@ -27,7 +39,20 @@ class layout:  # noqa: N801  (torch's name)
 
 
 class memory_format(layout):  # noqa: N801  (torch's name)
-    """The order in which axes lie in memory: `contiguous_format`, `preserve_format`, `channels_last`, `channels_last_3d`."""
+    """The order in which axes lie in memory.
+
+    Parameters
+    ----------
+    name : str
+        How it is spelled. It is not made by hand: there are `contiguous_format`, `preserve_format`, `channels_last`,
+        `channels_last_3d`.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(1, 2, 3, 3).to(memory_format=gl.channels_last).stride()
+    (18, 1, 6, 2)
+    """
 
     __module__ = "gradlab"
 

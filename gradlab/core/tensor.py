@@ -31,8 +31,27 @@ else:
 class Tensor(Methods):
     """An n-dimensional array that can remember how it was made, so that its gradients can be computed.
 
-    `Tensor([[1, 2]])` makes a float32 tensor of the data, `Tensor(2, 3)` one of that shape with unset values. Prefer
-    `gradlab.tensor`, which infers the dtype. `array` is the NumPy or CuPy array itself.
+    Prefer `gradlab.tensor`, which infers the dtype.
+
+    Parameters
+    ----------
+    *data : sequence of numbers, or ints
+        The elements, as float32; or the shape of unset ones.
+    size : sequence of int, optional
+        The shape.
+    device : device, optional
+        Where it is.
+
+    Attributes
+    ----------
+    array : ndarray
+        The NumPy or CuPy array itself.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.Tensor([[1, 2]])
+    tensor([[1., 2.]])
     """
 
     __slots__ = (

@@ -27,12 +27,32 @@ TO = (
 )
 
 
-def _cast_to(typed: dtype) -> Any:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        made = copies.cast(self, typed)
-        return made if memory_format is None else made.to(memory_format=memory_format)
+CAST = """The tensor as {name}.
 
-    convert.__doc__ = f"As {typed.name}; itself if it is."
+Parameters
+----------
+memory_format : memory_format, optional
+    The order of the axes in memory.
+
+Returns
+-------
+Tensor
+    Itself if it is so.
+
+Examples
+--------
+>>> import gradlab as gl
+>>> gl.tensor([0, 1]).{method}().dtype
+gradlab.{name}
+"""
+
+
+def _cast_to(method: str, dtype: dtype) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        cast = copies.cast(self, dtype)
+        return cast if memory_format is None else cast.to(memory_format=memory_format)
+
+    convert.__doc__ = CAST.format(name=dtype.name, method=method)
     return convert
 
 
@@ -285,15 +305,15 @@ class Converting:
         """
         raise TypeError("bfloat16 is a dtype that NumPy does not have, and gradlab neither: use .half() (float16) or .float().")
 
-    float, double, half = _cast_to(float32), _cast_to(float64), _cast_to(float16)
-    long, short, char, byte, int, bool = (
-        _cast_to(int64),
-        _cast_to(int16),
-        _cast_to(int8),
-        _cast_to(uint8),
-        _cast_to(int32),
-        _cast_to(bool_dtype),
-    )
+    float = _cast_to("float", float32)
+    double = _cast_to("double", float64)
+    half = _cast_to("half", float16)
+    long = _cast_to("long", int64)
+    short = _cast_to("short", int16)
+    char = _cast_to("char", int8)
+    byte = _cast_to("byte", uint8)
+    int = _cast_to("int", int32)
+    bool = _cast_to("bool", bool_dtype)
 
 
 _Dtype = dtype

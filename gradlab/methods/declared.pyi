@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from gradlab.core.dtypes import dtype as Dtype
 from gradlab.core.layout import memory_format
 from gradlab.core.tensor import Tensor
+from gradlab.ops.generators import Generator
 from gradlab.ops.results import Result
 from typing import Any
 
@@ -1051,6 +1052,12 @@ class Declared:
 
     def fill_diagonal_(self, fill_value: float | Tensor, wrap: bool = False) -> Tensor:
         """One number on the diagonal, in place."""
+
+    def bernoulli(self, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+        """1 with a probability, else 0, for each element."""
+
+    def multinomial(self, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+        """Indices that are drawn with probabilities proportional to weights."""
 
     def logit(self, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
         """log(input / (1 - input)), the inverse of the sigmoid."""

@@ -192,6 +192,11 @@ class Gradients:
     def detach_(self) -> Tensor:
         """Forget the history of this tensor, in place.
 
+        Parameters
+        ----------
+        self : Tensor
+            The tensor: `x` in ``x.detach_()``.
+
         Returns
         -------
         Tensor

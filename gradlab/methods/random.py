@@ -61,10 +61,35 @@ class Random:
 
     array: Any
 
-    bernoulli, multinomial = random_sampling.bernoulli, random_sampling.multinomial
-
     def uniform_(self, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **named: float) -> Tensor:
-        """Uniform numbers in [from, to), in place."""
+        """Uniform numbers in [from, to), in place.
+
+        Parameters
+        ----------
+        from_, to : float
+            The bounds; the first may be called `from` in `**{"from": 0}`.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+        **named : optional
+            `from`.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError, NotImplementedError
+            If this tensor is a leaf that requires a gradient, or is not floating point.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).uniform_()
+        tensor([0.4963, 0.7682, 0.0885])
+        """
         low = named.pop("from", from_)
         if named:
             raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
@@ -72,13 +97,65 @@ class Random:
         return redraw(self, "UniformBackward0", lambda shape: engine.uniform(shape, dtype, float(low), float(to)))
 
     def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-        """Normal numbers, in place."""
+        """Normal numbers, in place.
+
+        Parameters
+        ----------
+        mean : float, default 0
+            The mean.
+        std : float, default 1
+            The standard deviation.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError, NotImplementedError
+            If this tensor is a leaf that requires a gradient, or is not floating point.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).normal_()
+        tensor([ 1.5410, -0.2934, -2.1788])
+        """
         engine, dtype = engine_for(self, "normal_", generator), floating(self.array.dtype, random_sampling.NORMAL)
         contiguous = self.array.flags.c_contiguous
         return redraw(self, "NormalBackward0", lambda shape: engine.normal(shape, dtype, float(mean), float(std), contiguous))
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-        """1 with probability `p` (a number, or a tensor with one for each element), else 0, in place."""
+        """1 with a probability, else 0, in place.
+
+        Parameters
+        ----------
+        p : float or Tensor, default 0.5
+            The probability, or one for each element.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError
+            If this tensor is a leaf that requires a gradient.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).bernoulli_(0.5)
+        tensor([0., 0., 1.])
+        """
         engine = engine_for(self, "bernoulli_", generator)
         if not isinstance(p, Tensor):
             return redraw(self, "BernoulliBackward2", lambda shape: engine.bernoulli(float(p), shape))
@@ -95,7 +172,36 @@ class Random:
     def random_(
         self, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None, **named: int
     ) -> Tensor:
-        """Integers in place: of the dtype's whole range from 0, below `to` (`random_(to)`), or from `from` up to below `to`."""
+        """Integers, in place.
+
+        Parameters
+        ----------
+        from_ : int, optional
+            The least; alone, the bound: `random_(10)` is below 10.
+        to : int, optional
+            The bound, which is not reached. Without both, of the dtype's whole range from 0.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+        **named : optional
+            `from`.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError
+            If this tensor is a leaf that requires a gradient.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).random_(10)
+        tensor([4., 9., 3.])
+        """
         low, engine, dtype = named.pop("from", from_), engine_for(self, "random_", generator), self.array.dtype
         if named:
             raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
@@ -109,24 +215,128 @@ class Random:
         )
 
     def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-        """Exponential numbers of rate `lambd`, in place."""
+        """Exponential numbers, in place.
+
+        Parameters
+        ----------
+        lambd : float, default 1
+            The rate.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError, NotImplementedError
+            If this tensor is a leaf that requires a gradient, or is not floating point.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).exponential_()
+        tensor([3.5083, 1.2304, 0.6150])
+        """
         continuous(self, "Exponential", self.dtype.word)
         engine = engine_for(self, "exponential_", generator)
         return redraw(self, "ExponentialBackward0", lambda shape: engine.exponential(shape, lambd))
 
     def geometric_(self, p: float, *, generator: Generator | None = None) -> Tensor:
-        """How many trials of probability `p` it took, in place."""
+        """How many trials it took to succeed, in place.
+
+        Parameters
+        ----------
+        p : float
+            The probability of success, between 0 and 1.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError
+            If this tensor is a leaf that requires a gradient.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).geometric_(0.5)
+        tensor([1., 1., 2.])
+        """
         engine = engine_for(self, "geometric_", generator)
         return redraw(self, "GeometricBackward0", lambda shape: engine.geometric(shape, p))
 
     def cauchy_(self, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-        """Cauchy numbers, in place."""
+        """Cauchy numbers, in place.
+
+        Parameters
+        ----------
+        median : float, default 0
+            The median.
+        sigma : float, default 1
+            Half the distance between the quartiles.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError, NotImplementedError
+            If this tensor is a leaf that requires a gradient, or is not floating point.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).cauchy_()
+        tensor([10.5977,  0.7648, -0.1283])
+        """
         continuous(self, "Cauchy", self.dtype.c_name)
         engine = engine_for(self, "cauchy_", generator)
         return redraw(self, "CauchyBackward0", lambda shape: engine.cauchy(shape, median, sigma))
 
     def log_normal_(self, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-        """exp of normal numbers, in place."""
+        """Numbers whose logarithms are normal, in place.
+
+        Parameters
+        ----------
+        mean : float, default 1
+            The mean of the logarithms.
+        std : float, default 2
+            Their standard deviation.
+        generator : Generator, optional
+            The stream that is drawn from; the default one if it is left out.
+
+        Returns
+        -------
+        Tensor
+            This tensor. What it was is forgotten: the gradient that goes on is 0.
+
+        Raises
+        ------
+        RuntimeError, NotImplementedError
+            If this tensor is a leaf that requires a gradient, or is not floating point.
+
+        Examples
+        --------
+        >>> import gradlab as gl
+        >>> _ = gl.manual_seed(0)
+        >>> gl.empty(3).log_normal_()
+        tensor([5.9263e+01, 1.5116e+00, 3.4819e-02])
+        """
         floating(self.array.dtype, "log_normal_cpu")
         engine = engine_for(self, "log_normal_", generator)
         return redraw(self, "LogNormalBackward0", lambda shape: engine.log_normal(shape, mean, std))

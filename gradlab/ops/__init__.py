@@ -15,6 +15,7 @@ from gradlab.ops.creation import *
 from gradlab.ops.cumulative import *
 from gradlab.ops.declared import *
 from gradlab.ops.diagonals import *
+from gradlab.ops.distributions import *
 from gradlab.ops.dropping import *
 from gradlab.ops.elementary import *
 from gradlab.ops.evenly_spaced import *

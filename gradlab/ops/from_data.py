@@ -143,9 +143,40 @@ def uneven(data: Any, error: Exception) -> Exception:
 def tensor(
     data: Any, *, dtype: Dtype = None, device: Device = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor with a copy of `data`: a number, nested sequences of numbers, or an array.
+    """A tensor with a copy of numbers, nested sequences of numbers, or an array.
 
-    Python floats become the default dtype (float32), integers int64; arrays keep their dtype.
+    Parameters
+    ----------
+    data : number, sequence or array
+        Python floats become the default dtype (float32), integers int64; arrays keep their dtype.
+    dtype : dtype, optional
+        The dtype of the result.
+    device : device, optional
+        Where it is.
+    requires_grad : bool, default False
+        Whether gradients are wanted. The dtype must be floating point.
+    pin_memory : bool, default False
+        Whether it is in page-locked memory, where there is a GPU.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If the sequences are of unequal lengths.
+    TypeError, RuntimeError
+        If something is no number, or cannot require a gradient.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> gl.tensor(2.5, requires_grad=True)
+    tensor(2.5000, requires_grad=True)
     """
     made = placed(from_data(data, None if dtype is None else as_numpy_dtype(dtype, "tensor")), device, requires_grad)
     if isinstance(data, Tensor):
@@ -166,7 +197,33 @@ def warn_of_copy(name: str) -> None:
 
 
 def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
-    """`data` as a tensor, sharing memory with a tensor or array wherever dtype and device allow; a tensor keeps its history."""
+    """The data as a tensor, sharing memory wherever dtype and device allow it.
+
+    Parameters
+    ----------
+    data : number, sequence, array or Tensor
+        A tensor keeps its history.
+    dtype : dtype, optional
+        The dtype of the result.
+    device : device, optional
+        Where it is.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If the sequences are of unequal lengths.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> x = gl.ones(2)
+    >>> gl.as_tensor(x) is x
+    True
+    """
     wanted = None if dtype is None else as_numpy_dtype(dtype, "as_tensor")
     if isinstance(data, Tensor):
         return data if device is None and wanted is None else data.to(data.device if device is None else device, wanted and dtype)
@@ -179,9 +236,36 @@ def as_tensor(data: Any, dtype: Dtype = None, device: Device = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Dtype = None, device: Device = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """`obj` as a tensor: it shares memory unless `copy` is True or dtype or device differ; `copy=False` raises if it cannot.
+    """An object as a tensor, sharing memory unless that is forbidden or cannot be.
 
-    A tensor keeps its history, unless `requires_grad` says whether gradients are wanted of the result.
+    Parameters
+    ----------
+    obj : number, sequence, array or Tensor
+        A tensor keeps its history, unless `requires_grad` is given.
+    dtype : dtype, optional
+        The dtype of the result.
+    device : device, optional
+        Where it is.
+    copy : bool, optional
+        True copies, False refuses to.
+    requires_grad : bool, optional
+        Whether gradients are wanted of the result.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        If `copy` is False and memory cannot be shared.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import numpy
+    >>> gl.asarray(numpy.arange(3.0))
+    tensor([0., 1., 2.], dtype=gradlab.float64)
     """
     if copy is False and not isinstance(obj, Tensor) and not is_array(obj):
         raise ValueError("can't alias arbitrary sequence into a tensor. Leave copy=False away.")
@@ -200,7 +284,32 @@ def asarray(
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the array's memory: a write to one is seen in the other."""
+    """A tensor that shares an array's memory: a write to one is seen in the other.
+
+    Parameters
+    ----------
+    array : ndarray
+        Of a dtype that tensors have.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If it is no array, or of another dtype.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> import numpy
+    >>> a = numpy.zeros(2)
+    >>> x = gl.from_numpy(a)
+    >>> a[0] = 5
+    >>> x
+    tensor([5., 0.], dtype=gradlab.float64)
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(array)}). " + advice("gradlab.tensor takes numbers and lists."))
     known_dtype(array.dtype)
@@ -220,7 +329,36 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A tensor with one axis that shares the memory of an object with Python's buffer protocol."""
+    """A tensor with one axis that shares the memory of an object with Python's buffer protocol.
+
+    Parameters
+    ----------
+    buffer : object
+        Bytes, a bytearray, an array.array, ….
+    dtype : dtype
+        How the bytes are read.
+    count : int, default -1
+        How many elements; -1: all.
+    offset : int, default 0
+        How many bytes are passed over.
+    requires_grad : bool, default False
+        Whether gradients are wanted.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ValueError
+        If it is not a whole number of elements, or too short.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.frombuffer(bytearray([1, 0, 2, 0]), dtype=gl.int16)
+    tensor([1, 2], dtype=gradlab.int16)
+    """
     return placed(np.frombuffer(buffer, as_numpy_dtype(dtype, "frombuffer"), count, offset), None, requires_grad)
 
 

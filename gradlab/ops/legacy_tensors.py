@@ -77,6 +77,25 @@ def legacy_array(typed: np.dtype | None, data: tuple[Any, ...], size: Any = None
     return np.empty(sizes("new", data or (0,)), wanted)
 
 
+OLDER = """The older name of tensors of {name} on {device}; prefer `gradlab.tensor`.
+
+Parameters
+----------
+*data : sequence of numbers, or ints
+    The elements, or the shape of unset ones.
+size : sequence of int, optional
+    The shape.
+device : device, optional
+    Where it is.
+
+Examples
+--------
+>>> import gradlab as gl
+>>> isinstance(gl.tensor([1, 0], dtype=gl.{name}), gl.{legacy})
+True
+"""
+
+
 class tensortype(type):  # noqa: N801  (torch's name)
     """The type of `FloatTensor` and its kind: calling one makes a tensor, `isinstance` asks for the dtype."""
 
@@ -99,14 +118,20 @@ def legacy_type(typed: dtype, is_cuda: bool = False) -> tensortype:
             "dtype": typed,
             "is_cuda": is_cuda,
             "__module__": "gradlab.cuda" if is_cuda else "gradlab",
-            "__doc__": f"A {typed.name} tensor of a sequence of numbers, or of the given sizes with unset values.",
+            "__doc__": OLDER.format(name=typed.name, legacy=typed.legacy, device="a GPU" if is_cuda else "the CPU"),
         },
     )
 
 
-FloatTensor, DoubleTensor, HalfTensor = map(legacy_type, (float32, float64, float16))
-LongTensor, IntTensor, ShortTensor = map(legacy_type, (int64, int32, int16))
-CharTensor, ByteTensor, BoolTensor = map(legacy_type, (int8, uint8, bool_))
+FloatTensor = legacy_type(float32)
+DoubleTensor = legacy_type(float64)
+HalfTensor = legacy_type(float16)
+LongTensor = legacy_type(int64)
+IntTensor = legacy_type(int32)
+ShortTensor = legacy_type(int16)
+CharTensor = legacy_type(int8)
+ByteTensor = legacy_type(uint8)
+BoolTensor = legacy_type(bool_)
 
 
 def as_legacy(value: Any) -> tuple[dtype, bool] | None:
@@ -123,7 +148,27 @@ def as_legacy(value: Any) -> tuple[dtype, bool] | None:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default dtype by one of the older types or its name. Deprecated: use set_default_dtype."""
+    """Set the default dtype by one of the older types or its name. Deprecated: use `set_default_dtype`.
+
+    Parameters
+    ----------
+    t : type or str
+        gl.FloatTensor, or "torch.FloatTensor".
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no type of floating point.
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.set_default_dtype(gl.float32)  # in its place
+    """
     warnings.warn(
         "gradlab.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use gradlab.set_default_dtype() and "
         "gradlab.set_default_device() as alternatives.",
@@ -143,5 +188,25 @@ def construct(self: Tensor, *data: Any, size: Any = None, device: Device = None)
 
 
 def new(self: Tensor, *data: Any, size: Any = None, device: Device = None) -> Tensor:
-    """The same of this tensor's dtype and device. Prefer new_tensor and new_empty."""
+    """A tensor of this one's dtype and on its device. Prefer `new_tensor` and `new_empty`.
+
+    Parameters
+    ----------
+    *data : sequence of numbers, or ints
+        The elements, or the shape of unset ones.
+    size : sequence of int, optional
+        The shape.
+    device : device, optional
+        Where it is.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import gradlab as gl
+    >>> gl.ones(2).new([1, 2])
+    tensor([1., 2.])
+    """
     return placed(legacy_array(self.array.dtype, data, size), self.device if device is None else device, False)

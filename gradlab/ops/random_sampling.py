@@ -13,22 +13,14 @@ from typing import Any
 import numpy as np
 
 from gradlab.backend.mersenne import MersenneTwister
-from gradlab.backend.namespaces import CPU, namespace_of, namespace_on, wrap
-from gradlab.core.destination import into
-from gradlab.core.dtypes import OF_NUMPY, as_numpy_dtype, default, dtype
+from gradlab.backend.namespaces import namespace_of
+from gradlab.core.dtypes import OF_NUMPY, default
 from gradlab.core.errors import expected, invalid_combination
-from gradlab.core.modes import mode
-from gradlab.core.tensor import Tensor, constant
-from gradlab.core.watching import WATCHED
-from gradlab.ops.broadcasting import expand
-from gradlab.ops.creation_arguments import Device, factory, factory_like, place, placed, sizes
+from gradlab.core.tensor import Tensor
+from gradlab.ops.creation_arguments import Device, factory, factory_like, sizes
 from gradlab.ops.generators import Generator, engine_of
-from gradlab.rules.draws import NODES
 
 __all__ = [
-    "bernoulli",
-    "multinomial",
-    "normal",
     "rand",
     "rand_like",
     "randint",
@@ -463,113 +455,3 @@ def randint_like(
 
 
 # ------------------------------------------------------------------------------------- in place, and of tensors of chances
-def sampled(x: Tensor, values: Any, node: str) -> Tensor:
-    """Drawn values as a function of `x`: torch records the draw, with a gradient of 0."""
-    if (x.node is not None and mode.grad) or WATCHED:
-        return NODES[node].record(x, values=values)
-    return constant(values)
-
-
-def _finished(name: str, out: Tensor | None, made: Tensor) -> Tensor:
-    return made if out is None else into(name, out, made)
-
-
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """1 with the probability in each element of `input`, else 0; with the probability `p` everywhere, if it is given."""
-    if not isinstance(input, Tensor):
-        raise expected("bernoulli", "input", 1, "Tensor", input)
-    array = input.array
-    engine = engine_of("bernoulli", generator, namespace_of[type(array)])
-    if p is None:
-        chances = namespace_on(CPU).asarray(input.detach().cpu().array)
-        if array.dtype.kind != "f":
-            floating(array.dtype, "bernoulli_tensor_cpu_p_")
-        drawn = engine.bernoulli(chances)
-    else:
-        drawn = engine.bernoulli(float(p), array.shape)
-    made = namespace_of[type(array)].asarray(drawn.astype(array.dtype))
-    return _finished("bernoulli", out, sampled(input, made, "BernoulliBackward0" if p is None else "NotImplemented"))
-
-
-NORMALS = (
-    "(Tensor mean, Tensor std)",
-    "(Tensor mean, float std = 1)",
-    "(float mean, Tensor std)",
-    "(float mean, float std, tuple of ints size)",
-)
-
-
-def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: dtype | None = None,
-    layout: Any = None,
-    device: Device = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Normal numbers: of means and standard deviations given by tensors (broadcast) or numbers, or of one of each and a size."""
-    tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
-    engine = engine_of("normal", generator, namespace_of[type(tensors[0].array)] if tensors else namespace_on(place(device)))
-    if not all(isinstance(x, (int, float, Tensor)) for x in (mean, std)) or (size is None) != bool(tensors):
-        raise invalid_combination("normal", (mean, std, *(() if size is None else (size,))), *NORMALS)
-    if not tensors:
-        shape = sizes("normal", (size,))
-        wanted = floating(None if dtype is None else as_numpy_dtype(dtype, "normal"), NORMAL)
-        made = placed(engine.normal(shape, wanted, mean=float(mean), std=float(std)), device, requires_grad)
-        return _finished("normal", out, made)
-    for x in tensors:
-        floating(x.array.dtype, NORMAL)
-    like = tensors[0].array
-    xp = namespace_of[type(like)]
-    m, s = (x.array if isinstance(x, Tensor) else x for x in (mean, std))
-    if isinstance(std, Tensor) and bool((s < 0).any()):
-        raise RuntimeError("normal expects all elements of std >= 0.0. The smallest is " + f"{float(s.min()):g}.")
-    if not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    both = tensors[0] + tensors[-1]  # raises torch's error where they do not broadcast
-    shape = both.array.shape
-    drawn = wrap(xp.asarray(engine.normal(shape, like.dtype)) * s + m)
-    node = f"NormalBackward{1 if not isinstance(std, Tensor) else 3 if isinstance(mean, Tensor) else 2}"
-    recorded = [x for x in tensors if x.node is not None]
-    source = both if len(recorded) > 1 else expand((recorded or tensors)[0], shape)
-    return _finished("normal", out, sampled(source, xp.asarray(drawn, dtype=like.dtype), node))
-
-
-def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
-) -> Tensor:
-    """Indices (int64) drawn with probability proportional to the weights in each row of `input`: (num_samples) of weights (n),
-    (m, num_samples) of (m, n)."""
-    if not isinstance(input, Tensor):
-        raise expected("multinomial", "input", 1, "Tensor", input)
-    engine, weights = engine_of("multinomial", generator, namespace_of[type(input.array)]), input.detach().cpu().array
-    if weights.dtype.kind != "f":
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.word}. Call .float().")
-    if weights.ndim not in (1, 2):
-        raise RuntimeError(f"prob_dist must be 1 or 2 dim. It has shape {list(weights.shape)}.")
-    if not num_samples > 0:
-        raise RuntimeError("cannot sample n_sample <= 0 samples")
-    if not replacement and num_samples > weights.shape[-1]:
-        raise RuntimeError(
-            f"cannot sample n_sample > prob_dist.size(-1) samples without replacement. {num_samples} of "
-            f"{weights.shape[-1]} were asked for: give replacement=True, if an index may come twice."
-        )
-    if not replacement or num_samples == 1:
-        if not bool(np.isfinite(weights).all()) or bool((weights < 0).any()):
-            raise RuntimeError(
-                "probability tensor contains either `inf`, `nan` or element < 0. Give probabilities or weights, "
-                "such as softmax makes of scores."
-            )
-    elif not bool((weights >= 0).all()):
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0). It may also be NaN.")
-    elif not bool(np.isfinite(weights).all()):
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
-    if bool((weights.sum(-1) <= 0).any()):
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    drawn = engine.multinomial(weights, num_samples, replacement)
-    return _finished("multinomial", out, constant(namespace_of[type(input.array)].asarray(drawn)))
